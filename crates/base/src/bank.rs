@@ -1,0 +1,228 @@
+//! The seam: a bank of drives, addressed by index, real in real time or simulated in virtual time.
+//!
+//! Everything above (the recorder, workloads, readers) is generic over [`Bank`] and takes the time
+//! from it. Waiting is what moves time: a real bank sleeps until a drive answers, a simulated one
+//! jumps to its next event, and the loop above is the same code.
+
+use std::fmt;
+
+use crate::time::{Duration, Instant};
+
+/// A drive's place in its bank, from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DriveId(pub u16);
+
+impl DriveId {
+    /// The same as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A buffer's name. Its memory stays with whoever implements [`Buffers`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BufferId(pub u32);
+
+/// What a drive is, as far as a recorder or a workload must know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// What the user called it: a path, or a simulated drive's name.
+    pub name: String,
+    /// Bytes that can be addressed; a multiple of `block_bytes`.
+    pub capacity_bytes: u64,
+    /// Unit of offsets and lengths of reads and writes; a power of two, 512 at least.
+    pub block_bytes: u32,
+    /// Longest read or write in bytes; a multiple of `block_bytes`.
+    pub transfer_max_bytes: u32,
+    /// Commands that it takes at once.
+    pub depth_max: u32,
+    /// Unit of offsets and lengths of trims in bytes, or None if it can't trim.
+    pub trim_unit_bytes: Option<u32>,
+    /// Whether a trimmed range reads back as zeros (it may read as anything otherwise).
+    pub trim_reads_zeros: bool,
+    /// Whether writing is allowed at all.
+    pub writable: bool,
+}
+
+/// What to do with a drive. Lengths and offsets are bytes and multiples of the drive's block size
+/// (trim: of its trim unit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Fill the start of `buffer` with `length` bytes from `offset`.
+    Read { offset: u64, length: u32, buffer: BufferId },
+    /// Put `length` bytes from the start of `buffer` at `offset`.
+    Write { offset: u64, length: u32, buffer: BufferId },
+    /// Give up the contents of a range. What it reads as afterwards: see [`Geometry`].
+    Trim { offset: u64, length: u64 },
+    /// Make durable every write that completed before this was submitted.
+    Flush,
+}
+
+impl Operation {
+    /// The buffer that is busy until the completion, if any.
+    pub const fn buffer(&self) -> Option<BufferId> {
+        match *self {
+            Self::Read { buffer, .. } | Self::Write { buffer, .. } => Some(buffer),
+            Self::Trim { .. } | Self::Flush => None,
+        }
+    }
+
+    /// For messages: `write of 4096 bytes at 81920`.
+    pub fn describe(&self) -> String {
+        match *self {
+            Self::Read { offset, length, .. } => format!("read of {length} bytes at {offset}"),
+            Self::Write { offset, length, .. } => format!("write of {length} bytes at {offset}"),
+            Self::Trim { offset, length } => format!("trim of {length} bytes at {offset}"),
+            Self::Flush => "flush".to_owned(),
+        }
+    }
+}
+
+/// One request to one drive. The tag comes back with the completion and means nothing to the bank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// Which drive.
+    pub drive: DriveId,
+    /// What to do.
+    pub operation: Operation,
+    /// The caller's own name for it.
+    pub tag: u64,
+}
+
+/// The answer to one [`Command`]. Every accepted command is answered exactly once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The command's drive.
+    pub drive: DriveId,
+    /// The command's tag.
+    pub tag: u64,
+    /// Done whole, or the drive's error. A short transfer is an error, never a success.
+    pub outcome: Result<(), DeviceError>,
+    /// When the bank saw it done.
+    pub reaped: Instant,
+}
+
+/// Why a drive did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeviceError {
+    /// The drive is gone (unplugged, or dead).
+    Gone,
+    /// The medium failed to read or write this range.
+    Medium,
+    /// No space behind the address (a thin or sparse file on a full file system).
+    NoSpace,
+    /// It moved this many bytes and then stopped, more than once.
+    Short {
+        /// Bytes that were moved.
+        moved: u32,
+    },
+    /// Anything else, with the operating system's number.
+    Os(i32),
+}
+
+impl fmt::Display for DeviceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone => f.write_str("the drive is gone (unplugged or dead)"),
+            Self::Medium => f.write_str("medium error: the drive could not read or write there"),
+            Self::NoSpace => f.write_str("no space left behind the file"),
+            Self::Short { moved } => write!(f, "only {moved} bytes were moved"),
+            Self::Os(number) => {
+                write!(f, "{}", std::io::Error::from_raw_os_error(*number))
+            }
+        }
+    }
+}
+
+impl std::error::Error for DeviceError {}
+
+/// The drive (or the whole bank) has as many commands under way as it takes: wait, then submit again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+/// The bank itself failed: no command can be trusted to complete any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BankError {
+    /// What was tried.
+    pub attempted: &'static str,
+    /// Why it failed.
+    pub reason: String,
+}
+
+impl fmt::Display for BankError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} failed: {}", self.attempted, self.reason)
+    }
+}
+
+impl std::error::Error for BankError {}
+
+/// The drives of one run.
+///
+/// Promises that the conformance suite (feature `conformance`) holds every implementation to:
+/// - every accepted command completes exactly once, with its own tag and drive, in any order;
+/// - a read sees every write that completed before it was submitted;
+/// - a command that breaks the drive's alignment or bounds, or writes where `writable` is false,
+///   completes with an error and touches nothing;
+/// - at most `depth_max` commands a drive are accepted before `Full`; `Full` changes nothing;
+/// - `now` never goes backward, and `wait` returns no later than it must: as soon as at least one
+///   command is done, at `until`, or (on real banks) when woken.
+pub trait Bank {
+    /// The drives, by [`DriveId`].
+    fn drives(&self) -> &[Geometry];
+
+    /// The bank's clock.
+    fn now(&self) -> Instant;
+
+    /// Starts a command. The buffer it names must not be touched until its completion.
+    ///
+    /// # Errors
+    /// [`Full`] if the drive has `depth_max` commands under way; nothing was started.
+    fn submit(&mut self, command: Command) -> Result<(), Full>;
+
+    /// Waits until something is done or the clock reaches `until`, and appends what is done to
+    /// `done`. Without `until` it waits for as long as commands are under way, and returns at once
+    /// when there are none. An `until` that has passed polls.
+    ///
+    /// # Errors
+    /// [`BankError`] if the bank can't go on at all; one drive's failure is a completion instead.
+    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) -> Result<(), BankError>;
+
+    /// Waits for at most `span` from now; see [`Bank::wait`].
+    ///
+    /// # Errors
+    /// As [`Bank::wait`].
+    fn wait_for(&mut self, span: Duration, done: &mut Vec<Completion>) -> Result<(), BankError> {
+        let until = self.now() + span;
+        self.wait(Some(until), done)
+    }
+}
+
+/// The memory behind [`BufferId`]s, all of one size.
+///
+/// A bank that only keeps time has none, and [`NoBuffers`] stands in: what runs on descriptors alone
+/// never looks inside.
+pub trait Buffers {
+    /// Bytes in each buffer.
+    fn size(&self) -> usize;
+
+    /// Lets `look` read and write a buffer's bytes.
+    ///
+    /// # Panics
+    /// If a command is using the buffer, or the name is not one of these buffers'.
+    fn with(&self, buffer: BufferId, look: &mut dyn FnMut(&mut [u8]));
+}
+
+/// Buffers without memory, for runs in virtual time on descriptors alone. `with` calls nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct NoBuffers {
+    /// The size they claim, in bytes.
+    pub size: usize,
+}
+
+impl Buffers for NoBuffers {
+    fn size(&self) -> usize {
+        self.size
+    }
+    fn with(&self, _buffer: BufferId, _look: &mut dyn FnMut(&mut [u8])) {}
+}

@@ -1,0 +1,2 @@
+//! The project's own chores: benchmarks and long tests.
+fn main() {}
