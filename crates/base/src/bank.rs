@@ -49,11 +49,30 @@ pub struct Geometry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// Fill the start of `buffer` with `length` bytes from `offset`.
-    Read { offset: u64, length: u32, buffer: BufferId },
+    Read {
+        /// From where, in bytes.
+        offset: u64,
+        /// How many bytes.
+        length: u32,
+        /// Whose memory.
+        buffer: BufferId,
+    },
     /// Put `length` bytes from the start of `buffer` at `offset`.
-    Write { offset: u64, length: u32, buffer: BufferId },
+    Write {
+        /// To where, in bytes.
+        offset: u64,
+        /// How many bytes.
+        length: u32,
+        /// Whose memory.
+        buffer: BufferId,
+    },
     /// Give up the contents of a range. What it reads as afterwards: see [`Geometry`].
-    Trim { offset: u64, length: u64 },
+    Trim {
+        /// From where, in bytes.
+        offset: u64,
+        /// How many bytes.
+        length: u64,
+    },
     /// Make durable every write that completed before this was submitted.
     Flush,
 }
@@ -186,7 +205,8 @@ pub trait Bank {
     ///
     /// # Errors
     /// [`BankError`] if the bank can't go on at all; one drive's failure is a completion instead.
-    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) -> Result<(), BankError>;
+    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>)
+    -> Result<(), BankError>;
 
     /// Waits for at most `span` from now; see [`Bank::wait`].
     ///

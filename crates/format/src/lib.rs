@@ -4,6 +4,22 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chunk;
+pub mod crc;
+pub mod export;
+mod fields;
+pub mod index;
+pub mod layout;
+pub mod ledger;
 pub mod packet;
+pub mod packets;
+pub mod pcapng;
+pub mod section;
+pub mod superblock;
 
+pub use chunk::{ChunkRecord, ChunkWriter, NoRoom, Sealed, Summary, TakeId};
+pub use layout::{Layout, LayoutError, PAGE_BYTES};
+pub use ledger::{Count, Ledger, Stage};
 pub use packet::{Interface, LinkType, Packet};
+pub use section::{Damage, Header, Kind, Place};
+pub use superblock::Superblock;

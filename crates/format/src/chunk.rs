@@ -1,0 +1,396 @@
+//! A chunk: one whole pcapng section, the unit of writing, checksum, index and recovery
+//! (`docs/format.md`, section 5).
+//!
+//! A chunk is made in two steps: [`ChunkWriter`] packs packets behind room for the header and
+//! seals the body; when the recorder has found a place, [`ChunkRecord::stamp`] fills in the header.
+
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+
+use base::Timestamp;
+use uuid::Uuid;
+
+use crate::crc::{self, crc32c};
+use crate::fields::{Get, Put};
+use crate::layout::PAGE_BYTES;
+use crate::ledger::{Count, Ledger};
+use crate::packet::{Interface, Packet};
+use crate::pcapng::{self, InterfaceTotals, PRIVATE_LEAST_BYTES, STATISTICS_BYTES_MAX};
+use crate::section::{Damage, HEADER_BYTES, Header, Kind, Place, RECORD_BYTES};
+
+const FLAG_END: u16 = 1;
+const FLAG_PLAIN: u16 = 2;
+const FLAG_LOSS: u16 = 4;
+const REPLACES_NONE: u64 = u64::MAX;
+/// The checksum runs behind the packing by at most this much, so that it finds the bytes in cache.
+const CHECKSUM_STRIDE: usize = 32 << 10;
+
+/// Which take a chunk belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TakeId {
+    /// Its name.
+    pub uuid: Uuid,
+    /// When it started.
+    pub started: Timestamp,
+    /// The sequence number of its first chunk.
+    pub first_sequence: u64,
+}
+
+/// What is known of a chunk's contents once it is sealed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Length in bytes, a multiple of 4 KiB.
+    pub length: u32,
+    /// CRC32C of everything behind the header.
+    pub body_crc: u32,
+    /// The source's queue that filled it.
+    pub queue: u16,
+    /// Packets in it.
+    pub packets: u32,
+    /// Offset of the first packet block.
+    pub packets_start: u32,
+    /// Offset of the end of the last packet block.
+    pub packets_end: u32,
+    /// Packet bytes kept.
+    pub captured_bytes: u64,
+    /// Packet bytes on the wire.
+    pub original_bytes: u64,
+    /// Earliest packet time, ns since 1970; all ones without packets.
+    pub first_ns: u64,
+    /// Latest packet time, ns since 1970; 0 without packets.
+    pub last_ns: u64,
+    /// When it was sealed, ns since 1970.
+    pub sealed_ns: u64,
+    /// Only packet blocks between the first and the last, of interfaces described before.
+    pub plain: bool,
+    /// Something was lost while it was filled.
+    pub loss: bool,
+    /// The take's last chunk.
+    pub end: bool,
+}
+
+impl Summary {
+    /// A chunk's packets and wire bytes as the ledger counts them.
+    pub fn stored(&self) -> Count {
+        Count { packets: u64::from(self.packets), bytes: self.original_bytes }
+    }
+
+    /// Whether any packet may lie from `from` to `to`, both included, in ns since 1970.
+    pub fn overlaps(&self, from_ns: u64, to_ns: u64) -> bool {
+        self.packets > 0 && self.first_ns <= to_ns && self.last_ns >= from_ns
+    }
+}
+
+/// Everything a chunk's header says, but for its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkRecord {
+    /// The take.
+    pub take: TakeId,
+    /// Its number in the array; never used twice.
+    pub sequence: u64,
+    /// The number of the chunk that this one stands in for, after a failed write.
+    pub replaces: Option<u64>,
+    /// The take's account through this chunk.
+    pub ledger: Ledger,
+    /// Its contents.
+    pub summary: Summary,
+}
+
+impl ChunkRecord {
+    fn header(&self, place: &Place) -> Header {
+        let s = &self.summary;
+        let flag = |set: bool, bit: u16| if set { bit } else { 0 };
+        let mut specific = [0; Header::SPECIFIC_BYTES];
+        let mut put = Put::new(&mut specific);
+        put.raw(self.take.uuid.as_bytes())
+            .u64(self.take.started.as_nanos())
+            .u64(self.take.first_sequence)
+            .u64(self.sequence)
+            .u64(self.replaces.unwrap_or(REPLACES_NONE))
+            .u16(s.queue)
+            .u16(flag(s.end, FLAG_END) | flag(s.plain, FLAG_PLAIN) | flag(s.loss, FLAG_LOSS))
+            .u32(s.packets)
+            .u32(s.packets_start)
+            .u32(s.packets_end)
+            .u64(s.captured_bytes)
+            .u64(s.original_bytes)
+            .u64(s.first_ns)
+            .u64(s.last_ns)
+            .u64(s.sealed_ns);
+        self.ledger.put(&mut put);
+        Header {
+            kind: Kind::Chunk,
+            place: *place,
+            body_crc: s.body_crc,
+            length: s.length,
+            specific,
+        }
+    }
+
+    fn from_header(header: &Header) -> Result<(Place, Self), Damage> {
+        if header.kind != Kind::Chunk {
+            return Err(Damage::Elsewhere);
+        }
+        let mut get = Get::new(&header.specific);
+        let take = TakeId {
+            uuid: Uuid::from_bytes(get.raw()),
+            started: Timestamp::from_nanos(get.u64()),
+            first_sequence: get.u64(),
+        };
+        let sequence = get.u64();
+        let replaces = Some(get.u64()).filter(|&n| n != REPLACES_NONE);
+        let queue = get.u16();
+        let flags = get.u16();
+        let summary = Summary {
+            length: header.length,
+            body_crc: header.body_crc,
+            queue,
+            packets: get.u32(),
+            packets_start: get.u32(),
+            packets_end: get.u32(),
+            captured_bytes: get.u64(),
+            original_bytes: get.u64(),
+            first_ns: get.u64(),
+            last_ns: get.u64(),
+            sealed_ns: get.u64(),
+            plain: flags & FLAG_PLAIN != 0,
+            loss: flags & FLAG_LOSS != 0,
+            end: flags & FLAG_END != 0,
+        };
+        let sound = u64::from(summary.length).is_multiple_of(PAGE_BYTES)
+            && summary.length > HEADER_BYTES as u32
+            && summary.packets_start <= summary.packets_end
+            && summary.packets_end <= summary.length;
+        if !sound {
+            return Err(Damage::Length);
+        }
+        let ledger = Ledger::get(&mut get);
+        Ok((header.place, Self { take, sequence, replaces, ledger, summary }))
+    }
+
+    /// Fills in the header of a sealed chunk that goes to `place`.
+    ///
+    /// # Panics
+    /// If `chunk` is shorter than a header.
+    pub fn stamp(&self, place: &Place, chunk: &mut [u8]) {
+        self.header(place).stamp(chunk, u64::from(self.summary.length) - HEADER_BYTES as u64);
+    }
+
+    /// Reads and checks a chunk's header; the body's checksum is [`check_body`]'s.
+    ///
+    /// # Errors
+    /// [`Damage`] if no sound chunk header starts there.
+    pub fn read(chunk: &[u8]) -> Result<(Place, Self), Damage> {
+        Self::from_header(&Header::read(chunk)?)
+    }
+
+    pub(crate) fn encode_entry(&self, place: &Place, entry: &mut [u8]) {
+        self.header(place).put(&mut entry[..RECORD_BYTES]);
+    }
+
+    pub(crate) fn decode_entry(entry: &[u8]) -> Result<(Place, Self), Damage> {
+        Self::from_header(&Header::get(entry)?)
+    }
+}
+
+/// Checks a whole chunk's body against its header's checksum.
+///
+/// # Errors
+/// [`Damage`] if bytes are missing or changed.
+pub fn check_body(chunk: &[u8], record: &ChunkRecord) -> Result<(), Damage> {
+    let body = chunk.get(HEADER_BYTES..record.summary.length as usize).ok_or(Damage::Short)?;
+    if crc32c(body) == record.summary.body_crc { Ok(()) } else { Err(Damage::BodyChecksum) }
+}
+
+/// The chunk has no room for it: seal it and go on in the next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom;
+
+/// A chunk with a finished body, waiting for a place.
+#[derive(Debug)]
+pub struct Sealed<B> {
+    /// The memory.
+    pub buffer: B,
+    /// What is in it.
+    pub summary: Summary,
+}
+
+/// Packs packets into a chunk.
+#[derive(Debug)]
+pub struct ChunkWriter<B> {
+    buffer: B,
+    /// Where the next block goes.
+    at: usize,
+    /// Packets may fill up to here; behind it is room for statistics and padding.
+    room: usize,
+    chunk_min: u32,
+    checksum: crc::Running,
+    checksum_at: usize,
+    /// The take's interface numbers by this section's.
+    local: HashMap<u32, u32>,
+    /// The last pair looked up: most chunks have one interface.
+    last: Option<(u32, u32)>,
+    summary: Summary,
+}
+
+/// Room kept for statistics blocks at a chunk's end.
+const STATISTICS_ROOM: usize = 4 * STATISTICS_BYTES_MAX;
+
+/// Longest packet block that a chunk of `chunk_max` bytes takes.
+pub const fn packet_block_max(chunk_max: u32) -> usize {
+    chunk_max as usize
+        - HEADER_BYTES
+        - pcapng::INTERFACE_BYTES_MAX
+        - STATISTICS_ROOM
+        - PRIVATE_LEAST_BYTES
+}
+
+impl<B: Deref<Target = [u8]> + DerefMut> ChunkWriter<B> {
+    /// An empty chunk in `buffer`, from `chunk_min` to `chunk_max` bytes long, for a queue's packets.
+    ///
+    /// # Panics
+    /// If the buffer is shorter than `chunk_max`.
+    pub fn new(buffer: B, chunk_min: u32, chunk_max: u32, queue: u16) -> Self {
+        assert!(buffer.len() >= chunk_max as usize, "a chunk buffer holds the longest chunk");
+        Self {
+            buffer,
+            at: HEADER_BYTES,
+            room: chunk_max as usize - STATISTICS_ROOM - PRIVATE_LEAST_BYTES,
+            chunk_min,
+            checksum: crc::Running::new(),
+            checksum_at: HEADER_BYTES,
+            local: HashMap::new(),
+            last: None,
+            summary: Summary {
+                length: 0,
+                body_crc: 0,
+                queue,
+                packets: 0,
+                packets_start: 0,
+                packets_end: 0,
+                captured_bytes: 0,
+                original_bytes: 0,
+                first_ns: u64::MAX,
+                last_ns: 0,
+                sealed_ns: 0,
+                plain: true,
+                loss: false,
+                end: false,
+            },
+        }
+    }
+
+    /// Packets in it so far.
+    pub fn packets(&self) -> u32 {
+        self.summary.packets
+    }
+
+    /// Bytes in it so far, with the header.
+    pub fn filled(&self) -> usize {
+        self.at
+    }
+
+    /// Whether an interface of the take is described in this chunk.
+    pub fn knows(&self, interface: u32) -> bool {
+        self.local.contains_key(&interface)
+    }
+
+    /// Describes an interface of the take. Packets of it may follow.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; nothing was written.
+    pub fn interface(&mut self, number: u32, interface: &Interface) -> Result<(), NoRoom> {
+        let block = pcapng::interface_block(interface);
+        let end = self.at + block.len();
+        if end > self.room {
+            return Err(NoRoom);
+        }
+        self.buffer[self.at..end].copy_from_slice(&block);
+        self.at = end;
+        if self.summary.packets > 0 {
+            self.summary.plain = false;
+        }
+        self.local.insert(number, self.local.len() as u32);
+        Ok(())
+    }
+
+    /// Appends a packet of an interface that [`Self::knows`]. `dropped` packets were lost between
+    /// this one and the one before it on its interface.
+    ///
+    /// # Errors
+    /// [`NoRoom`]; nothing was written.
+    ///
+    /// # Panics
+    /// If the interface was not described.
+    #[inline]
+    pub fn packet(&mut self, packet: &Packet<'_>, dropped: u64) -> Result<(), NoRoom> {
+        let local = match self.last {
+            Some((number, local)) if number == packet.interface => local,
+            _ => {
+                let local = self.local[&packet.interface];
+                self.last = Some((packet.interface, local));
+                local
+            }
+        };
+        let bytes = pcapng::packet_block_bytes(packet, dropped);
+        let end = self.at + bytes;
+        if end > self.room {
+            return Err(NoRoom);
+        }
+        pcapng::put_packet(&mut self.buffer[self.at..end], local, packet, dropped);
+        let s = &mut self.summary;
+        if s.packets == 0 {
+            s.packets_start = self.at as u32;
+        }
+        self.at = end;
+        s.packets += 1;
+        s.captured_bytes += packet.data.len() as u64;
+        s.original_bytes += u64::from(packet.original_length);
+        let ns = packet.timestamp.as_nanos();
+        s.first_ns = s.first_ns.min(ns);
+        s.last_ns = s.last_ns.max(ns);
+        if end - self.checksum_at >= CHECKSUM_STRIDE {
+            self.checksum.update(&self.buffer[self.checksum_at..end]);
+            self.checksum_at = end;
+        }
+        Ok(())
+    }
+
+    /// Finishes the body: statistics of the interfaces that lost something (those that don't fit
+    /// are left out: the ledger has their sum), padding, checksum.
+    pub fn seal(
+        mut self,
+        lossy: &[(u32, InterfaceTotals)],
+        now: Timestamp,
+        end: bool,
+    ) -> Sealed<B> {
+        self.summary.packets_end = self.at as u32;
+        if self.summary.packets == 0 {
+            self.summary.packets_start = self.at as u32;
+        }
+        let limit = self.room + STATISTICS_ROOM;
+        for (interface, totals) in lossy {
+            let Some(&local) = self.local.get(interface) else { continue };
+            let block = pcapng::statistics_block(local, totals);
+            if self.at + block.len() <= limit {
+                self.buffer[self.at..self.at + block.len()].copy_from_slice(&block);
+                self.at += block.len();
+            }
+        }
+        let page = PAGE_BYTES as usize;
+        let mut length = self.at.next_multiple_of(page).max(self.chunk_min as usize);
+        if length > self.at {
+            if length - self.at < PRIVATE_LEAST_BYTES {
+                length += page;
+            }
+            pcapng::padding(&mut self.buffer[self.at..length]);
+        }
+        self.checksum.update(&self.buffer[self.checksum_at..length]);
+        self.summary.length = length as u32;
+        self.summary.body_crc = self.checksum.value();
+        self.summary.sealed_ns = now.as_nanos();
+        self.summary.loss = !lossy.is_empty();
+        self.summary.end = end;
+        Sealed { buffer: self.buffer, summary: self.summary }
+    }
+}

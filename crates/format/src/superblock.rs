@@ -1,0 +1,240 @@
+//! A member's superblock: which array, which member, how it is divided, what is protected
+//! (`docs/format.md`, section 4).
+
+use base::Timestamp;
+use uuid::Uuid;
+
+use crate::crc::crc32c;
+use crate::fields::{Get, Put};
+use crate::layout::{DATA_OFFSET, Layout, SUPERBLOCK_BYTES};
+use crate::pcapng::{self, LOCAL_HEADER_BYTES, PrivateKind};
+use crate::section::{Damage, HEADER_BYTES, Header, Kind, Place};
+
+const ROW_BYTES: usize = 64;
+/// Rows that both tables have room for.
+const ROWS_MAX: usize =
+    (SUPERBLOCK_BYTES as usize - HEADER_BYTES - LOCAL_HEADER_BYTES - 4) / ROW_BYTES;
+/// Members of an array at most.
+pub const MEMBERS_MAX: usize = 256;
+/// Protected ranges of an array at most.
+pub const PROTECTED_MAX: usize = 700;
+const _: () = assert!(MEMBERS_MAX + PROTECTED_MAX <= ROWS_MAX);
+
+/// One member in the array's table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its capacity in bytes.
+    pub capacity_bytes: u64,
+    /// Model and serial, or what else tells it from others; 56 bytes are kept.
+    pub identity: String,
+}
+
+/// A span of time whose segments a ring does not reuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protected {
+    /// Start, included.
+    pub from: Timestamp,
+    /// End, included.
+    pub to: Timestamp,
+    /// When it was protected.
+    pub made: Timestamp,
+    /// The user's word for it; 40 bytes are kept.
+    pub label: String,
+}
+
+/// What a superblock says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Superblock {
+    /// The array.
+    pub array: Uuid,
+    /// The array's name; 64 bytes are kept.
+    pub name: String,
+    /// This member's place, from 0.
+    pub member: u16,
+    /// All members, in order.
+    pub members: Vec<Member>,
+    /// How this member is divided.
+    pub layout: Layout,
+    /// When the array was created.
+    pub created: Timestamp,
+    /// Goes up by one with every change.
+    pub generation: u64,
+    /// What a ring must not reuse.
+    pub protected: Vec<Protected>,
+}
+
+impl Superblock {
+    /// The superblock's bytes for its place at `offset`: 64 KiB.
+    ///
+    /// # Panics
+    /// If there are more members or protected ranges than [`MEMBERS_MAX`] and [`PROTECTED_MAX`].
+    pub fn encode(&self, offset: u64) -> Vec<u8> {
+        assert!(self.members.len() <= MEMBERS_MAX && self.protected.len() <= PROTECTED_MAX);
+        let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
+        let block_bytes = (SUPERBLOCK_BYTES as usize - HEADER_BYTES) as u32;
+        let body = &mut bytes[HEADER_BYTES..];
+        pcapng::private_header(&mut body[..LOCAL_HEADER_BYTES], PrivateKind::Tables, block_bytes);
+        let end = body.len() - 4;
+        let mut put = Put::new(&mut body[LOCAL_HEADER_BYTES..end]);
+        for member in &self.members {
+            put.u64(member.capacity_bytes).text(&member.identity, 56);
+        }
+        for range in &self.protected {
+            put.u64(range.from.as_nanos())
+                .u64(range.to.as_nanos())
+                .u64(range.made.as_nanos())
+                .text(&range.label, 40);
+        }
+        body[end..].copy_from_slice(&block_bytes.to_le_bytes());
+
+        let mut specific = [0; Header::SPECIFIC_BYTES];
+        Put::new(&mut specific)
+            .u64(self.generation)
+            .u64(self.created.as_nanos())
+            .u64(DATA_OFFSET)
+            .u64(self.layout.segment_bytes)
+            .u64(self.layout.segments)
+            .u32(self.layout.chunk_max)
+            .u32(self.layout.chunk_min)
+            .u32(self.protected.len() as u32)
+            .u32(0)
+            .text(&self.name, 64);
+        let header = Header {
+            kind: Kind::Superblock,
+            place: Place {
+                array: self.array,
+                member: self.member,
+                members: self.members.len() as u16,
+                offset,
+            },
+            body_crc: crc32c(&bytes[HEADER_BYTES..]),
+            length: SUPERBLOCK_BYTES as u32,
+            specific,
+        };
+        // The section of the first superblock goes on to the data: see `padding`.
+        let section = if offset == 0 { DATA_OFFSET } else { SUPERBLOCK_BYTES };
+        header.stamp(&mut bytes, section - HEADER_BYTES as u64);
+        bytes
+    }
+
+    /// What fills the space between the first superblock and the data, written at creation.
+    pub fn padding() -> Vec<u8> {
+        let mut bytes = vec![0; (DATA_OFFSET - SUPERBLOCK_BYTES) as usize];
+        pcapng::padding(&mut bytes);
+        bytes
+    }
+
+    /// Reads and checks a superblock that was found at `offset`.
+    ///
+    /// # Errors
+    /// [`Damage`] if it is none, or not sound, or belongs elsewhere.
+    pub fn read(bytes: &[u8], offset: u64) -> Result<Self, Damage> {
+        let header = Header::read(bytes)?;
+        if header.kind != Kind::Superblock || header.place.offset != offset {
+            return Err(Damage::Elsewhere);
+        }
+        let bytes = bytes.get(..SUPERBLOCK_BYTES as usize).ok_or(Damage::Short)?;
+        if crc32c(&bytes[HEADER_BYTES..]) != header.body_crc {
+            return Err(Damage::BodyChecksum);
+        }
+        let mut get = Get::new(&header.specific);
+        let generation = get.u64();
+        let created = Timestamp::from_nanos(get.u64());
+        let data_offset = get.u64();
+        let layout = Layout {
+            segment_bytes: get.u64(),
+            segments: get.u64(),
+            chunk_max: get.u32(),
+            chunk_min: get.u32(),
+        };
+        let protected = get.u32() as usize;
+        let name = get.skip(4).text(64);
+        let members = usize::from(header.place.members);
+        // Checksums guard against accidents, not against a hostile hand: the layout must hold by itself.
+        let capacity = layout
+            .segments
+            .checked_mul(layout.segment_bytes)
+            .and_then(|data| data.checked_add(DATA_OFFSET + SUPERBLOCK_BYTES))
+            .ok_or(Damage::Length)?;
+        let sound = data_offset == DATA_OFFSET
+            && Layout::new(capacity, layout.segment_bytes, layout.chunk_max) == Ok(layout)
+            && (1..=MEMBERS_MAX).contains(&members)
+            && header.place.member < header.place.members
+            && protected <= PROTECTED_MAX;
+        if !sound {
+            return Err(Damage::Length);
+        }
+        let mut get = Get::new(&bytes[HEADER_BYTES + LOCAL_HEADER_BYTES..]);
+        let members = (0..members)
+            .map(|_| Member { capacity_bytes: get.u64(), identity: get.text(56) })
+            .collect();
+        let protected = (0..protected)
+            .map(|_| Protected {
+                from: Timestamp::from_nanos(get.u64()),
+                to: Timestamp::from_nanos(get.u64()),
+                made: Timestamp::from_nanos(get.u64()),
+                label: get.text(40),
+            })
+            .collect();
+        Ok(Self {
+            array: header.place.array,
+            name,
+            member: header.place.member,
+            members,
+            layout,
+            created,
+            generation,
+            protected,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn superblock() -> Superblock {
+        Superblock {
+            array: Uuid::from_u128(42),
+            name: "radar".into(),
+            member: 1,
+            members: (0..3)
+                .map(|n| Member { capacity_bytes: 1 << 40, identity: format!("drive {n}") })
+                .collect(),
+            layout: Layout::default_for(1 << 40).unwrap(),
+            created: Timestamp::from_nanos(5),
+            generation: 3,
+            protected: vec![Protected {
+                from: Timestamp::from_nanos(10),
+                to: Timestamp::from_nanos(20),
+                made: Timestamp::from_nanos(30),
+                label: "überflug".into(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_superblock_reads_back_from_its_own_place_only() {
+        let copy = Layout::copy_offset(1 << 40);
+        for offset in [0, copy] {
+            let bytes = superblock().encode(offset);
+            assert_eq!(Superblock::read(&bytes, offset), Ok(superblock()));
+            assert_eq!(Superblock::read(&bytes, offset + 4096), Err(Damage::Elsewhere));
+        }
+    }
+
+    #[test]
+    fn a_changed_table_is_found() {
+        let mut bytes = superblock().encode(0);
+        bytes[HEADER_BYTES + 40] ^= 1;
+        assert_eq!(Superblock::read(&bytes, 0), Err(Damage::BodyChecksum));
+    }
+
+    #[test]
+    fn full_tables_fit() {
+        let mut full = superblock();
+        full.members = vec![full.members[0].clone(); MEMBERS_MAX];
+        full.protected = vec![full.protected[0].clone(); PROTECTED_MAX];
+        assert_eq!(Superblock::read(&full.encode(0), 0), Ok(full));
+    }
+}
