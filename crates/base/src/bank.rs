@@ -5,6 +5,7 @@
 //! jumps to its next event, and the loop above is the same code.
 
 use std::fmt;
+use std::sync::Arc;
 
 use crate::time::{Duration, Instant};
 
@@ -231,6 +232,15 @@ pub trait Buffers {
     /// # Panics
     /// If a command is using the buffer, or the name is not one of these buffers'.
     fn with(&self, buffer: BufferId, look: &mut dyn FnMut(&mut [u8]));
+}
+
+impl<B: Buffers + ?Sized> Buffers for Arc<B> {
+    fn size(&self) -> usize {
+        (**self).size()
+    }
+    fn with(&self, buffer: BufferId, look: &mut dyn FnMut(&mut [u8])) {
+        (**self).with(buffer, look);
+    }
 }
 
 /// Buffers without memory, for runs in virtual time on descriptors alone. `with` calls nothing.
