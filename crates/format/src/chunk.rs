@@ -21,7 +21,7 @@ use crate::section::{Damage, HEADER_BYTES, Header, Kind, Place, RECORD_BYTES};
 const FLAG_END: u16 = 1;
 const FLAG_PLAIN: u16 = 2;
 const FLAG_LOSS: u16 = 4;
-const REPLACES_NONE: u64 = u64::MAX;
+const NO_SEQUENCE: u64 = u64::MAX;
 /// The checksum runs behind the packing by at most this much, so that it finds the bytes in cache.
 const CHECKSUM_STRIDE: usize = 32 << 10;
 
@@ -92,6 +92,8 @@ pub struct ChunkRecord {
     pub replaces: Option<u64>,
     /// The take's account through this chunk.
     pub ledger: Ledger,
+    /// The greatest sequence number that the ring has given up, if any.
+    pub reused: Option<u64>,
     /// Its contents.
     pub summary: Summary,
 }
@@ -106,7 +108,7 @@ impl ChunkRecord {
             .u64(self.take.started.as_nanos())
             .u64(self.take.first_sequence)
             .u64(self.sequence)
-            .u64(self.replaces.unwrap_or(REPLACES_NONE))
+            .u64(self.replaces.unwrap_or(NO_SEQUENCE))
             .u16(s.queue)
             .u16(flag(s.end, FLAG_END) | flag(s.plain, FLAG_PLAIN) | flag(s.loss, FLAG_LOSS))
             .u32(s.packets)
@@ -118,6 +120,7 @@ impl ChunkRecord {
             .u64(s.last_ns)
             .u64(s.sealed_ns);
         self.ledger.put(&mut put);
+        put.u64(self.reused.unwrap_or(NO_SEQUENCE));
         Header {
             kind: Kind::Chunk,
             place: *place,
@@ -138,7 +141,7 @@ impl ChunkRecord {
             first_sequence: get.u64(),
         };
         let sequence = get.u64();
-        let replaces = Some(get.u64()).filter(|&n| n != REPLACES_NONE);
+        let replaces = Some(get.u64()).filter(|&n| n != NO_SEQUENCE);
         let queue = get.u16();
         let flags = get.u16();
         let summary = Summary {
@@ -165,7 +168,8 @@ impl ChunkRecord {
             return Err(Damage::Length);
         }
         let ledger = Ledger::get(&mut get);
-        Ok((header.place, Self { take, sequence, replaces, ledger, summary }))
+        let reused = Some(get.u64()).filter(|&n| n != NO_SEQUENCE);
+        Ok((header.place, Self { take, sequence, replaces, ledger, reused, summary }))
     }
 
     /// Fills in the header of a sealed chunk that goes to `place`.

@@ -219,6 +219,7 @@ mod tests {
                         sequence: 70 + n,
                         replaces: None,
                         ledger: Ledger::default(),
+                        reused: Some(1),
                         summary,
                     },
                 )

@@ -1,2 +1,20 @@
-//! The recording state machine: placement, ring, trim, ledger, recovery. No I/O.
+//! The recording state machine: placement, ring, trim, ledger, recovery.
+//!
+//! [`Recorder`] decides and does no I/O; [`run::Recording`] drives it on any [`base::Bank`]; opening,
+//! listing and reading back go through the same seam.
+
 #![forbid(unsafe_code)]
+
+pub mod create;
+pub mod extract;
+pub mod machine;
+mod member;
+pub mod open;
+pub mod placement;
+pub mod reader;
+pub mod run;
+pub mod takes;
+
+pub use machine::{Config, Event, Input, Output, ReadyChunk, Recorder, TimeRange, WhenFull};
+pub use open::{ArrayImage, MemberImage, OpenError, Segment};
+pub use placement::Placement;

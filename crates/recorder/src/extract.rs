@@ -1,0 +1,440 @@
+//! Gets recorded packets back: chunks read ahead, checked, cut to a span of time, and those that
+//! parallel queues filled at the same time merged in time order.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use base::{Bank, BufferId, Buffers, Command, Completion, Duration, Instant, Operation, Rate};
+use format::chunk::check_body;
+use format::packets::{Item, Items};
+use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
+use format::{ChunkRecord, Damage, Interface};
+
+use crate::machine::TimeRange;
+use crate::open::ArrayImage;
+use crate::reader::{ReadError, Reader};
+use crate::takes::Entry;
+
+/// Where extracted packets go.
+pub trait Visitor {
+    /// What can go wrong there.
+    type Error;
+
+    /// One packet; `block` is its whole enhanced packet block.
+    ///
+    /// # Errors
+    /// Ends the extraction.
+    fn packet(
+        &mut self,
+        interface: &Interface,
+        packet: &ReadPacket<'_>,
+        block: &Block<'_>,
+    ) -> Result<(), Self::Error>;
+
+    /// All packets of a chunk at once, as their blocks lie there one behind the other; the
+    /// interfaces are the chunk's. Returns whether they were taken; if not, they come one by one.
+    ///
+    /// # Errors
+    /// Ends the extraction.
+    fn blocks(
+        &mut self,
+        interfaces: &[Interface],
+        blocks: &[u8],
+        record: &ChunkRecord,
+    ) -> Result<bool, Self::Error>;
+
+    /// A chunk that could not be had.
+    ///
+    /// # Errors
+    /// Ends the extraction.
+    fn lost(&mut self, entry: &Entry, why: &Unreadable) -> Result<(), Self::Error>;
+
+    /// Called about once a chunk, with the chunks done so far and all of them.
+    ///
+    /// # Errors
+    /// Ends the extraction.
+    fn progress(&mut self, done: u64, of: u64) -> Result<(), Self::Error>;
+}
+
+/// Why a chunk in the index could not be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// The drive failed to read it.
+    Device(base::DeviceError),
+    /// What is there doesn't check.
+    Damaged(Damage),
+    /// A ring has reused its place since the index was read.
+    Overwritten,
+}
+
+impl fmt::Display for Unreadable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Device(error) => error.fmt(f),
+            Self::Damaged(damage) => damage.fmt(f),
+            Self::Overwritten => f.write_str("the ring has reused its place"),
+        }
+    }
+}
+
+/// Why an extraction ended early.
+#[derive(Debug)]
+pub enum ExtractError<E> {
+    /// The bank failed.
+    Read(ReadError),
+    /// The visitor did not want more.
+    Visitor(E),
+}
+
+/// Chunks read ahead at most for each queue.
+const AHEAD_MAX: usize = 8;
+
+/// Visits the packets of `entries` (one take's, in order of sequence number) that lie in `range`.
+///
+/// # Errors
+/// [`ExtractError`]; chunks that can't be read are the visitor's to judge.
+pub fn extract<B: Bank, M: Buffers, V: Visitor>(
+    reader: &mut Reader<'_, B, M>,
+    image: &ArrayImage,
+    entries: &[Entry],
+    range: TimeRange,
+    limit: Option<Rate>,
+    visitor: &mut V,
+) -> Result<(), ExtractError<V::Error>> {
+    let (from, to) = (range.from.as_nanos(), range.to.as_nanos());
+    let mut queues: Vec<(u16, Vec<Entry>)> = Vec::new();
+    let mut total = 0;
+    for entry in entries.iter().filter(|e| e.record.summary.overlaps(from, to)) {
+        total += 1;
+        let queue = entry.record.summary.queue;
+        match queues.iter_mut().find(|(q, _)| *q == queue) {
+            Some((_, list)) => list.push(*entry),
+            None => queues.push((queue, vec![*entry])),
+        }
+    }
+    let single = queues.len() == 1;
+    let mut fetch = Fetch::new(reader, image, queues, limit);
+    fetch.total = total;
+    let mut streams: Vec<Option<Stream>> = (0..fetch.lists.len()).map(|_| None).collect();
+    for (queue, stream) in streams.iter_mut().enumerate() {
+        *stream = next_stream(&mut fetch, queue, None, range, single, visitor)?;
+    }
+    loop {
+        // Few queues: a linear search beats a heap.
+        let Some((queue, _)) = streams
+            .iter()
+            .enumerate()
+            .filter_map(|(queue, s)| s.as_ref().map(|s| (queue, s.time)))
+            .min_by_key(|&(_, time)| time)
+        else {
+            return Ok(());
+        };
+        let until = streams
+            .iter()
+            .enumerate()
+            .filter(|&(other, _)| other != queue)
+            .filter_map(|(_, s)| s.as_ref().map(|s| s.time))
+            .min()
+            .unwrap_or(u64::MAX);
+        let Some(stream) = streams[queue].as_mut() else { return Ok(()) };
+        while !stream.ended && stream.time <= until {
+            stream.visit(visitor).map_err(ExtractError::Visitor)?;
+            stream.advance(range);
+        }
+        if stream.ended {
+            let used = streams[queue].take();
+            streams[queue] = next_stream(&mut fetch, queue, used, range, single, visitor)?;
+        }
+    }
+}
+
+/// The next chunk of a queue that has packets to merge; chunks that can go whole go on the way.
+fn next_stream<B: Bank, M: Buffers, V: Visitor>(
+    fetch: &mut Fetch<'_, '_, B, M>,
+    queue: usize,
+    used: Option<Stream>,
+    range: TimeRange,
+    single: bool,
+    visitor: &mut V,
+) -> Result<Option<Stream>, ExtractError<V::Error>> {
+    let mut bytes = used.map(|s| s.bytes).unwrap_or_default();
+    loop {
+        let Some((entry, outcome)) = fetch.take(queue, &mut bytes).map_err(ExtractError::Read)?
+        else {
+            return Ok(None);
+        };
+        fetch.taken += 1;
+        visitor.progress(fetch.taken, fetch.total).map_err(ExtractError::Visitor)?;
+        let checked = outcome.and_then(|()| check(&bytes, &entry));
+        if let Err(why) = checked {
+            visitor.lost(&entry, &why).map_err(ExtractError::Visitor)?;
+            continue;
+        }
+        let s = &entry.record.summary;
+        let whole = s.first_ns >= range.from.as_nanos() && s.last_ns <= range.to.as_nanos();
+        if single && whole && s.plain {
+            let mut interfaces = Vec::new();
+            let front = &bytes[..s.packets_start as usize];
+            for block in
+                Blocks::new(&front[format::section::HEADER_BYTES.min(front.len())..]).flatten()
+            {
+                if block.kind == format::pcapng::INTERFACE
+                    && let Ok(interface) = format::pcapng::read_interface(&block)
+                {
+                    interfaces.push(interface);
+                }
+            }
+            let blocks = &bytes[s.packets_start as usize..s.packets_end as usize];
+            if visitor.blocks(&interfaces, blocks, &entry.record).map_err(ExtractError::Visitor)? {
+                continue;
+            }
+        }
+        match Stream::new(bytes, &entry.record, range) {
+            Ok(stream) if !stream.ended => return Ok(Some(stream)),
+            Ok(stream) => bytes = stream.bytes,
+            Err(damage) => {
+                bytes = Vec::new();
+                let why = Unreadable::Damaged(damage);
+                visitor.lost(&entry, &why).map_err(ExtractError::Visitor)?;
+            }
+        }
+    }
+}
+
+/// Whether the bytes are the chunk that the index promised, whole.
+pub(crate) fn check(bytes: &[u8], entry: &Entry) -> Result<(), Unreadable> {
+    match ChunkRecord::read(bytes) {
+        Ok((place, record)) if place == entry.place && record == entry.record => {
+            check_body(bytes, &record).map_err(Unreadable::Damaged)
+        }
+        Ok((place, record)) if place == entry.place && record.sequence > entry.record.sequence => {
+            Err(Unreadable::Overwritten)
+        }
+        Ok(_) => Err(Unreadable::Damaged(Damage::Elsewhere)),
+        Err(damage) => Err(Unreadable::Damaged(damage)),
+    }
+}
+
+/// A chunk being merged, at one of its packets.
+#[derive(Debug)]
+struct Stream {
+    bytes: Vec<u8>,
+    interfaces: Vec<Interface>,
+    /// Offsets of the packet blocks within the range that are still to come, latest first.
+    blocks: Vec<(u32, u64)>,
+    at: u32,
+    time: u64,
+    ended: bool,
+}
+
+impl Stream {
+    fn new(bytes: Vec<u8>, record: &ChunkRecord, range: TimeRange) -> Result<Self, Damage> {
+        let mut interfaces = Vec::new();
+        let mut blocks = Vec::with_capacity(record.summary.packets as usize);
+        for item in Items::new(&bytes, record)? {
+            match item? {
+                Item::Interface(interface) => interfaces.push(interface),
+                Item::Packet(packet, block) => {
+                    blocks
+                        .push(((format::section::HEADER_BYTES + block.offset) as u32, packet.time));
+                }
+            }
+        }
+        blocks.reverse();
+        let mut stream = Self { bytes, interfaces, blocks, at: 0, time: 0, ended: false };
+        stream.advance(range);
+        Ok(stream)
+    }
+
+    /// Goes to the next packet within the range.
+    fn advance(&mut self, range: TimeRange) {
+        let inside = range.from.as_nanos()..=range.to.as_nanos();
+        while let Some((at, time)) = self.blocks.pop() {
+            if inside.contains(&time) {
+                (self.at, self.time) = (at, time);
+                return;
+            }
+        }
+        self.ended = true;
+    }
+
+    fn visit<V: Visitor>(&self, visitor: &mut V) -> Result<(), V::Error> {
+        let Some(Ok(block)) = Blocks::new(&self.bytes[self.at as usize..]).next() else {
+            return Ok(());
+        };
+        let Ok(packet) = read_packet(&block) else { return Ok(()) };
+        match self.interfaces.get(packet.interface as usize) {
+            Some(interface) => visitor.packet(interface, &packet, &block),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A chunk, and whether its bytes could be read.
+pub(crate) type Fetched = (Entry, Result<(), Unreadable>);
+
+/// Reads the chunks of several queues ahead, each in order.
+#[derive(Debug)]
+pub(crate) struct Fetch<'r, 'a, B, M> {
+    reader: &'r mut Reader<'a, B, M>,
+    image: &'r ArrayImage,
+    lists: Vec<List>,
+    free: Vec<BufferId>,
+    ahead: usize,
+    limit: Option<Rate>,
+    next_at: Instant,
+    done: Vec<Completion>,
+    /// Chunks taken, of how many.
+    taken: u64,
+    total: u64,
+}
+
+#[derive(Debug)]
+struct List {
+    entries: std::vec::IntoIter<Entry>,
+    reading: VecDeque<Reading>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    entry: Entry,
+    buffer: BufferId,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The drive took no more commands when it was this one's turn.
+    Waiting,
+    Submitted,
+    Done(Result<(), base::DeviceError>),
+}
+
+impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
+    pub(crate) fn new(
+        reader: &'r mut Reader<'a, B, M>,
+        image: &'r ArrayImage,
+        queues: Vec<(u16, Vec<Entry>)>,
+        limit: Option<Rate>,
+    ) -> Self {
+        let free = reader.buffers.clone();
+        let ahead = (free.len() / queues.len().max(1)).clamp(1, AHEAD_MAX);
+        let next_at = reader.bank.now();
+        let lists = queues
+            .into_iter()
+            .map(|(_, entries)| List { entries: entries.into_iter(), reading: VecDeque::new() })
+            .collect();
+        Self {
+            reader,
+            image,
+            lists,
+            free,
+            ahead,
+            limit,
+            next_at,
+            done: Vec::new(),
+            taken: 0,
+            total: 0,
+        }
+    }
+
+    /// The next chunk of a queue, its bytes in `bytes`; None at the end.
+    pub(crate) fn take(
+        &mut self,
+        queue: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Option<Fetched>, ReadError> {
+        loop {
+            self.fill(queue);
+            match self.lists[queue].reading.front() {
+                None => return Ok(None),
+                Some(Reading { state: State::Done(_), .. }) => break,
+                Some(Reading { state: State::Submitted, .. }) => self.reap(None)?,
+                Some(Reading { state: State::Waiting, .. }) => {
+                    let soon = self.reader.bank.now() + Duration::from_millis(1);
+                    self.reap(Some(soon))?;
+                }
+            }
+        }
+        let Some(Reading { entry, buffer, state: State::Done(outcome) }) =
+            self.lists[queue].reading.pop_front()
+        else {
+            return Ok(None);
+        };
+        let length = entry.record.summary.length as usize;
+        if outcome.is_ok() {
+            bytes.clear();
+            let copy = &mut |memory: &mut [u8]| bytes.extend_from_slice(&memory[..length]);
+            self.reader.memory.with(buffer, copy);
+        }
+        self.free.push(buffer);
+        self.fill(queue);
+        self.slow_down(length as u64)?;
+        Ok(Some((entry, outcome.map_err(Unreadable::Device))))
+    }
+
+    /// Starts reads for one queue, as many as there is room for.
+    fn fill(&mut self, queue: usize) {
+        let list = &mut self.lists[queue];
+        while list.reading.len() < self.ahead && !self.free.is_empty() {
+            let Some(entry) = list.entries.next() else { break };
+            let Some(buffer) = self.free.pop() else { break };
+            list.reading.push_back(Reading { entry, buffer, state: State::Waiting });
+        }
+        for reading in list.reading.iter_mut().filter(|r| matches!(r.state, State::Waiting)) {
+            let Entry { place, record } = reading.entry;
+            let (buffer, length) = (reading.buffer, record.summary.length);
+            let drive = self.image.members[usize::from(place.member)].drive;
+            let operation = Operation::Read { offset: place.offset, length, buffer };
+            if self
+                .reader
+                .bank
+                .submit(Command { drive, operation, tag: u64::from(buffer.0) })
+                .is_err()
+            {
+                return;
+            }
+            reading.state = State::Submitted;
+        }
+    }
+
+    fn reap(&mut self, until: Option<Instant>) -> Result<(), ReadError> {
+        self.done.clear();
+        self.reader.bank.wait(until, &mut self.done)?;
+        for completion in self.done.drain(..) {
+            let mut all = self.lists.iter_mut().flat_map(|list| &mut list.reading);
+            if let Some(reading) = all.find(|r| u64::from(r.buffer.0) == completion.tag) {
+                reading.state = State::Done(completion.outcome);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until `bytes` more are due at the limit, so that writes don't starve.
+    fn slow_down(&mut self, bytes: u64) -> Result<(), ReadError> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        self.next_at = self.next_at.max(self.reader.bank.now()) + limit.time_for(bytes);
+        while self.reader.bank.now() < self.next_at {
+            self.reap(Some(self.next_at))?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads every chunk and hands each to `each` with what is wrong with it, if anything: `check`.
+///
+/// # Errors
+/// [`ReadError`] if the bank fails.
+pub fn verify<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    image: &ArrayImage,
+    entries: &[Entry],
+    mut each: impl FnMut(&Entry, Result<(), Unreadable>),
+) -> Result<(), ReadError> {
+    let mut fetch = Fetch::new(reader, image, vec![(0, entries.to_vec())], None);
+    let mut bytes = Vec::new();
+    while let Some((entry, outcome)) = fetch.take(0, &mut bytes)? {
+        each(&entry, outcome.and_then(|()| check(&bytes, &entry)));
+    }
+    Ok(())
+}

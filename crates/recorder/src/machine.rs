@@ -1,0 +1,833 @@
+//! The recorder's core: chunks and completions in, writes, trims, flushes and events out.
+//!
+//! `handle(now, input)`, then `poll_output()` until it is empty, then wait until `poll_timeout()` at
+//! the latest. It never looks at payload: in virtual time it runs on descriptors alone.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+use base::{BufferId, DeviceError, Duration, Instant, Timestamp};
+use format::{ChunkRecord, Count, Ledger, Place, Stage, Summary, TakeId};
+use uuid::Uuid;
+
+use crate::member::{InFlight, Member, Room};
+use crate::open::{ArrayImage, Live, Segment};
+use crate::placement::{self, Candidate, Placement};
+
+/// What happens when every segment has been written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The take stops.
+    #[default]
+    Stop,
+    /// The oldest segments that are not protected are reused.
+    Wrap,
+}
+
+/// A span of packet time, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Start.
+    pub from: Timestamp,
+    /// End.
+    pub to: Timestamp,
+}
+
+impl TimeRange {
+    /// From the beginning to the end of time.
+    pub const ALL: Self = Self { from: Timestamp::MIN, to: Timestamp::MAX };
+
+    /// Whether a segment holds any time of this span.
+    pub(crate) fn touches(&self, live: &Live) -> bool {
+        self.from.as_nanos() <= live.last_ns && self.to.as_nanos() >= live.first_ns
+    }
+}
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The new take's name.
+    pub take: Uuid,
+    /// When it starts.
+    pub started: Timestamp,
+    /// How chunks are spread.
+    pub placement: Placement,
+    /// What happens at the end of the array.
+    pub when_full: WhenFull,
+    /// Chunk writes under way on one member at most.
+    pub depth: u32,
+    /// Chunk buffers in all: filled past half, balance yields to capture.
+    pub buffers: u32,
+    /// How far members' fill may drift apart in bytes under `Adaptive`.
+    pub drift_max: u64,
+    /// A flush is sent this long after the first write that is not yet flushed.
+    pub flush_interval: Duration,
+    /// Segments kept trimmed ahead of the head in a ring; 0 for no trim.
+    pub trim_ahead: u64,
+    /// Least time between two trims of one member.
+    pub trim_interval: Duration,
+}
+
+/// A chunk that the source side has sealed.
+#[derive(Clone, Debug)]
+pub struct ReadyChunk {
+    /// Its memory.
+    pub buffer: BufferId,
+    /// What is in it.
+    pub summary: Summary,
+    /// What its queue lost since its last chunk. Entered in the ledger in front of this chunk.
+    pub losses: Ledger,
+}
+
+/// What the core is told.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "an input is moved once, a box would cost more")]
+pub enum Input {
+    /// A chunk is ready.
+    Chunk(ReadyChunk),
+    /// A command is done.
+    Done {
+        /// The tag its output had.
+        tag: u64,
+        /// How it went.
+        outcome: Result<(), DeviceError>,
+    },
+    /// The ranges that a ring must not reuse, replacing all earlier ones.
+    Protect(Vec<TimeRange>),
+    /// No more chunks will come.
+    Stop,
+    /// Time has passed.
+    Tick,
+}
+
+/// What the core wants done.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Stamp the record in front of the chunk in `buffer` and write it at `place`.
+    WriteChunk {
+        /// The chunk's memory.
+        buffer: BufferId,
+        /// Where it goes.
+        place: Place,
+        /// What its header says.
+        record: Box<ChunkRecord>,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// Write a segment's index. One [`Input::Done`] is due for all of its pieces.
+    WriteIndex {
+        /// Where its section starts.
+        place: Place,
+        /// From there to the segment's end.
+        section_bytes: u64,
+        /// The segment's chunks.
+        chunks: Vec<(Place, ChunkRecord)>,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// Trim a segment.
+    Trim {
+        /// Which member.
+        member: u16,
+        /// From where.
+        offset: u64,
+        /// How much.
+        length: u64,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// Flush a member.
+    Flush {
+        /// Which member.
+        member: u16,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// The buffer is free again.
+    Release {
+        /// Which.
+        buffer: BufferId,
+    },
+    /// Everything is written: hand in the chunk that ends the take ([`Summary::end`]).
+    WantEnd,
+    /// Something to tell.
+    Event(Event),
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A chunk is on its medium, and everything before it on that member: kill -9 can't lose it.
+    Acknowledged {
+        /// Its number.
+        sequence: u64,
+        /// Its member.
+        member: u16,
+        /// What is in it.
+        count: Count,
+        /// Whether it is acknowledged as the take's last.
+        end: bool,
+    },
+    /// A flush is done: a power cut can't lose what it covers either.
+    Durable {
+        /// Which member.
+        member: u16,
+        /// What the flush covered.
+        count: Count,
+    },
+    /// A member failed and gets no more chunks; the take goes on with the rest.
+    MemberFailed {
+        /// Which.
+        member: u16,
+        /// Why.
+        error: DeviceError,
+        /// What was acknowledged on it in this take: what is at stake if it can't be read.
+        held: Count,
+        /// The same in chunks.
+        held_chunks: u64,
+    },
+    /// A segment of a ring is being reused; what it held is gone.
+    Reused {
+        /// Which member.
+        member: u16,
+        /// Which segment.
+        segment: u64,
+        /// The time up to which its contents reached, ns since 1970.
+        last_ns: u64,
+    },
+    /// A member can't trim after all; the ring goes on without.
+    TrimFailed {
+        /// Which.
+        member: u16,
+        /// Why.
+        error: DeviceError,
+    },
+    /// No segment is left that may be written. What is still offered is lost; the source should stop.
+    ArrayFull {
+        /// Whether protected ranges are what is in the way.
+        protected: bool,
+    },
+    /// No member is left. What is still offered is lost; the source should stop.
+    NoMemberLeft,
+    /// The take is over and flushed; the core takes no more input.
+    Finished,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acknowledged { sequence, member, count, .. } => {
+                write!(f, "chunk {sequence} with {} packets is on member {member}", count.packets)
+            }
+            Self::Durable { member, count } => {
+                write!(f, "{} packets more are durable on member {member}", count.packets)
+            }
+            Self::MemberFailed { member, error, held, held_chunks } => write!(
+                f,
+                "member {member} failed ({error}) and gets no more chunks; it holds {held_chunks} chunks of this take with {} packets, which are a gap if it can't be read",
+                held.packets
+            ),
+            Self::Reused { member, segment, .. } => {
+                write!(f, "segment {segment} of member {member} is reused")
+            }
+            Self::TrimFailed { member, error } => {
+                write!(f, "member {member} does not trim ({error}); the ring goes on without")
+            }
+            Self::ArrayFull { protected: false } => f.write_str(
+                "the array is full: use --when-full wrap to reuse the oldest segments, or a larger array",
+            ),
+            Self::ArrayFull { protected: true } => f.write_str(
+                "every segment that could be reused is protected: unprotect a range or add drives",
+            ),
+            Self::NoMemberLeft => f.write_str("every member has failed: nothing can be recorded"),
+            Self::Finished => f.write_str("the take is complete"),
+        }
+    }
+}
+
+/// A chunk that waits for a place.
+#[derive(Debug)]
+struct Waiting {
+    chunk: ReadyChunk,
+    /// Set once it had a number and its write failed: that number and the ledger know it already.
+    first_sequence: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Tag {
+    Chunk(u16),
+    Index(u16),
+    Trim(u16),
+    Flush(u16),
+}
+
+/// Why nothing can be placed any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusing {
+    No,
+    Full,
+    NoMember,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// The source has stopped; what is under way completes.
+    Draining,
+    /// The chunk that ends the take was asked for and has not come yet.
+    AwaitingEnd,
+    /// It came, or can't be placed anywhere; the last writes and flushes complete.
+    Ending,
+    Finished,
+}
+
+/// The recording state machine.
+#[derive(Debug)]
+pub struct Recorder {
+    config: Config,
+    take: TakeId,
+    members: Vec<Member>,
+    protected: Vec<TimeRange>,
+    waiting: VecDeque<Waiting>,
+    /// Buffers that the core holds, waiting or in flight.
+    held: u32,
+    next_sequence: u64,
+    next_stripe: usize,
+    ledger: Ledger,
+    acknowledged: Count,
+    durable: Count,
+    reused_to_ns: u64,
+    reused: Option<u64>,
+    refusing: Refusing,
+    phase: Phase,
+    /// Tags count up from 0; this maps those under way to what they are.
+    tags: HashMap<u64, Tag>,
+    next_tag: u64,
+    outputs: VecDeque<Output>,
+}
+
+impl Recorder {
+    /// Starts a take on an array as it was found. Members that could not be opened take no part.
+    pub fn new(config: Config, array: ArrayImage) -> Self {
+        let count = array.members.len() as u16;
+        let next_sequence = array.next_sequence;
+        let take =
+            TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
+        let members = array
+            .members
+            .into_iter()
+            .enumerate()
+            .map(|(at, image)| Member::new(image, array.uuid, at as u16, count))
+            .collect();
+        Self {
+            take,
+            members,
+            protected: array
+                .protected
+                .iter()
+                .map(|p| TimeRange { from: p.from, to: p.to })
+                .collect(),
+            waiting: VecDeque::new(),
+            held: 0,
+            next_sequence,
+            next_stripe: 0,
+            ledger: Ledger::default(),
+            acknowledged: Count::ZERO,
+            durable: Count::ZERO,
+            reused_to_ns: 0,
+            reused: None,
+            refusing: Refusing::No,
+            phase: Phase::Running,
+            tags: HashMap::new(),
+            next_tag: 0,
+            outputs: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// Takes one input at `now`.
+    pub fn handle(&mut self, now: Instant, input: Input) {
+        match input {
+            Input::Chunk(chunk) => {
+                self.held += 1;
+                if chunk.summary.end {
+                    self.phase = Phase::Ending;
+                }
+                self.waiting.push_back(Waiting { chunk, first_sequence: None });
+            }
+            Input::Done { tag, outcome } => self.done(now, tag, outcome),
+            Input::Protect(ranges) => self.protected = ranges,
+            Input::Stop => {
+                if self.phase == Phase::Running {
+                    self.phase = Phase::Draining;
+                }
+            }
+            Input::Tick => {}
+        }
+        self.place_waiting(now);
+        for at in 0..self.members.len() {
+            self.close_segments(at);
+            self.trim_ahead(now, at);
+            self.flush(now, at);
+        }
+        self.advance_phase();
+    }
+
+    /// The next thing to be done.
+    pub fn poll_output(&mut self) -> Option<Output> {
+        self.outputs.pop_front()
+    }
+
+    /// When to call `handle` with [`Input::Tick`] at the latest.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.members
+            .iter()
+            .filter(|m| m.failed.is_none())
+            .filter_map(|m| {
+                let flush = m.flush_due.filter(|_| m.flushing.is_none());
+                let wants_trim = self.trims(m) && m.trimming.is_none();
+                let trim = Some(m.trim_due).filter(|_| {
+                    wants_trim && m.to_trim(self.config.trim_ahead, &self.protected).is_some()
+                });
+                [flush, trim].into_iter().flatten().min()
+            })
+            .min()
+    }
+
+    /// The take that is recorded.
+    pub fn take(&self) -> TakeId {
+        self.take
+    }
+
+    /// The account through the last chunk that was placed.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What kill -9 can't lose any more.
+    pub fn acknowledged(&self) -> Count {
+        self.acknowledged
+    }
+
+    /// What a power cut can't lose any more.
+    pub fn durable(&self) -> Count {
+        self.durable
+    }
+
+    /// Buffers that wait for a place or a completion.
+    pub fn buffers_held(&self) -> u32 {
+        self.held
+    }
+
+    /// The packet time (ns since 1970) up to which a ring has given up contents; 0 if nothing.
+    pub fn reused_to_ns(&self) -> u64 {
+        self.reused_to_ns
+    }
+
+    /// Each member's bytes written in this take and whether it still works.
+    pub fn members(&self) -> impl Iterator<Item = MemberProgress> + '_ {
+        self.members.iter().map(|m| MemberProgress {
+            written: m.written,
+            rate: m.pace.rate(),
+            working: m.failed.is_none(),
+        })
+    }
+
+    /// Whether the take is over.
+    pub fn finished(&self) -> bool {
+        self.phase == Phase::Finished
+    }
+
+    /// Whether nothing more can be placed, so that the source may as well stop.
+    pub fn refusing(&self) -> bool {
+        self.refusing != Refusing::No
+    }
+
+    fn event(&mut self, event: Event) {
+        self.outputs.push_back(Output::Event(event));
+    }
+
+    fn tag(&mut self, tag: Tag) -> u64 {
+        let number = self.next_tag;
+        self.next_tag += 1;
+        self.tags.insert(number, tag);
+        number
+    }
+
+    fn wraps(&self) -> bool {
+        self.config.when_full == WhenFull::Wrap
+    }
+
+    fn release(&mut self, buffer: BufferId) {
+        self.held -= 1;
+        self.outputs.push_back(Output::Release { buffer });
+    }
+
+    // Placing chunks
+
+    fn place_waiting(&mut self, now: Instant) {
+        while let Some(waiting) = self.waiting.front() {
+            let (length, end) = (waiting.chunk.summary.length, waiting.chunk.summary.end);
+            if self.refusing != Refusing::No && !end {
+                self.lose_front();
+                continue;
+            }
+            match self.choose(now, length, end) {
+                Choice::Member(member) => self.place_front(now, member),
+                Choice::Wait => return,
+                Choice::Nowhere(why) => {
+                    if self.refusing == Refusing::No {
+                        self.refusing = why;
+                        let protected = self.wraps();
+                        self.event(match why {
+                            Refusing::NoMember => Event::NoMemberLeft,
+                            _ => Event::ArrayFull { protected },
+                        });
+                    }
+                    self.lose_front();
+                }
+            }
+        }
+    }
+
+    /// Gives up the first waiting chunk.
+    fn lose_front(&mut self) {
+        let Some(waiting) = self.waiting.pop_front() else { return };
+        let stage = match self.refusing {
+            Refusing::NoMember => Stage::DeviceError,
+            _ => Stage::ArrayFull,
+        };
+        let count = waiting.chunk.summary.stored();
+        if waiting.first_sequence.is_some() {
+            self.ledger.fail(stage, count);
+        } else {
+            self.ledger.add(&waiting.chunk.losses);
+            self.ledger.lose(stage, count);
+        }
+        self.release(waiting.chunk.buffer);
+    }
+
+    fn choose(&self, now: Instant, length: u32, end: bool) -> Choice {
+        let working = || self.members.iter().enumerate().filter(|(_, m)| m.failed.is_none());
+        if working().next().is_none() {
+            return Choice::Nowhere(Refusing::NoMember);
+        }
+        let room = |m: &Member| m.room(length, end, self.wraps(), &self.protected);
+        let slot = |m: &Member| m.in_flight.len() < self.config.depth as usize;
+        match self.config.placement {
+            Placement::Stripe => {
+                let count = self.members.len();
+                let next = (0..count)
+                    .map(|step| (self.next_stripe + step) % count)
+                    .find(|&at| self.members[at].failed.is_none());
+                let Some(at) = next else { return Choice::Nowhere(Refusing::NoMember) };
+                match room(&self.members[at]) {
+                    // The end of the take goes wherever there is room for it.
+                    Room::Full if end => working()
+                        .find(|(_, m)| room(m) == Room::Yes && slot(m))
+                        .map_or(Choice::Nowhere(Refusing::Full), |(at, _)| Choice::Member(at)),
+                    Room::Full => Choice::Nowhere(Refusing::Full),
+                    Room::Yes if slot(&self.members[at]) => Choice::Member(at),
+                    _ => Choice::Wait,
+                }
+            }
+            Placement::Adaptive => {
+                let candidates: Vec<Candidate> = working()
+                    .filter_map(|(at, m)| match room(m) {
+                        Room::Full => None,
+                        room => Some(Candidate {
+                            member: at,
+                            written: m.written,
+                            expected: m.pace.expected(now, m.in_flight_bytes, length),
+                            ready: room == Room::Yes && slot(m),
+                        }),
+                    })
+                    .collect();
+                if candidates.is_empty() {
+                    return Choice::Nowhere(Refusing::Full);
+                }
+                let pressed = self.held > self.config.buffers / 2;
+                placement::adaptive(&candidates, self.config.drift_max, pressed)
+                    .map_or(Choice::Wait, Choice::Member)
+            }
+        }
+    }
+
+    fn place_front(&mut self, now: Instant, at: usize) {
+        let Some(waiting) = self.waiting.pop_front() else { return };
+        let summary = waiting.chunk.summary;
+        if waiting.first_sequence.is_none() {
+            self.ledger.add(&waiting.chunk.losses);
+            self.ledger.store(summary.stored());
+        }
+        let wraps = self.wraps();
+        let reused = self.members[at].make_room(summary.length, wraps, &self.protected);
+        if let Some((segment, given_up)) = reused {
+            self.give_up(at, segment, given_up);
+        }
+        let record = ChunkRecord {
+            take: self.take,
+            sequence: self.next_sequence,
+            replaces: waiting.first_sequence,
+            ledger: self.ledger,
+            reused: self.reused,
+            summary,
+        };
+        self.next_sequence += 1;
+        self.next_stripe = at + 1;
+        let tag = self.tag(Tag::Chunk(at as u16));
+        let member = &mut self.members[at];
+        let Some((place, segment)) = member.place(&record) else {
+            unreachable!("room was checked before a member was chosen")
+        };
+        if member.in_flight.is_empty() {
+            member.pace.started_from_idle(now);
+        }
+        member.in_flight_bytes += u64::from(summary.length);
+        member.in_flight.push_back(InFlight {
+            tag,
+            buffer: waiting.chunk.buffer,
+            record,
+            segment,
+            done: None,
+        });
+        self.outputs.push_back(Output::WriteChunk {
+            buffer: waiting.chunk.buffer,
+            place,
+            record: Box::new(record),
+            tag,
+        });
+    }
+
+    fn give_up(&mut self, at: usize, segment: u64, given_up: Segment) {
+        if let Segment::Live(live) = given_up {
+            self.reused_to_ns = self.reused_to_ns.max(live.last_ns);
+            self.reused = self.reused.max(Some(live.last_sequence));
+            self.event(Event::Reused { member: at as u16, segment, last_ns: live.last_ns });
+        }
+    }
+
+    // Completions
+
+    fn done(&mut self, now: Instant, tag: u64, outcome: Result<(), DeviceError>) {
+        let Some(kind) = self.tags.remove(&tag) else {
+            debug_assert!(false, "completion of unknown tag {tag}");
+            return;
+        };
+        match kind {
+            Tag::Chunk(at) => self.chunk_done(now, usize::from(at), tag, outcome),
+            Tag::Index(at) => {
+                let member = &mut self.members[usize::from(at)];
+                member.index_writes -= 1;
+                match outcome {
+                    // An index can be rebuilt, but a drive that can't write it can't write a chunk.
+                    Err(error) => self.fail(usize::from(at), error),
+                    Ok(()) => self.flush_later(now, usize::from(at)),
+                }
+            }
+            Tag::Trim(at) => {
+                let member = &mut self.members[usize::from(at)];
+                member.trimming = None;
+                if let Err(error) = outcome {
+                    member.trims = false;
+                    self.event(Event::TrimFailed { member: at, error });
+                }
+            }
+            Tag::Flush(at) => {
+                let member = &mut self.members[usize::from(at)];
+                let Some((_, count)) = member.flushing.take() else { return };
+                match outcome {
+                    Ok(()) => {
+                        self.durable += count;
+                        self.event(Event::Durable { member: at, count });
+                    }
+                    Err(error) => self.fail(usize::from(at), error),
+                }
+            }
+        }
+    }
+
+    fn chunk_done(&mut self, now: Instant, at: usize, tag: u64, outcome: Result<(), DeviceError>) {
+        let member = &mut self.members[at];
+        let Some(flight) = member.in_flight.iter_mut().find(|f| f.tag == tag) else { return };
+        let length = flight.record.summary.length;
+        let error = outcome.as_ref().err().cloned();
+        flight.done = Some(outcome);
+        member.in_flight_bytes -= u64::from(length);
+        member.pace.finished(now, length);
+        if let Some(error) = error {
+            self.fail(at, error);
+        }
+        // Acknowledge in order: what lies behind a hole on a member is not found after a crash.
+        let mut pending_before = false;
+        let (mut settled, mut again) = (Vec::new(), Vec::new());
+        let member = &mut self.members[at];
+        let hole = &mut member.hole;
+        member.in_flight.retain(|flight| {
+            let behind_hole = hole.is_some_and(|hole| flight.record.sequence > hole);
+            match &flight.done {
+                Some(Err(_)) => {
+                    *hole = Some(
+                        hole.map_or(flight.record.sequence, |h| h.min(flight.record.sequence)),
+                    );
+                    again.push((flight.buffer, flight.record));
+                    false
+                }
+                Some(Ok(())) if behind_hole => {
+                    again.push((flight.buffer, flight.record));
+                    false
+                }
+                Some(Ok(())) if !pending_before => {
+                    settled.push((flight.buffer, flight.record));
+                    false
+                }
+                Some(Ok(())) => true,
+                None => {
+                    pending_before = true;
+                    true
+                }
+            }
+        });
+        for (buffer, record) in settled {
+            self.acknowledge(now, at, buffer, &record);
+        }
+        for (buffer, record) in again.into_iter().rev() {
+            // Its own losses are in the ledger already.
+            let chunk = ReadyChunk { buffer, summary: record.summary, losses: Ledger::default() };
+            let first_sequence = Some(record.replaces.unwrap_or(record.sequence));
+            self.waiting.push_front(Waiting { chunk, first_sequence });
+        }
+    }
+
+    fn acknowledge(&mut self, now: Instant, at: usize, buffer: BufferId, record: &ChunkRecord) {
+        let count = record.summary.stored();
+        let member = &mut self.members[at];
+        member.acknowledged += count;
+        member.acknowledged_chunks += 1;
+        member.unflushed += count;
+        self.acknowledged += count;
+        self.flush_later(now, at);
+        self.event(Event::Acknowledged {
+            sequence: record.sequence,
+            member: at as u16,
+            count,
+            end: record.summary.end,
+        });
+        self.release(buffer);
+    }
+
+    /// The first error latches: the member gets nothing more.
+    fn fail(&mut self, at: usize, error: DeviceError) {
+        let member = &mut self.members[at];
+        if member.failed.is_some() {
+            return;
+        }
+        member.failed = Some(error.clone());
+        member.flush_due = None;
+        member.closing.clear();
+        let (held, held_chunks) = (member.acknowledged, member.acknowledged_chunks);
+        self.event(Event::MemberFailed { member: at as u16, error, held, held_chunks });
+    }
+
+    // What goes on beside the chunks
+
+    fn flush_later(&mut self, now: Instant, at: usize) {
+        let due = now + self.config.flush_interval;
+        let member = &mut self.members[at];
+        if member.failed.is_none() && member.flush_due.is_none() {
+            member.flush_due = Some(due);
+        }
+    }
+
+    fn flush(&mut self, now: Instant, at: usize) {
+        let at_once = self.phase != Phase::Running && self.waiting.is_empty();
+        let member = &mut self.members[at];
+        let quiet =
+            member.in_flight.is_empty() && member.index_writes == 0 && member.closing.is_empty();
+        let due = member.flush_due.is_some_and(|due| due <= now || (at_once && quiet));
+        if !due || member.flushing.is_some() || member.failed.is_some() {
+            return;
+        }
+        member.flush_due = None;
+        let covered = std::mem::take(&mut member.unflushed);
+        let tag = self.tag(Tag::Flush(at as u16));
+        self.members[at].flushing = Some((tag, covered));
+        self.outputs.push_back(Output::Flush { member: at as u16, tag });
+    }
+
+    fn close_segments(&mut self, at: usize) {
+        if self.members[at].failed.is_some() {
+            return;
+        }
+        while let Some((closing, place, section_bytes)) = self.members[at].take_closed() {
+            self.members[at].index_writes += 1;
+            let tag = self.tag(Tag::Index(at as u16));
+            self.outputs.push_back(Output::WriteIndex {
+                place,
+                section_bytes,
+                chunks: closing.chunks,
+                tag,
+            });
+        }
+    }
+
+    fn trims(&self, member: &Member) -> bool {
+        self.wraps()
+            && self.config.trim_ahead > 0
+            && self.phase == Phase::Running
+            && member.trims
+            && member.failed.is_none()
+    }
+
+    fn trim_ahead(&mut self, now: Instant, at: usize) {
+        let member = &self.members[at];
+        if !self.trims(member) || member.trimming.is_some() || member.trim_due > now {
+            return;
+        }
+        let Some(segment) = member.to_trim(self.config.trim_ahead, &self.protected) else { return };
+        let tag = self.tag(Tag::Trim(at as u16));
+        let member = &mut self.members[at];
+        member.trimming = Some((tag, segment));
+        member.trim_due = now + self.config.trim_interval;
+        let offset = member.layout.segment_offset(segment);
+        let length = member.layout.segment_bytes;
+        let given_up = std::mem::replace(&mut member.segments[segment as usize], Segment::Empty);
+        self.give_up(at, segment, given_up);
+        self.outputs.push_back(Output::Trim { member: at as u16, offset, length, tag });
+    }
+
+    fn advance_phase(&mut self) {
+        let settled =
+            self.waiting.is_empty() && self.members.iter().all(|m| m.in_flight.is_empty());
+        match self.phase {
+            Phase::Draining if settled => {
+                self.phase = Phase::AwaitingEnd;
+                self.outputs.push_back(Output::WantEnd);
+            }
+            Phase::Ending if settled && self.members.iter().all(Member::idle) => {
+                self.phase = Phase::Finished;
+                self.event(Event::Finished);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a member has done in this take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemberProgress {
+    /// Bytes given to it.
+    pub written: u64,
+    /// Bytes a second as its completions show it; 0 if not known yet.
+    pub rate: f64,
+    /// Whether it takes part.
+    pub working: bool,
+}
+
+/// What became of the search for a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choice {
+    Member(usize),
+    Wait,
+    Nowhere(Refusing),
+}

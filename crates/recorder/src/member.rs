@@ -1,0 +1,254 @@
+//! One member of the array while it is recorded on: its ring of segments, the head, the writes
+//! under way, and what has to happen before a segment may be reused.
+
+use std::collections::VecDeque;
+
+use base::{BufferId, DeviceError, Instant};
+use format::index;
+use format::{ChunkRecord, Count, Layout, Place};
+use uuid::Uuid;
+
+use crate::machine::TimeRange;
+use crate::open::{MemberImage, Segment};
+use crate::placement::Pace;
+
+/// A chunk on its way to the medium.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    pub(crate) tag: u64,
+    pub(crate) buffer: BufferId,
+    pub(crate) record: ChunkRecord,
+    pub(crate) segment: u64,
+    pub(crate) done: Option<Result<(), DeviceError>>,
+}
+
+/// A full segment that waits for its last writes before its index is written.
+#[derive(Debug)]
+pub(crate) struct Closing {
+    pub(crate) segment: u64,
+    pub(crate) chunks: Vec<(Place, ChunkRecord)>,
+    /// Where the index section starts within the segment.
+    pub(crate) used: u64,
+}
+
+/// Whether and why a member can't take a chunk now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// It can.
+    Yes,
+    /// The next segment's trim is under way.
+    Trimming,
+    /// No segment may be used.
+    Full,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) place: Place,
+    pub(crate) layout: Layout,
+    pub(crate) segments: Vec<Segment>,
+    /// The segment being written and what is in it. None before the first and when full.
+    pub(crate) head: Option<Head>,
+    /// Where the search for the next segment starts.
+    pub(crate) next_from: u64,
+    pub(crate) in_flight: VecDeque<InFlight>,
+    pub(crate) in_flight_bytes: u64,
+    pub(crate) closing: VecDeque<Closing>,
+    /// Index writes under way.
+    pub(crate) index_writes: u32,
+    pub(crate) pace: Pace,
+    pub(crate) written: u64,
+    pub(crate) failed: Option<DeviceError>,
+    /// Number of the first chunk whose write failed: what was placed behind it isn't found again.
+    pub(crate) hole: Option<u64>,
+    /// What was acknowledged on it in this take.
+    pub(crate) acknowledged: Count,
+    pub(crate) acknowledged_chunks: u64,
+    /// Acknowledged since the last flush was sent.
+    pub(crate) unflushed: Count,
+    pub(crate) flushing: Option<(u64, Count)>,
+    pub(crate) flush_due: Option<Instant>,
+    pub(crate) trims: bool,
+    pub(crate) trimming: Option<(u64, u64)>,
+    pub(crate) trim_due: Instant,
+}
+
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) segment: u64,
+    pub(crate) used: u64,
+    pub(crate) chunks: Vec<(Place, ChunkRecord)>,
+}
+
+impl Member {
+    pub(crate) fn new(image: MemberImage, array: Uuid, member: u16, members: u16) -> Self {
+        let place = Place { array, member, members, offset: 0 };
+        let (head, next_from) = match image.head {
+            Some(head) if !head.closed => {
+                let next = head.segment + 1;
+                let head = Head { segment: head.segment, used: head.used, chunks: head.chunks };
+                (Some(head), next)
+            }
+            Some(head) => (None, head.segment + 1),
+            None => (None, 0),
+        };
+        Self {
+            place,
+            layout: image.layout,
+            next_from: next_from % image.layout.segments,
+            segments: image.segments,
+            head,
+            in_flight: VecDeque::new(),
+            in_flight_bytes: 0,
+            closing: image
+                .unindexed
+                .into_iter()
+                .map(|s| Closing { segment: s.segment, chunks: s.chunks, used: s.used })
+                .collect(),
+            index_writes: 0,
+            pace: Pace::default(),
+            written: 0,
+            failed: None,
+            hole: None,
+            acknowledged: Count::ZERO,
+            acknowledged_chunks: 0,
+            unflushed: Count::ZERO,
+            flushing: None,
+            flush_due: None,
+            trims: image.trims,
+            trimming: None,
+            trim_due: Instant::START,
+        }
+    }
+
+    /// The next segment that may be written behind the head, or None. A ring takes the oldest one
+    /// that is not protected; without wrapping only an empty one will do.
+    fn next_segment(&self, wrap: bool, protected: &[TimeRange]) -> Option<u64> {
+        let count = self.layout.segments;
+        let busy = |segment: u64| {
+            self.head.as_ref().is_some_and(|h| h.segment == segment)
+                || self.closing.iter().any(|c| c.segment == segment)
+        };
+        (0..count).map(|step| (self.next_from + step) % count).find(|&segment| {
+            !busy(segment)
+                && match self.segments[segment as usize] {
+                    Segment::Empty => true,
+                    Segment::Live(live) => wrap && !protected.iter().any(|r| r.touches(&live)),
+                }
+        })
+    }
+
+    /// Whether the head segment takes a chunk of `length` and still has `reserve` bytes to spare.
+    fn head_takes(&self, length: u32, reserve: u32) -> bool {
+        let extra = u64::from(reserve > 0);
+        self.head.as_ref().is_some_and(|head| {
+            self.layout.fits(head.used, head.chunks.len() as u64 + extra, length + reserve)
+        })
+    }
+
+    /// Whether there is room for a chunk of `length`. Without wrapping the last segment keeps room
+    /// for the chunk that ends the take, unless this is it.
+    pub(crate) fn room(
+        &self,
+        length: u32,
+        ends_take: bool,
+        wrap: bool,
+        protected: &[TimeRange],
+    ) -> Room {
+        let next = self.next_segment(wrap, protected);
+        let keep = if next.is_none() && !ends_take { self.layout.chunk_min } else { 0 };
+        if self.head_takes(length, keep) {
+            return Room::Yes;
+        }
+        match next {
+            None => Room::Full,
+            Some(segment) if self.trimming.is_some_and(|(_, s)| s == segment) => Room::Trimming,
+            Some(_) => Room::Yes,
+        }
+    }
+
+    /// Makes room for a chunk for which [`Self::room`] said yes: moves to the next segment if the
+    /// head is full. Returns what a ring gave up for it.
+    pub(crate) fn make_room(
+        &mut self,
+        length: u32,
+        wrap: bool,
+        protected: &[TimeRange],
+    ) -> Option<(u64, Segment)> {
+        if self.head_takes(length, 0) {
+            return None;
+        }
+        let segment = self.next_segment(wrap, protected)?;
+        if let Some(head) = self.head.take()
+            && !head.chunks.is_empty()
+        {
+            self.closing.push_back(Closing {
+                segment: head.segment,
+                chunks: head.chunks,
+                used: head.used,
+            });
+        }
+        let given_up = std::mem::replace(&mut self.segments[segment as usize], Segment::Empty);
+        self.head = Some(Head { segment, used: 0, chunks: Vec::new() });
+        self.next_from = (segment + 1) % self.layout.segments;
+        Some((segment, given_up))
+    }
+
+    /// Gives the chunk its place at the head. Room was made.
+    pub(crate) fn place(&mut self, record: &ChunkRecord) -> Option<(Place, u64)> {
+        let head = self.head.as_mut()?;
+        let offset = self.layout.segment_offset(head.segment) + head.used;
+        let place = Place { offset, ..self.place };
+        head.used += u64::from(record.summary.length);
+        head.chunks.push((place, *record));
+        self.segments[head.segment as usize].take_in(record);
+        self.written += u64::from(record.summary.length);
+        Some((place, head.segment))
+    }
+
+    /// A closed segment whose writes are all done, with the place and length of its index section.
+    pub(crate) fn take_closed(&mut self) -> Option<(Closing, Place, u64)> {
+        let front = self.closing.front()?;
+        if self.in_flight.iter().any(|f| f.segment == front.segment) {
+            return None;
+        }
+        let closing = self.closing.pop_front()?;
+        let offset = self.layout.segment_offset(closing.segment) + closing.used;
+        let section = self.layout.segment_bytes - closing.used;
+        debug_assert!(section >= index::length_for(closing.chunks.len() as u64));
+        Some((closing, Place { offset, ..self.place }, section))
+    }
+
+    /// The next segment to trim within a window of `ahead` segments before the head.
+    pub(crate) fn to_trim(&self, ahead: u64, protected: &[TimeRange]) -> Option<u64> {
+        let count = self.layout.segments;
+        let mut seen = 0;
+        for step in 0..count {
+            let segment = (self.next_from + step) % count;
+            if self.head.as_ref().is_some_and(|h| h.segment == segment)
+                || self.closing.iter().any(|c| c.segment == segment)
+            {
+                return None;
+            }
+            match self.segments[segment as usize] {
+                Segment::Live(live) if protected.iter().any(|r| r.touches(&live)) => continue,
+                Segment::Live(_) => return Some(segment),
+                Segment::Empty => {}
+            }
+            seen += 1;
+            if seen >= ahead {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Whether nothing is under way on it any more, and nothing waits to be.
+    pub(crate) fn idle(&self) -> bool {
+        self.in_flight.is_empty()
+            && self.index_writes == 0
+            && self.flushing.is_none()
+            && self.trimming.is_none()
+            && (self.failed.is_some() || (self.closing.is_empty() && self.flush_due.is_none()))
+    }
+}

@@ -1,0 +1,512 @@
+//! Recovery is opening: superblocks, then each segment's first and last page, then a walk through
+//! the segments that have no index (`docs/format.md`, section 7).
+
+use std::fmt;
+
+use base::{Bank, Buffers, DriveId, Geometry};
+use format::chunk::check_body;
+use format::index::Footer;
+use format::layout::SUPERBLOCK_BYTES;
+use format::superblock::Protected;
+use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place, Superblock};
+use uuid::Uuid;
+
+use crate::reader::{Range, ReadError, Reader};
+
+/// Sequence numbers left out when an array is opened: chunks behind a hole may bear them.
+const SEQUENCE_GAP: u64 = 1 << 20;
+
+/// What a segment holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segment {
+    /// Nothing that counts.
+    Empty,
+    /// Chunks.
+    Live(Live),
+}
+
+/// A segment's contents in short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Live {
+    /// Number of its first chunk.
+    pub first_sequence: u64,
+    /// Number of its last chunk.
+    pub last_sequence: u64,
+    /// Earliest packet time in ns since 1970; all ones without packets.
+    pub first_ns: u64,
+    /// Latest packet time; 0 without packets.
+    pub last_ns: u64,
+    /// Whether a sound index stands at its end.
+    pub indexed: bool,
+}
+
+impl Segment {
+    /// Adds a chunk behind those it holds.
+    pub(crate) fn take_in(&mut self, record: &ChunkRecord) {
+        let s = &record.summary;
+        *self = Self::Live(match *self {
+            Self::Empty => Live {
+                first_sequence: record.sequence,
+                last_sequence: record.sequence,
+                first_ns: s.first_ns,
+                last_ns: s.last_ns,
+                indexed: false,
+            },
+            Self::Live(live) => Live {
+                last_sequence: record.sequence,
+                first_ns: live.first_ns.min(s.first_ns),
+                last_ns: live.last_ns.max(s.last_ns),
+                ..live
+            },
+        });
+    }
+}
+
+/// A segment and its chunks: the one with a member's latest chunk, for one.
+#[derive(Clone, Debug)]
+pub struct HeadImage {
+    /// Which.
+    pub segment: u64,
+    /// Bytes of sound chunks in it.
+    pub used: u64,
+    /// They.
+    pub chunks: Vec<(Place, ChunkRecord)>,
+    /// Whether its index is written: recording goes on in the next one.
+    pub closed: bool,
+}
+
+/// One member as it was found.
+#[derive(Clone, Debug)]
+pub struct MemberImage {
+    /// The bank's drive.
+    pub drive: DriveId,
+    /// How it is divided.
+    pub layout: Layout,
+    /// Its segments.
+    pub segments: Vec<Segment>,
+    /// Where writing goes on; None if it is empty.
+    pub head: Option<HeadImage>,
+    /// Full segments whose index a crash left unwritten. Recording writes them first.
+    pub unindexed: Vec<HeadImage>,
+    /// Whether the ring may trim segments on it.
+    pub trims: bool,
+}
+
+/// An array as it was found. Members are in the array's order; the bank's drives need not be.
+#[derive(Clone, Debug)]
+pub struct ArrayImage {
+    /// Its identity.
+    pub uuid: Uuid,
+    /// The superblock of member 0, with the highest generation.
+    pub superblock: Superblock,
+    /// The members, all of them.
+    pub members: Vec<MemberImage>,
+    /// Number for the next chunk.
+    pub next_sequence: u64,
+    /// What a ring must not reuse.
+    pub protected: Vec<Protected>,
+    /// What was found wrong and did not hinder opening, in words.
+    pub remarks: Vec<String>,
+}
+
+/// Why an array can't be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// A drive has no sound superblock.
+    NotMember {
+        /// Which.
+        drive: String,
+        /// What stands there instead.
+        damage: Damage,
+    },
+    /// Two drives belong to different arrays.
+    Foreign {
+        /// The one that doesn't belong.
+        drive: String,
+        /// Its array's name.
+        name: String,
+        /// The name of the others' array.
+        expected: String,
+    },
+    /// Two drives say that they are the same member.
+    Twice {
+        /// The one.
+        first: String,
+        /// The other.
+        second: String,
+        /// Which member.
+        member: u16,
+    },
+    /// Members are missing.
+    Missing {
+        /// The array's name.
+        name: String,
+        /// Which, and what they are.
+        members: Vec<(u16, String)>,
+    },
+    /// The drive is smaller than its superblock says.
+    Shrunk {
+        /// Which.
+        drive: String,
+        /// What there is.
+        capacity_bytes: u64,
+        /// What there was.
+        expected_bytes: u64,
+    },
+    /// The buffers are too small for the array's chunks.
+    Buffers {
+        /// What there is.
+        buffer_bytes: u32,
+        /// What it takes.
+        needed_bytes: u32,
+    },
+    /// Reading failed.
+    Read(ReadError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotMember { drive, damage: damage @ Damage::Newer { .. } } => {
+                write!(f, "{drive}: {damage}")
+            }
+            Self::NotMember { drive, damage } => write!(
+                f,
+                "{drive} is not a member of a Longtake array ({damage}); `longtake array create` makes one"
+            ),
+            Self::Foreign { drive, name, expected } => write!(
+                f,
+                "{drive} belongs to array '{name}', not to '{expected}': name the members of one array only"
+            ),
+            Self::Twice { first, second, member } => write!(
+                f,
+                "{first} and {second} both say they are member {member}: one is a copy of the other, leave one out"
+            ),
+            Self::Missing { name, members } => {
+                write!(f, "array '{name}' lacks ")?;
+                for (at, (member, identity)) in members.iter().enumerate() {
+                    let comma = if at > 0 { ", " } else { "" };
+                    write!(f, "{comma}member {member} ({identity})")?;
+                }
+                f.write_str(": name all members; to read without them, give --degraded")
+            }
+            Self::Shrunk { drive, capacity_bytes, expected_bytes } => write!(
+                f,
+                "{drive} has {capacity_bytes} bytes but was made a member with {expected_bytes}: was the file cut or the drive exchanged?"
+            ),
+            Self::Buffers { buffer_bytes, needed_bytes } => write!(
+                f,
+                "buffers of {buffer_bytes} bytes are too small for this array's chunks of {needed_bytes}"
+            ),
+            Self::Read(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl<E: Into<ReadError>> From<E> for OpenError {
+    fn from(error: E) -> Self {
+        Self::Read(error.into())
+    }
+}
+
+/// Reads one drive's superblock: the sound copy with the greater generation.
+///
+/// # Errors
+/// [`OpenError::NotMember`] if neither copy is sound, [`OpenError::Read`] if the bank fails.
+pub fn superblock<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    drive: DriveId,
+) -> Result<Superblock, OpenError> {
+    let Geometry { name, capacity_bytes, .. } = reader.bank.drives()[drive.index()].clone();
+    if capacity_bytes < 2 * SUPERBLOCK_BYTES {
+        return Err(OpenError::NotMember { drive: name, damage: Damage::Short });
+    }
+    let offsets = [0, Layout::copy_offset(capacity_bytes)];
+    let ranges = offsets.map(|offset| Range { drive, offset, length: SUPERBLOCK_BYTES as u32 });
+    let mut read: [Result<Superblock, Damage>; 2] = [Err(Damage::Short), Err(Damage::Short)];
+    let mut failed = None;
+    reader.scatter(&ranges, |at, bytes| match bytes {
+        Ok(bytes) => read[at] = Superblock::read(bytes, offsets[at]),
+        Err(error) => failed = Some((at, error)),
+    })?;
+    let [first, copy] = read;
+    match (first, copy) {
+        (Ok(first), Ok(copy)) if copy.generation > first.generation => Ok(copy),
+        (Ok(first), _) => Ok(first),
+        (Err(_), Ok(copy)) => Ok(copy),
+        (Err(damage), Err(_)) => match failed {
+            Some((at, error)) => Err(reader.error(ranges[at], error).into()),
+            None => Err(OpenError::NotMember { drive: name, damage }),
+        },
+    }
+}
+
+/// Opens the array that all of the bank's drives belong to.
+///
+/// # Errors
+/// [`OpenError`]; nothing was written.
+pub fn open<B: Bank, M: Buffers>(reader: &mut Reader<'_, B, M>) -> Result<ArrayImage, OpenError> {
+    open_some(reader, false)
+}
+
+/// Opens what there is of an array, for reading: members may be missing if `degraded`. A missing
+/// member has a [`MemberImage`] without segments, and drive `u16::MAX`.
+///
+/// # Errors
+/// [`OpenError`]; nothing was written.
+pub fn open_some<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    degraded: bool,
+) -> Result<ArrayImage, OpenError> {
+    let names: Vec<String> = reader.bank.drives().iter().map(|g| g.name.clone()).collect();
+    let mut superblocks = Vec::new();
+    for at in 0..names.len() {
+        superblocks.push(superblock(reader, DriveId(at as u16))?);
+    }
+    let newest = superblocks
+        .iter()
+        .max_by_key(|s| s.generation)
+        .cloned()
+        .ok_or_else(|| OpenError::Missing { name: String::new(), members: Vec::new() })?;
+    let mut places: Vec<Option<DriveId>> = vec![None; newest.members.len()];
+    let mut remarks = Vec::new();
+    for (at, found) in superblocks.iter().enumerate() {
+        if found.array != superblocks[0].array {
+            return Err(OpenError::Foreign {
+                drive: names[at].clone(),
+                name: found.name.clone(),
+                expected: superblocks[0].name.clone(),
+            });
+        }
+        let Some(place) = places.get_mut(usize::from(found.member)) else {
+            return Err(OpenError::NotMember {
+                drive: names[at].clone(),
+                damage: Damage::Elsewhere,
+            });
+        };
+        if let Some(first) = place.replace(DriveId(at as u16)) {
+            return Err(OpenError::Twice {
+                first: names[first.index()].clone(),
+                second: names[at].clone(),
+                member: found.member,
+            });
+        }
+        let capacity_bytes = reader.bank.drives()[at].capacity_bytes;
+        let needed = found.layout.segment_offset(found.layout.segments);
+        if capacity_bytes < needed {
+            return Err(OpenError::Shrunk {
+                drive: names[at].clone(),
+                capacity_bytes,
+                expected_bytes: newest.members[usize::from(found.member)].capacity_bytes,
+            });
+        }
+        if found.generation < newest.generation {
+            remarks.push(format!(
+                "{} missed {} changes of the superblock; the newest one counts",
+                names[at],
+                newest.generation - found.generation
+            ));
+        }
+    }
+    let missing: Vec<(u16, String)> = (0u16..)
+        .zip(&places)
+        .filter(|(_, place)| place.is_none())
+        .map(|(at, _)| (at, newest.members[usize::from(at)].identity.clone()))
+        .collect();
+    if !missing.is_empty() {
+        if !degraded {
+            return Err(OpenError::Missing { name: newest.name.clone(), members: missing });
+        }
+        for (member, identity) in &missing {
+            remarks.push(format!("member {member} ({identity}) is missing"));
+        }
+    }
+    let needed = superblocks.iter().map(|s| s.layout.chunk_max).max().unwrap_or(0);
+    if reader.buffer_bytes() < needed {
+        return Err(OpenError::Buffers {
+            buffer_bytes: reader.buffer_bytes(),
+            needed_bytes: needed,
+        });
+    }
+    let members_count = newest.members.len() as u16;
+    let mut members = Vec::new();
+    for (at, place) in (0u16..).zip(&places) {
+        let Some(drive) = *place else {
+            let layout = newest.layout;
+            let drive = DriveId(u16::MAX);
+            members.push(MemberImage {
+                drive,
+                layout,
+                segments: Vec::new(),
+                head: None,
+                unindexed: Vec::new(),
+                trims: false,
+            });
+            continue;
+        };
+        let layout = superblocks[drive.index()].layout;
+        let at = Place { array: newest.array, member: at, members: members_count, offset: 0 };
+        members.push(member(reader, drive, layout, &at)?);
+    }
+    let last = members
+        .iter()
+        .flat_map(|m| &m.segments)
+        .filter_map(|s| if let Segment::Live(live) = s { Some(live.last_sequence) } else { None })
+        .max();
+    Ok(ArrayImage {
+        uuid: newest.array,
+        protected: newest.protected.clone(),
+        next_sequence: last.map_or(0, |last| last + SEQUENCE_GAP),
+        superblock: newest,
+        members,
+        remarks,
+    })
+}
+
+/// Reads one member's segments.
+fn member<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    drive: DriveId,
+    layout: Layout,
+    at: &Place,
+) -> Result<MemberImage, OpenError> {
+    let page = PAGE_BYTES as u32;
+    let ranges: Vec<Range> = (0..layout.segments)
+        .flat_map(|segment| {
+            let start = layout.segment_offset(segment);
+            let end = start + layout.segment_bytes - PAGE_BYTES;
+            [start, end].map(|offset| Range { drive, offset, length: page })
+        })
+        .collect();
+    let mut firsts: Vec<Option<u64>> = vec![None; layout.segments as usize];
+    let mut footers: Vec<Option<Footer>> = vec![None; layout.segments as usize];
+    let mut failed = None;
+    reader.scatter(&ranges, |index, bytes| match bytes {
+        Ok(bytes) if index % 2 == 0 => {
+            let place = Place { offset: ranges[index].offset, ..*at };
+            firsts[index / 2] = chunk_at(bytes, &place).ok().map(|record| record.sequence);
+        }
+        Ok(bytes) => {
+            footers[index / 2] = Footer::read(bytes)
+                .ok()
+                .filter(|footer| footer.array == at.array && footer.member == at.member);
+        }
+        Err(error) => failed = Some((index, error)),
+    })?;
+    if let Some((index, error)) = failed {
+        return Err(reader.error(ranges[index], error).into());
+    }
+    let head = (0..layout.segments).max_by_key(|&segment| firsts[segment as usize]);
+    let head = head.filter(|&segment| firsts[segment as usize].is_some());
+    let mut segments = Vec::with_capacity(layout.segments as usize);
+    let (mut head_image, mut unindexed) = (None, Vec::new());
+    for segment in 0..layout.segments {
+        let Some(first) = firsts[segment as usize] else {
+            segments.push(Segment::Empty);
+            continue;
+        };
+        let footer = footers[segment as usize].filter(|footer| footer.first_sequence == first);
+        let is_head = Some(segment) == head;
+        let mut state = Segment::Empty;
+        match footer {
+            Some(footer) => {
+                state = Segment::Live(Live {
+                    first_sequence: first,
+                    last_sequence: footer.last_sequence,
+                    first_ns: footer.first_ns,
+                    last_ns: footer.last_ns,
+                    indexed: true,
+                });
+                if is_head {
+                    let used = layout.segment_bytes - footer.section_bytes;
+                    head_image =
+                        Some(HeadImage { segment, used, chunks: Vec::new(), closed: true });
+                }
+            }
+            None => {
+                let chunks = walk(reader, drive, &layout, at, segment)?;
+                for (_, record) in &chunks {
+                    state.take_in(record);
+                }
+                let used = chunks.iter().map(|(_, c)| u64::from(c.summary.length)).sum();
+                let found = HeadImage { segment, used, chunks, closed: false };
+                if is_head {
+                    head_image = Some(found);
+                } else if !found.chunks.is_empty() {
+                    unindexed.push(found);
+                }
+            }
+        }
+        segments.push(state);
+    }
+    // A head whose first chunk's body is torn holds nothing: go on at its start.
+    let geometry = &reader.bank.drives()[drive.index()];
+    let trims = geometry.trim_unit_bytes.is_some_and(|unit| {
+        layout.segment_bytes.is_multiple_of(u64::from(unit))
+            && layout.segment_offset(0).is_multiple_of(u64::from(unit))
+    });
+    Ok(MemberImage { drive, layout, segments, head: head_image, unindexed, trims })
+}
+
+/// Reads a chunk header that must lie at `place`.
+fn chunk_at(bytes: &[u8], place: &Place) -> Result<ChunkRecord, Damage> {
+    let (found, record) = ChunkRecord::read(bytes)?;
+    let here =
+        found.array == place.array && found.member == place.member && found.offset == place.offset;
+    if here { Ok(record) } else { Err(Damage::Elsewhere) }
+}
+
+/// The sound chunks of a segment, from its start to the first one that doesn't check.
+///
+/// # Errors
+/// [`OpenError::Read`] if the drive or the bank fails.
+pub fn walk<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    drive: DriveId,
+    layout: &Layout,
+    at: &Place,
+    segment: u64,
+) -> Result<Vec<(Place, ChunkRecord)>, OpenError> {
+    let start = layout.segment_offset(segment);
+    let end = start + layout.segment_bytes;
+    let window = u64::from(reader.buffer_bytes());
+    let mut chunks: Vec<(Place, ChunkRecord)> = Vec::new();
+    let mut offset = start;
+    loop {
+        let length = window.min(end - offset) as u32;
+        if u64::from(length) < PAGE_BYTES {
+            return Ok(chunks);
+        }
+        let bytes = reader.one(Range { drive, offset, length })?;
+        let mut within = 0usize;
+        loop {
+            let rest = &bytes[within..];
+            let place = Place { offset: offset + within as u64, ..*at };
+            if rest.is_empty() {
+                break;
+            }
+            let Ok(record) = chunk_at(rest, &place) else { return Ok(chunks) };
+            let longer = chunks.last().is_none_or(|(_, last)| record.sequence > last.sequence);
+            let length = record.summary.length;
+            let fits = place.offset + u64::from(length) <= end && length <= layout.chunk_max;
+            if !longer || !fits {
+                return Ok(chunks);
+            }
+            match check_body(rest, &record) {
+                Ok(()) => {
+                    chunks.push((place, record));
+                    within += length as usize;
+                }
+                // Cut by the window: read again from here.
+                Err(Damage::Short) => break,
+                Err(_) => return Ok(chunks),
+            }
+        }
+        if within == 0 {
+            return Ok(chunks);
+        }
+        offset += within as u64;
+    }
+}

@@ -1,0 +1,139 @@
+//! Which member gets the next chunk.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base::{Duration, Instant};
+
+/// How chunks are spread over the members.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// To the member expected to finish it first, within a bound on how far the members' fill may
+    /// drift apart: the array is as fast as the sum of its members.
+    #[default]
+    Adaptive,
+    /// In turn, as RAID 0: the array is as fast as its slowest member times their number.
+    Stripe,
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Adaptive => "adaptive",
+            Self::Stripe => "stripe",
+        })
+    }
+}
+
+impl FromStr for Placement {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "adaptive" => Ok(Self::Adaptive),
+            "stripe" => Ok(Self::Stripe),
+            _ => Err(format!("'{text}' is no placement: give adaptive or stripe")),
+        }
+    }
+}
+
+/// The speed of one member as its completions show it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Bytes a second, a moving average over completions; None before the first.
+    rate: Option<f64>,
+    /// When it last finished something, or was given something after having been idle.
+    busy_since: Instant,
+}
+
+/// Weight of a new completion in the moving average. An eighth follows a change within some tens
+/// of chunks and is not moved by one.
+const WEIGHT: f64 = 1.0 / 8.0;
+
+impl Pace {
+    /// A command was given to a member that had none.
+    pub(crate) fn started_from_idle(&mut self, now: Instant) {
+        self.busy_since = now;
+    }
+
+    /// A write of `bytes` was finished.
+    pub(crate) fn finished(&mut self, now: Instant, bytes: u32) {
+        let seconds = now.since(self.busy_since).as_secs_f64().max(1e-9);
+        let rate = f64::from(bytes) / seconds;
+        // Several reaped together share one instant: their rate is bounded, or it would be infinite.
+        let rate = rate.min(self.rate.map_or(f64::MAX, |old| old * 8.0));
+        self.rate = Some(self.rate.map_or(rate, |old| old + WEIGHT * (rate - old)));
+        self.busy_since = now;
+    }
+
+    /// When it is expected to finish `bytes` more behind `queued` bytes, from now. A member that is
+    /// overdue is taken to be as slow as it has just shown.
+    pub(crate) fn expected(&self, now: Instant, queued: u64, bytes: u32) -> Duration {
+        let Some(mut rate) = self.rate else { return Duration::from_nanos(queued) };
+        let waited = now.since(self.busy_since).as_secs_f64();
+        if queued > 0 && waited > 0.0 {
+            rate = rate.min((queued as f64 / waited).max(1.0));
+        }
+        Duration::from_secs_f64((queued as f64 + f64::from(bytes)) / rate)
+    }
+
+    /// Bytes a second, 0 if not known yet.
+    pub(crate) fn rate(&self) -> f64 {
+        self.rate.unwrap_or(0.0)
+    }
+}
+
+/// What placement needs to know of a member that could take a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    pub(crate) member: usize,
+    /// Bytes written since the recording began.
+    pub(crate) written: u64,
+    /// When it would finish the chunk, from now.
+    pub(crate) expected: Duration,
+    /// Whether a queue slot is free now.
+    pub(crate) ready: bool,
+}
+
+/// The member that `adaptive` chooses, or None to wait. `pressed`: buffers are filled past half.
+pub(crate) fn adaptive(candidates: &[Candidate], drift_max: u64, pressed: bool) -> Option<usize> {
+    let least = candidates.iter().map(|c| c.written).min()?;
+    candidates
+        .iter()
+        .filter(|c| c.ready && (pressed || c.written - least <= drift_max))
+        .min_by_key(|c| (c.expected, c.written, c.member))
+        .map(|c| c.member)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(member: usize, written: u64, ms: u64, ready: bool) -> Candidate {
+        Candidate { member, written, expected: Duration::from_millis(ms), ready }
+    }
+
+    #[test]
+    fn the_first_to_finish_is_chosen() {
+        let candidates =
+            [candidate(0, 0, 5, true), candidate(1, 0, 3, true), candidate(2, 0, 1, false)];
+        assert_eq!(adaptive(&candidates, 100, false), Some(1));
+    }
+
+    #[test]
+    fn drift_is_bounded_until_buffers_fill() {
+        let candidates = [candidate(0, 500, 1, true), candidate(1, 0, 9, false)];
+        assert_eq!(adaptive(&candidates, 100, false), None);
+        assert_eq!(adaptive(&candidates, 100, true), Some(0));
+    }
+
+    #[test]
+    fn an_overdue_member_is_taken_to_be_slow() {
+        let mut pace = Pace::default();
+        let at = |ms| Instant::START + Duration::from_millis(ms);
+        pace.started_from_idle(at(0));
+        pace.finished(at(1), 1_000_000);
+        let prompt = pace.expected(at(1), 1_000_000, 1_000_000);
+        let stalled = pace.expected(at(101), 1_000_000, 1_000_000);
+        assert!(stalled > prompt + Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,359 @@
+//! The run loop of a recording, the same on real drives and simulated ones: it carries the core's
+//! outputs to the bank and the bank's completions to the core.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+
+use base::{
+    Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, DriveId, Duration,
+    Instant, Operation,
+};
+use format::superblock::Protected;
+use format::{Layout, Superblock, index};
+
+use crate::machine::{Event, Input, Output, ReadyChunk, Recorder, TimeRange};
+
+/// Where chunks come from and buffers go back to.
+pub trait Feed {
+    /// A chunk that is ready at `now`, if any.
+    fn poll(&mut self, now: Instant) -> Option<ReadyChunk>;
+
+    /// When to ask again if nothing else happens; None if the feed wakes the bank by itself.
+    fn next(&self, now: Instant) -> Option<Instant>;
+
+    /// A buffer is free again.
+    fn release(&mut self, buffer: BufferId);
+
+    /// Whether no chunk will come any more.
+    fn ended(&self) -> bool;
+
+    /// A chunk without packets that ends the take, with the losses that no chunk has told yet.
+    /// Asked for once, after [`Feed::ended`]; None if there is no buffer for it yet.
+    fn end_chunk(&mut self) -> Option<ReadyChunk>;
+}
+
+/// What is still to be written beside chunks.
+#[derive(Debug)]
+struct Metadata {
+    drive: DriveId,
+    offset: u64,
+    bytes: Vec<u8>,
+    tag: Owner,
+}
+
+/// Whom a command under way belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    /// The core, by its tag.
+    Core(u64),
+    /// One piece of an index.
+    Index(u64),
+    /// The superblocks' update.
+    Superblock,
+}
+
+#[derive(Debug)]
+struct UnderWay {
+    owner: Owner,
+    /// Given back when done; chunk buffers are the core's to release.
+    buffer: Option<BufferId>,
+}
+
+/// An update of all superblocks: the far copies, a flush, the near ones, a flush.
+#[derive(Debug)]
+struct SuperblockUpdate {
+    step: u8,
+    outstanding: u32,
+}
+
+/// A recording under way.
+pub struct Recording<'a, B, M, F> {
+    core: Recorder,
+    bank: &'a mut B,
+    memory: &'a M,
+    feed: F,
+    /// Drives by member.
+    drives: Vec<DriveId>,
+    superblocks: Vec<Superblock>,
+    metadata_free: Vec<BufferId>,
+    metadata: VecDeque<Metadata>,
+    /// Commands that a drive did not take yet.
+    commands: VecDeque<(DriveId, Operation, Owner, Option<BufferId>)>,
+    under_way: HashMap<u64, UnderWay>,
+    next_tag: u64,
+    /// Pieces of an index that are still to come, by the core's tag, and the first error.
+    index_pieces: HashMap<u64, (u32, Result<(), DeviceError>)>,
+    update: Option<SuperblockUpdate>,
+    update_outcome: Result<(), DeviceError>,
+    wants_end: bool,
+    stopped: bool,
+    done: Vec<Completion>,
+}
+
+impl<B, M, F> fmt::Debug for Recording<'_, B, M, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording").field("core", &self.core).finish_non_exhaustive()
+    }
+}
+
+impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
+    /// A recording that writes metadata through `metadata_buffers` (two for each member suffice).
+    ///
+    /// # Panics
+    /// Without metadata buffers.
+    pub fn new(
+        core: Recorder,
+        bank: &'a mut B,
+        memory: &'a M,
+        feed: F,
+        drives: Vec<DriveId>,
+        superblocks: Vec<Superblock>,
+        metadata_buffers: Vec<BufferId>,
+    ) -> Self {
+        assert!(!metadata_buffers.is_empty(), "indexes and superblocks need a buffer");
+        Self {
+            core,
+            bank,
+            memory,
+            feed,
+            drives,
+            superblocks,
+            metadata_free: metadata_buffers,
+            metadata: VecDeque::new(),
+            commands: VecDeque::new(),
+            under_way: HashMap::new(),
+            next_tag: 0,
+            index_pieces: HashMap::new(),
+            update: None,
+            update_outcome: Ok(()),
+            wants_end: false,
+            stopped: false,
+            done: Vec::new(),
+        }
+    }
+
+    /// The state machine, for its figures.
+    pub fn core(&self) -> &Recorder {
+        &self.core
+    }
+
+    /// Where chunks come from.
+    pub fn feed(&mut self) -> &mut F {
+        &mut self.feed
+    }
+
+    /// The bank's clock.
+    pub fn now(&self) -> Instant {
+        self.bank.now()
+    }
+
+    /// The protected ranges as the superblocks have them, or will.
+    pub fn protected(&self) -> &[Protected] {
+        self.superblocks.first().map_or(&[], |s| &s.protected)
+    }
+
+    /// Protects these ranges from now on and starts to write them to every superblock. False if
+    /// an update is still under way: try again.
+    pub fn protect(&mut self, ranges: Vec<Protected>) -> bool {
+        if self.update.is_some() {
+            return false;
+        }
+        let spans = ranges.iter().map(|p| TimeRange { from: p.from, to: p.to }).collect();
+        self.core.handle(self.bank.now(), Input::Protect(spans));
+        let generation = self.superblocks.iter().map(|s| s.generation).max().unwrap_or(0) + 1;
+        for superblock in &mut self.superblocks {
+            superblock.generation = generation;
+            superblock.protected.clone_from(&ranges);
+        }
+        self.update = Some(SuperblockUpdate { step: 0, outstanding: 0 });
+        self.update_outcome = Ok(());
+        self.next_update_step();
+        true
+    }
+
+    /// Whether an update of the superblocks is under way.
+    pub fn updating(&self) -> bool {
+        self.update.is_some()
+    }
+
+    /// How the last update of the superblocks went: the first error of any member.
+    pub fn update_outcome(&self) -> &Result<(), DeviceError> {
+        &self.update_outcome
+    }
+
+    /// One round: takes what is ready, starts what can be started, waits until something happens or
+    /// `until`, and appends what happened to `events`. Returns whether the take is over.
+    ///
+    /// # Errors
+    /// [`BankError`] if the bank fails.
+    pub fn step(&mut self, until: Instant, events: &mut Vec<Event>) -> Result<bool, BankError> {
+        let now = self.bank.now();
+        while let Some(chunk) = self.feed.poll(now) {
+            self.core.handle(now, Input::Chunk(chunk));
+        }
+        if self.feed.ended() && !self.stopped {
+            self.stopped = true;
+            self.core.handle(now, Input::Stop);
+        }
+        if self.core.poll_timeout().is_some_and(|due| due <= now) {
+            self.core.handle(now, Input::Tick);
+        }
+        self.carry_out(events);
+        if self.wants_end
+            && let Some(chunk) = self.feed.end_chunk()
+        {
+            self.wants_end = false;
+            self.core.handle(now, Input::Chunk(chunk));
+            self.carry_out(events);
+        }
+        self.start();
+        if self.core.finished() && self.update.is_none() && self.under_way.is_empty() {
+            return Ok(true);
+        }
+        let until = [self.core.poll_timeout(), self.feed.next(now)]
+            .into_iter()
+            .flatten()
+            .fold(until, Instant::min);
+        self.bank.wait(Some(until), &mut self.done)?;
+        let now = self.bank.now();
+        for completion in std::mem::take(&mut self.done) {
+            self.completed(now, completion);
+        }
+        self.carry_out(events);
+        self.start();
+        Ok(false)
+    }
+
+    /// Carries the core's outputs out, as far as they don't have to wait.
+    fn carry_out(&mut self, events: &mut Vec<Event>) {
+        while let Some(output) = self.core.poll_output() {
+            match output {
+                Output::WriteChunk { buffer, place, record, tag } => {
+                    self.memory.with(buffer, &mut |bytes| record.stamp(&place, bytes));
+                    let length = record.summary.length;
+                    let operation = Operation::Write { offset: place.offset, length, buffer };
+                    let drive = self.drives[usize::from(place.member)];
+                    self.commands.push_back((drive, operation, Owner::Core(tag), None));
+                }
+                Output::WriteIndex { place, section_bytes, chunks, tag } => {
+                    let written = index::encode(&place, section_bytes, &chunks);
+                    let drive = self.drives[usize::from(place.member)];
+                    let tail_at = place.offset + section_bytes - written.tail.len() as u64;
+                    self.index_pieces.insert(tag, (2, Ok(())));
+                    for (offset, bytes) in [(place.offset, written.front), (tail_at, written.tail)]
+                    {
+                        let tag = Owner::Index(tag);
+                        self.metadata.push_back(Metadata { drive, offset, bytes, tag });
+                    }
+                }
+                Output::Trim { member, offset, length, tag } => {
+                    let drive = self.drives[usize::from(member)];
+                    let operation = Operation::Trim { offset, length };
+                    self.commands.push_back((drive, operation, Owner::Core(tag), None));
+                }
+                Output::Flush { member, tag } => {
+                    let drive = self.drives[usize::from(member)];
+                    self.commands.push_back((drive, Operation::Flush, Owner::Core(tag), None));
+                }
+                Output::Release { buffer } => self.feed.release(buffer),
+                Output::WantEnd => self.wants_end = true,
+                Output::Event(event) => events.push(event),
+            }
+        }
+    }
+
+    /// Submits what waits: metadata as buffers allow, commands as the drives take them.
+    fn start(&mut self) {
+        while let Some(&buffer) = self.metadata_free.last() {
+            let Some(Metadata { drive, offset, bytes, tag }) = self.metadata.pop_front() else {
+                break;
+            };
+            self.metadata_free.pop();
+            self.memory.with(buffer, &mut |memory| memory[..bytes.len()].copy_from_slice(&bytes));
+            let operation = Operation::Write { offset, length: bytes.len() as u32, buffer };
+            self.commands.push_back((drive, operation, tag, Some(buffer)));
+        }
+        // A drive that takes no more holds back its own commands only, in their order.
+        let mut full: Vec<DriveId> = Vec::new();
+        for _ in 0..self.commands.len() {
+            let Some(next) = self.commands.pop_front() else { break };
+            let (drive, operation, owner, buffer) = next;
+            let tag = self.next_tag;
+            if full.contains(&drive) || self.bank.submit(Command { drive, operation, tag }).is_err()
+            {
+                full.push(drive);
+                self.commands.push_back(next);
+                continue;
+            }
+            self.next_tag += 1;
+            self.under_way.insert(tag, UnderWay { owner, buffer });
+        }
+    }
+
+    fn completed(&mut self, now: Instant, completion: Completion) {
+        let Some(UnderWay { owner, buffer }) = self.under_way.remove(&completion.tag) else {
+            return;
+        };
+        if let Some(buffer) = buffer {
+            self.metadata_free.push(buffer);
+        }
+        match owner {
+            Owner::Core(tag) => {
+                self.core.handle(now, Input::Done { tag, outcome: completion.outcome });
+            }
+            Owner::Index(tag) => {
+                let Some((left, outcome)) = self.index_pieces.get_mut(&tag) else { return };
+                *left -= 1;
+                if outcome.is_ok() {
+                    *outcome = completion.outcome;
+                }
+                if *left == 0
+                    && let Some((_, outcome)) = self.index_pieces.remove(&tag)
+                {
+                    self.core.handle(now, Input::Done { tag, outcome });
+                }
+            }
+            Owner::Superblock => {
+                let Some(update) = &mut self.update else { return };
+                update.outstanding -= 1;
+                // One member's failure doesn't spoil the update on the others.
+                if self.update_outcome.is_ok() {
+                    self.update_outcome = completion.outcome;
+                }
+                if update.outstanding == 0 {
+                    self.next_update_step();
+                }
+            }
+        }
+    }
+
+    fn next_update_step(&mut self) {
+        let Some(update) = &mut self.update else { return };
+        let step = update.step;
+        update.step += 1;
+        if step == 4 {
+            self.update = None;
+            return;
+        }
+        update.outstanding = self.superblocks.len() as u32;
+        for superblock in &self.superblocks {
+            let drive = self.drives[usize::from(superblock.member)];
+            if step % 2 == 1 {
+                self.commands.push_back((drive, Operation::Flush, Owner::Superblock, None));
+                continue;
+            }
+            let capacity = self.bank.drives()[drive.index()].capacity_bytes;
+            let offset = if step == 0 { Layout::copy_offset(capacity) } else { 0 };
+            let bytes = superblock.encode(offset);
+            self.metadata.push_back(Metadata { drive, offset, bytes, tag: Owner::Superblock });
+        }
+    }
+
+    /// Ends the recording and gives the feed back.
+    pub fn into_feed(self) -> F {
+        self.feed
+    }
+}
+
+/// The longest that a run loop sleeps without looking up.
+pub const STEP_MAX: Duration = Duration::from_millis(100);
