@@ -2,11 +2,18 @@
 //!
 //! A source is run by a thread of the program's and pushes what it gets into a [`Sink`].
 
+pub mod capture_file;
 pub mod clock;
 pub mod filter;
 pub mod filtering;
+pub mod interface;
+pub mod pace;
 mod readable;
+pub mod replay;
 pub mod sink;
+mod socket;
+pub mod transmit;
+pub mod udp;
 
 pub use sink::{Ended, Loss, Sink};
 

@@ -54,6 +54,11 @@ impl Readable {
         Ok(Self { file, plain })
     }
 
+    /// Whether reading never has to wait for somebody to write.
+    pub fn is_plain_file(&self) -> bool {
+        self.plain
+    }
+
     /// Reads what is there, waiting for at most `patience`. `None` when nothing came in that time,
     /// `Some(0)` at the end.
     ///
