@@ -1,15 +1,28 @@
 //! Real banks: block devices and files on io_uring; which drives there are, and which may be written.
 
 mod block;
+mod content;
+mod cost;
 mod discard;
+pub mod holders;
+pub mod identity;
+pub mod link;
+mod loops;
 mod mapping;
+mod mounts;
+mod overlap;
 pub mod pool;
 mod preallocate;
+mod refusal;
 mod ring;
+pub mod safety;
+pub mod signature;
+pub mod sysfs;
 pub mod target;
 pub mod uring;
 mod wake;
 mod warning;
+pub mod wear;
 
 pub use pool::{Buffer, Pages, Pool, PoolError};
 pub use uring::{OpenError, Options, UringBank};

@@ -1,0 +1,205 @@
+//! What is mounted, in every mount namespace that can be seen.
+//!
+//! A container or a service with a private namespace can hold a file system that this process's own
+//! table doesn't show, so one table is read for each namespace that any process lives in. Format:
+//! proc_pid_mountinfo(5).
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::sysfs::{DeviceNumber, System, is_digits, names_in};
+
+/// One line of a mount table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// The block device behind it.
+    pub number: DeviceNumber,
+    /// Where it is mounted.
+    pub point: PathBuf,
+    /// The file system's type.
+    pub filesystem: String,
+    /// A process in whose namespace it is, if not in ours.
+    pub process: Option<u32>,
+}
+
+/// Every mount of a block device, and what could not be looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Mounts {
+    pub all: Vec<Mount>,
+    pub unchecked: Vec<String>,
+}
+
+/// Most processes and namespaces that are looked at, and the longest table.
+const PROCESSES_MAX: usize = 100_000;
+const NAMESPACES_MAX: usize = 4_096;
+const TABLE_BYTES_MAX: u64 = 16 << 20;
+
+impl Mounts {
+    /// Reads them.
+    pub fn read(system: &System) -> Self {
+        let mut mounts = Self::default();
+        let mut seen = HashSet::new();
+        let own = system.proc.join("self");
+        seen.extend(namespace_of(&own));
+        mounts.add(&own.join("mountinfo"), None);
+
+        let processes = names_in(&system.proc).unwrap_or_default();
+        let processes: Vec<_> = processes.into_iter().filter(|name| is_digits(name)).collect();
+        if processes.len() > PROCESSES_MAX {
+            let rest = processes.len() - PROCESSES_MAX;
+            mounts.unchecked.push(format!("mount namespaces of {rest} processes (too many)"));
+        }
+        let mut hidden = 0;
+        for process in processes.iter().take(PROCESSES_MAX) {
+            let folder = system.proc.join(process);
+            match namespace_of(&folder) {
+                Some(namespace) if seen.contains(&namespace) => {}
+                Some(_) if seen.len() >= NAMESPACES_MAX => hidden += 1,
+                Some(namespace) => {
+                    seen.insert(namespace);
+                    mounts.add(&folder.join("mountinfo"), process.parse().ok());
+                }
+                // A process that has just ended has no namespace; one of another user hides it.
+                None if folder.exists() => hidden += 1,
+                None => {}
+            }
+        }
+        if hidden > 0 {
+            mounts.unchecked.push(format!(
+                "mount namespaces of {hidden} processes (root sees them; exclusive opening still \
+                 refuses what is mounted there)"
+            ));
+        }
+        mounts
+    }
+
+    fn add(&mut self, table: &Path, process: Option<u32>) {
+        let mut bytes = Vec::new();
+        let read = fs::File::open(table)
+            .and_then(|file| file.take(TABLE_BYTES_MAX).read_to_end(&mut bytes));
+        match read {
+            Ok(length) => {
+                if length as u64 == TABLE_BYTES_MAX {
+                    self.unchecked.push(format!("the end of {} (too long)", table.display()));
+                }
+                let text = String::from_utf8_lossy(&bytes);
+                self.all.extend(text.lines().filter_map(|line| parse(line, process)));
+            }
+            Err(_) if process.is_some() && !table.exists() => {}
+            Err(error) => self.unchecked.push(format!("{}: {error}", table.display())),
+        }
+    }
+}
+
+/// A number that is the same for all processes of one mount namespace.
+fn namespace_of(process: &Path) -> Option<PathBuf> {
+    fs::read_link(process.join("ns/mnt")).ok()
+}
+
+/// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
+///
+/// btrfs and others mount under a number that belongs to no device (major 0): then the source is
+/// looked at.
+fn parse(line: &str, process: Option<u32>) -> Option<Mount> {
+    let (place, kind) = line.split_once(" - ")?;
+    let mut place = place.split(' ');
+    let number = DeviceNumber::parse(place.nth(2)?)?;
+    let point = PathBuf::from(unescape(place.nth(1)?));
+    let mut kind = kind.split(' ');
+    let filesystem = kind.next()?.to_owned();
+    let number = match number.major {
+        0 => block_number(Path::new(&unescape(kind.next()?)))?,
+        _ => number,
+    };
+    Some(Mount { number, point, filesystem, process })
+}
+
+/// The number of a block device node.
+pub(crate) fn block_number(path: &Path) -> Option<DeviceNumber> {
+    if !path.is_absolute() {
+        return None;
+    }
+    let metadata = fs::metadata(path).ok()?;
+    metadata.file_type().is_block_device().then(|| DeviceNumber::from_raw(metadata.rdev()))
+}
+
+/// Blanks and backslashes are written as three octal digits in tables of procfs.
+pub(crate) fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let octal = (first == b'\\')
+            .then(|| tail.get(..3))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        match octal {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &tail[3..];
+            }
+            None => {
+                bytes.push(first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_is_read_with_its_optional_fields_and_escapes() {
+        let line = r"36 35 259:1 /sub /mnt/two\040words rw shared:7 master:1 - ext4 /dev/root rw";
+        let expected = Mount {
+            number: DeviceNumber { major: 259, minor: 1 },
+            point: "/mnt/two words".into(),
+            filesystem: "ext4".into(),
+            process: Some(7),
+        };
+        assert_eq!(parse(line, Some(7)), Some(expected));
+    }
+
+    #[test]
+    fn mounts_without_a_device_are_left_out() {
+        assert_eq!(parse("24 27 0:6 / /dev rw - devtmpfs devtmpfs rw", None), None);
+        assert_eq!(parse("24 27 0:99 / /x rw - tmpfs /dev/null rw", None), None);
+        assert_eq!(parse("", None), None);
+        assert_eq!(parse("1 2 3:4 - ", None), None);
+    }
+
+    #[test]
+    fn each_namespace_is_read_once_and_named_by_a_process_in_it() {
+        let root = tempfile::tempdir().unwrap();
+        let system = System::at(root.path());
+        for (process, namespace) in [("self", 1), ("10", 1), ("20", 2), ("21", 2)] {
+            let folder = system.proc.join(process);
+            fs::create_dir_all(folder.join("ns")).unwrap();
+            std::os::unix::fs::symlink(format!("mnt:[{namespace}]"), folder.join("ns/mnt"))
+                .unwrap();
+            let line = format!("1 0 259:{namespace} / /here rw - ext4 /dev/x rw\n");
+            fs::write(folder.join("mountinfo"), line).unwrap();
+        }
+        let mounts = Mounts::read(&system);
+        let seen: Vec<_> = mounts.all.iter().map(|m| (m.number.minor, m.process)).collect();
+        assert_eq!(seen, [(1, None), (2, Some(20))]);
+        assert_eq!(mounts.unchecked, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_namespace_that_can_not_be_seen_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let system = System::at(root.path());
+        fs::create_dir_all(system.proc.join("self")).unwrap();
+        fs::write(system.proc.join("self/mountinfo"), "").unwrap();
+        fs::create_dir_all(system.proc.join("44")).unwrap();
+        let unchecked = Mounts::read(&system).unchecked;
+        assert!(unchecked.len() == 1 && unchecked[0].contains("1 processes"), "{unchecked:?}");
+    }
+}
