@@ -10,11 +10,15 @@ pub mod interface;
 pub mod pace;
 mod readable;
 pub mod replay;
+pub mod packer;
 pub mod sink;
+pub mod stream;
+pub mod synthetic;
 mod socket;
 pub mod transmit;
 pub mod udp;
 
+pub use packer::{Filled, Packer, Progress, Supply};
 pub use sink::{Ended, Loss, Sink};
 
 #[cfg(test)]

@@ -1,0 +1,321 @@
+//! Packs one queue's packets into chunk buffers: the hot path between a source and the recorder.
+//!
+//! One packer belongs to one source thread. It copies each packet once, into its chunk; it takes no
+//! lock, makes no system call and allocates nothing for a packet. Buffers come and go by channel,
+//! once for a chunk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use base::{BufferId, Duration, Timestamp};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use device::{Buffer, Pool, Waker};
+use format::chunk::packet_block_max;
+use format::pcapng::InterfaceTotals;
+use format::{ChunkWriter, Count, Interface, Ledger, NoRoom, Packet, Stage, Summary};
+
+use crate::clock;
+use crate::sink::{Ended, Loss, Sink};
+
+/// A chunk that a packer has sealed.
+#[derive(Clone, Debug)]
+pub struct Filled {
+    /// Its memory, idle in the pool.
+    pub buffer: BufferId,
+    /// What is in it.
+    pub summary: Summary,
+    /// What its queue lost since its last chunk.
+    pub losses: Ledger,
+}
+
+/// What a packer has counted so far, for others to look at.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Packets offered, lost ones among them.
+    pub offered_packets: AtomicU64,
+    /// Their wire bytes, where known.
+    pub offered_bytes: AtomicU64,
+    /// Packets lost, by [`Stage`].
+    pub lost_packets: [AtomicU64; Stage::ALL.len()],
+}
+
+/// What all packers of a recording share.
+#[derive(Clone, Debug)]
+pub struct Supply {
+    /// The memory.
+    pub pool: Arc<Pool>,
+    /// Buffers that are free.
+    pub free: Receiver<BufferId>,
+    /// Where sealed chunks go.
+    pub ready: Sender<Filled>,
+    /// Wakes whoever takes them.
+    pub waker: Waker,
+    /// Set when the recording is to end.
+    pub stop: Arc<AtomicBool>,
+    /// Shortest chunk in bytes.
+    pub chunk_min: u32,
+    /// Longest chunk in bytes.
+    pub chunk_max: u32,
+    /// A chunk is sealed at this age at the latest.
+    pub flush_interval: Duration,
+    /// When the take started.
+    pub started: Timestamp,
+}
+
+/// An interface and what became of its packets.
+#[derive(Debug)]
+struct Counted {
+    interface: Interface,
+    /// Packets lost since the last one that was packed, for its `epb_dropcount`.
+    dropped: u64,
+    /// Lost since the last chunk, by stage.
+    lost: [u64; Stage::ALL.len()],
+    totals: InterfaceTotals,
+}
+
+/// The sink in front of the recorder.
+#[derive(Debug)]
+pub struct Packer {
+    supply: Supply,
+    queue: u16,
+    can_wait: bool,
+    progress: Arc<Progress>,
+    writer: Option<ChunkWriter<Buffer>>,
+    /// When the chunk got its first packet, by the wall clock at a tick after it.
+    seen: Option<Timestamp>,
+    /// That packet's own time.
+    first: Timestamp,
+    interfaces: Vec<Counted>,
+    losses: Ledger,
+    /// Offered and packed since the progress was last published.
+    unpublished: Ledger,
+}
+
+/// Losses are published after this many at the latest, so that a long stall shows while it lasts.
+const PUBLISH_AFTER: u64 = 1024;
+
+impl Packer {
+    /// A packer for one queue of a source that can or can't wait for a buffer.
+    pub fn new(supply: Supply, queue: u16, can_wait: bool, progress: Arc<Progress>) -> Self {
+        Self {
+            supply,
+            queue,
+            can_wait,
+            progress,
+            writer: None,
+            seen: None,
+            first: Timestamp::MIN,
+            interfaces: Vec::new(),
+            losses: Ledger::default(),
+            unpublished: Ledger::default(),
+        }
+    }
+
+    /// Hands in what is left. Waits for a buffer if losses are still to be told.
+    pub fn finish(mut self) {
+        let untold = self.losses != Ledger::default();
+        if self.writer.is_none() && untold {
+            self.take_buffer(true);
+        }
+        if self.writer.as_ref().is_some_and(|w| w.packets() > 0) || untold {
+            for number in 0..self.interfaces.len() as u32 {
+                // Its statistics need its description; an empty chunk has room for it.
+                if self.interfaces[number as usize].lost.iter().any(|&n| n > 0) {
+                    self.describe(number).ok();
+                }
+            }
+            self.seal();
+        }
+        self.publish();
+    }
+
+    fn stopping(&self) -> bool {
+        self.supply.stop.load(Ordering::Relaxed)
+    }
+
+    /// Starts a chunk if a buffer can be had. A waiting source waits until there is one, or, unless
+    /// `even_if_stopping`, until the recording is to end.
+    fn take_buffer(&mut self, even_if_stopping: bool) -> bool {
+        let mut buffer = self.supply.free.try_recv().ok();
+        while buffer.is_none() && (self.can_wait || even_if_stopping) {
+            if self.stopping() && !even_if_stopping {
+                break;
+            }
+            match self.supply.free.recv_timeout(std::time::Duration::from_millis(50)) {
+                Ok(found) => buffer = Some(found),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        let Some(buffer) = buffer else { return false };
+        let memory = self.supply.pool.hold(buffer);
+        let Supply { chunk_min, chunk_max, .. } = self.supply;
+        self.writer = Some(ChunkWriter::new(memory, chunk_min, chunk_max, self.queue));
+        self.seen = None;
+        true
+    }
+
+    /// Describes an interface in the chunk, if there is one that doesn't know it yet.
+    fn describe(&mut self, number: u32) -> Result<(), NoRoom> {
+        match &mut self.writer {
+            Some(writer) if !writer.knows(number) => {
+                writer.interface(number, &self.interfaces[number as usize].interface)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Seals the chunk and sends it off.
+    fn seal(&mut self) {
+        let Some(writer) = self.writer.take() else { return };
+        let now = clock::now();
+        let mut lossy = Vec::new();
+        for (number, counted) in (0u32..).zip(&mut self.interfaces) {
+            if counted.lost.iter().all(|&n| n == 0) {
+                continue;
+            }
+            let named: Vec<String> = Stage::ALL
+                .iter()
+                .zip(counted.lost)
+                .filter(|&(_, n)| n > 0)
+                .map(|(stage, n)| format!("{stage} {n}"))
+                .collect();
+            counted.totals.start_ns = self.supply.started.as_nanos();
+            counted.totals.end_ns = now.as_nanos();
+            counted.totals.comment =
+                format!("packets lost since the previous statistics: {}", named.join(", "));
+            if writer.knows(number) {
+                lossy.push((number, counted.totals.clone()));
+                counted.lost = Default::default();
+            }
+        }
+        let sealed = writer.seal(&lossy, now, false);
+        let losses = std::mem::take(&mut self.losses);
+        let filled = Filled { buffer: sealed.buffer.release(), summary: sealed.summary, losses };
+        // Nobody takes it any more only when the recording has failed as a whole, which it reports.
+        if self.supply.ready.send(filled).is_ok() {
+            self.supply.waker.wake();
+        }
+        self.publish();
+    }
+
+    fn publish(&mut self) {
+        let counted = std::mem::take(&mut self.unpublished);
+        let progress = &self.progress;
+        progress.offered_packets.fetch_add(counted.offered.packets, Ordering::Relaxed);
+        progress.offered_bytes.fetch_add(counted.offered.bytes, Ordering::Relaxed);
+        for stage in Stage::ALL {
+            let lost = counted.lost(stage).packets;
+            if lost > 0 {
+                progress.lost_packets[stage.index()].fetch_add(lost, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn lose(&mut self, interface: u32, stage: Stage, count: Count) {
+        self.losses.lose(stage, count);
+        self.unpublished.lose(stage, count);
+        let counted = &mut self.interfaces[interface as usize];
+        if stage != Stage::Filtered {
+            counted.totals.received += count.packets;
+            counted.dropped += count.packets;
+            counted.lost[stage.index()] += count.packets;
+            if stage == Stage::Interface {
+                counted.totals.dropped_by_interface += count.packets;
+            } else {
+                counted.totals.dropped_by_system += count.packets;
+            }
+        }
+        if self.unpublished.lost(stage).packets >= PUBLISH_AFTER {
+            self.publish();
+        }
+    }
+
+    /// What comes before a packet's own bytes when the chunk doesn't take it as it is.
+    #[cold]
+    fn make_room(&mut self, packet: &Packet<'_>) -> Result<bool, Ended> {
+        loop {
+            if self.writer.is_none() && !self.take_buffer(false) {
+                if self.can_wait {
+                    return Err(Ended);
+                }
+                let count = Count::new(1, u64::from(packet.original_length));
+                self.lose(packet.interface, Stage::NoBuffer, count);
+                return Ok(false);
+            }
+            if self.describe(packet.interface).is_ok() {
+                return Ok(true);
+            }
+            self.seal();
+        }
+    }
+}
+
+impl Sink for Packer {
+    fn interface(&mut self, interface: &Interface) -> u32 {
+        self.interfaces.push(Counted {
+            interface: interface.clone(),
+            dropped: 0,
+            lost: Default::default(),
+            totals: InterfaceTotals::default(),
+        });
+        self.interfaces.len() as u32 - 1
+    }
+
+    #[inline]
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), Ended> {
+        if self.stopping() {
+            return Err(Ended);
+        }
+        let mut packet = *packet;
+        let room = packet_block_max(self.supply.chunk_max) - 64 - packet.options.len();
+        if packet.data.len() > room {
+            // Longer than any chunk: kept as far as one holds it, the wire length tells.
+            packet.data = &packet.data[..room];
+        }
+        loop {
+            let number = packet.interface;
+            if !self.writer.as_ref().is_some_and(|w| w.knows(number)) && !self.make_room(&packet)? {
+                return Ok(());
+            }
+            let Some(writer) = &mut self.writer else { return Ok(()) };
+            let counted = &mut self.interfaces[number as usize];
+            if writer.packet(&packet, counted.dropped).is_ok() {
+                if writer.packets() == 1 {
+                    self.first = packet.timestamp;
+                }
+                counted.dropped = 0;
+                counted.totals.received += 1;
+                counted.totals.delivered += 1;
+                self.unpublished.store(Count::new(1, u64::from(packet.original_length)));
+                // A source that can't wait stamps by the wall clock: its packets tell a chunk's age.
+                if !self.can_wait && packet.timestamp.since(self.first) >= self.supply.flush_interval {
+                    self.seal();
+                }
+                return Ok(());
+            }
+            self.seal();
+        }
+    }
+
+    fn lost(&mut self, interface: u32, stage: Loss, packets: u64, bytes: u64) {
+        let stage = match stage {
+            Loss::Interface => Stage::Interface,
+            Loss::KernelRing => Stage::KernelRing,
+            Loss::Filtered => Stage::Filtered,
+        };
+        self.lose(interface, stage, Count::new(packets, bytes));
+    }
+
+    fn tick(&mut self, now: Timestamp) -> Result<(), Ended> {
+        let filled = self.writer.as_ref().is_some_and(|w| w.packets() > 0);
+        if filled {
+            let seen = *self.seen.get_or_insert(now);
+            if now.since(seen) >= self.supply.flush_interval {
+                self.seal();
+            }
+        }
+        self.publish();
+        if self.stopping() { Err(Ended) } else { Ok(()) }
+    }
+}
