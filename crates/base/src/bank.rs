@@ -184,7 +184,9 @@ impl std::error::Error for BankError {}
 /// - a read sees every write that completed before it was submitted;
 /// - a command that breaks the drive's alignment or bounds, or writes where `writable` is false,
 ///   completes with an error and touches nothing;
-/// - at most `depth_max` commands a drive are accepted before `Full`; `Full` changes nothing;
+/// - a command of no bytes within bounds completes and does nothing;
+/// - `depth_max` commands a drive are accepted before `Full`, whatever the other drives are doing;
+///   `Full` changes nothing;
 /// - `now` never goes backward, and `wait` returns no later than it must: as soon as at least one
 ///   command is done, at `until`, or (on real banks) when woken.
 pub trait Bank {

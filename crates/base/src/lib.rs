@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bank;
+pub mod random;
 pub mod time;
 pub mod units;
 
@@ -18,5 +19,6 @@ pub use bank::{
     Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, DriveId, Full, Geometry,
     NoBuffers, Operation,
 };
+pub use random::Random;
 pub use time::{Duration, Instant, Timestamp};
 pub use units::{ByteSize, ParseUnitError, Rate};
