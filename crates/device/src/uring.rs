@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
