@@ -3,6 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
@@ -19,6 +20,8 @@ pub struct Readable {
     file: File,
     /// A plain file is always ready, so asking would be a wasted system call.
     plain: bool,
+    /// Reading when nothing is there returns at once.
+    nonblocking: bool,
 }
 
 impl Readable {
@@ -29,11 +32,12 @@ impl Readable {
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options.read(true);
-        if std::fs::metadata(path)?.file_type().is_fifo() {
+        let fifo = std::fs::metadata(path)?.file_type().is_fifo();
+        if fifo {
             // Else opening sleeps until a writer comes, deaf to a stop.
             options.custom_flags(libc::O_NONBLOCK);
         }
-        Self::from_file(options.open(path)?)
+        Self::from_file(options.open(path)?, fifo)
     }
 
     /// The program's standard input, beneath Rust's own buffer: nobody else may read it.
@@ -41,17 +45,27 @@ impl Readable {
     /// # Errors
     /// The operating system's, if standard input is closed.
     pub fn stdin() -> io::Result<Self> {
-        Self::from_file(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+        // Others may share it, so it isn't made non-blocking.
+        Self::from_file(File::from(io::stdin().as_fd().try_clone_to_owned()?), false)
     }
 
     /// A connected socket.
-    pub fn socket(socket: OwnedFd) -> Self {
-        Self { file: File::from(socket), plain: false }
+    ///
+    /// # Errors
+    /// The operating system's, if it can't be made non-blocking.
+    pub fn socket(socket: TcpStream) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Ok(Self { file: File::from(OwnedFd::from(socket)), plain: false, nonblocking: true })
     }
 
-    fn from_file(file: File) -> io::Result<Self> {
+    fn from_file(file: File, nonblocking: bool) -> io::Result<Self> {
         let plain = file.metadata()?.is_file();
-        Ok(Self { file, plain })
+        Ok(Self { file, plain, nonblocking: nonblocking || plain })
+    }
+
+    /// Whether [`Readable::read_now`] returns at once whatever is there.
+    pub fn is_nonblocking(&self) -> bool {
+        self.nonblocking
     }
 
     /// Whether reading never has to wait for somebody to write.
@@ -128,7 +142,7 @@ mod tests {
     #[test]
     fn a_silent_pipe_gives_nothing_and_a_closed_one_its_end() {
         let (reader, mut writer) = io::pipe().unwrap();
-        let mut readable = Readable::from_file(File::from(OwnedFd::from(reader))).unwrap();
+        let mut readable = Readable::from_file(File::from(OwnedFd::from(reader)), false).unwrap();
         let mut buffer = [0; 16];
         let patience = Duration::from_millis(1);
         assert_eq!(readable.read(&mut buffer, patience).unwrap(), None);
