@@ -109,10 +109,10 @@ fn fill(path: &Path, file: &File, size: u64) -> Result<(), CreateFileError> {
     }
     let length = libc::off_t::try_from(size)
         .map_err(|_| os("creating", io::Error::from_raw_os_error(libc::EFBIG)))?;
-    // fallocate refuses a length of zero, and an empty file needs no space.
-    while length > 0 {
+    loop {
+        // An empty file needs no space, and fallocate refuses a length of zero.
         // SAFETY: no memory is involved.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
+        if length == 0 || unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
             break;
         }
         let reason = io::Error::last_os_error();

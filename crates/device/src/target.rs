@@ -298,8 +298,8 @@ fn lies_in_memory(file: &File) -> bool {
     if unsafe { libc::fstatfs(file.as_raw_fd(), &raw mut status) } != 0 {
         return false;
     }
-    let magic = status.f_type as i64;
-    magic == libc::TMPFS_MAGIC as i64 || magic == RAMFS_MAGIC
+    #[allow(clippy::unnecessary_cast, reason = "32 bits wide, or unsigned, on some machines")]
+    [libc::TMPFS_MAGIC as i64, RAMFS_MAGIC].contains(&(status.f_type as i64))
 }
 
 /// The unit of offsets and lengths of direct I/O, or None if the kernel doesn't tell.

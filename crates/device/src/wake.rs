@@ -90,8 +90,8 @@ mod tests {
 
     fn events(waker: &Waker) -> u64 {
         let mut count = [0; 8];
-        match (&waker.shared.event).read(&mut count) {
-            Ok(_) => u64::from_ne_bytes(count),
+        match (&waker.shared.event).read_exact(&mut count) {
+            Ok(()) => u64::from_ne_bytes(count),
             Err(_) => 0,
         }
     }
