@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ impl Mounts {
         let mut mounts = Self::default();
         let mut seen = HashSet::new();
         let own = system.proc.join("self");
-        seen.extend(namespace_of(&own));
+        seen.extend(namespace_of(&own).ok());
         mounts.add(&own.join("mountinfo"), None);
 
         let processes = names_in(&system.proc).unwrap_or_default();
@@ -56,21 +56,21 @@ impl Mounts {
         for process in processes.iter().take(PROCESSES_MAX) {
             let folder = system.proc.join(process);
             match namespace_of(&folder) {
-                Some(namespace) if seen.contains(&namespace) => {}
-                Some(_) if seen.len() >= NAMESPACES_MAX => hidden += 1,
-                Some(namespace) => {
+                Ok(namespace) if seen.contains(&namespace) => {}
+                Ok(_) if seen.len() >= NAMESPACES_MAX => hidden += 1,
+                Ok(namespace) => {
                     seen.insert(namespace);
                     mounts.add(&folder.join("mountinfo"), process.parse().ok());
                 }
-                // A process that has just ended has no namespace; one of another user hides it.
-                None if folder.exists() => hidden += 1,
-                None => {}
+                // A process that has ended has no namespace any more.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => hidden += 1,
             }
         }
         if hidden > 0 {
             mounts.unchecked.push(format!(
-                "mount namespaces of {hidden} processes (root sees them; exclusive opening still \
-                 refuses what is mounted there)"
+                "the mount namespaces of {hidden} process(es) that may not be looked at; what is \
+                 mounted there still makes exclusive opening fail"
             ));
         }
         mounts
@@ -94,9 +94,9 @@ impl Mounts {
     }
 }
 
-/// A number that is the same for all processes of one mount namespace.
-fn namespace_of(process: &Path) -> Option<PathBuf> {
-    fs::read_link(process.join("ns/mnt")).ok()
+/// A name that is the same for all processes of one mount namespace.
+fn namespace_of(process: &Path) -> io::Result<PathBuf> {
+    fs::read_link(process.join("ns/mnt"))
 }
 
 /// `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
@@ -152,7 +152,19 @@ pub(crate) fn unescape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn any_line_is_a_mount_or_left_out(line in r"[0-9:/\\ a-z-]{0,80}", blank in any::<String>()) {
+            if let Some(mount) = parse(&line, None) {
+                prop_assert!(mount.number.major > 0);
+            }
+            prop_assert!(parse(&blank, None).is_none_or(|mount| mount.number.major > 0));
+        }
+    }
 
     #[test]
     fn a_mount_is_read_with_its_optional_fields_and_escapes() {
@@ -193,13 +205,17 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_that_can_not_be_seen_is_told() {
+    fn a_namespace_that_can_not_be_seen_is_told_and_an_ended_process_has_none() {
         let root = tempfile::tempdir().unwrap();
         let system = System::at(root.path());
         fs::create_dir_all(system.proc.join("self")).unwrap();
         fs::write(system.proc.join("self/mountinfo"), "").unwrap();
-        fs::create_dir_all(system.proc.join("44")).unwrap();
+        fs::create_dir_all(system.proc.join("43")).unwrap();
+        assert_eq!(Mounts::read(&system).unchecked, Vec::<String>::new());
+        // Anything but a link can't be read as one, as if it were another user's.
+        fs::create_dir_all(system.proc.join("44/ns")).unwrap();
+        fs::write(system.proc.join("44/ns/mnt"), "").unwrap();
         let unchecked = Mounts::read(&system).unchecked;
-        assert!(unchecked.len() == 1 && unchecked[0].contains("1 processes"), "{unchecked:?}");
+        assert!(unchecked.len() == 1 && unchecked[0].contains("1 process(es)"), "{unchecked:?}");
     }
 }

@@ -4,6 +4,7 @@
 //! whose serial number the user has typed, into an [`Authorized`]: the only proof that something may
 //! be destroyed, with an exclusive claim on the device in it.
 
+use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -244,9 +245,13 @@ fn inspect_block(system: &System, path: &Path, device: &BlockDevice) -> Verdict 
         refusals.push(Refusal::ReadOnly { path: path.to_owned() });
     }
     let mounts = Mounts::read(system);
+    // A namespace starts as a copy of another one: the same mount in many is told once.
+    let mut told = HashSet::new();
     for mount in &mounts.all {
         let on = shared.iter().find(|shared| shared.device.number == mount.number);
-        if let Some(Shared { device, .. }) = on {
+        if let Some(Shared { device, .. }) = on
+            && told.insert((mount.number, &mount.point))
+        {
             refusals.push(Refusal::Mounted {
                 path: path.to_owned(),
                 device: system.node(&device.name),
@@ -349,8 +354,10 @@ fn may_be_created(system: &System, path: &Path) -> bool {
 }
 
 fn unreadable(path: &Path, attempted: &str, error: &io::Error) -> Refusal {
+    // SAFETY: geteuid takes nothing, touches no memory and can't fail.
+    let root = unsafe { libc::geteuid() } == 0;
     let reason = match error.kind() {
-        io::ErrorKind::PermissionDenied => format!("{error}: run as root"),
+        io::ErrorKind::PermissionDenied if !root => format!("{error}; run as root"),
         _ => error.to_string(),
     };
     Refusal::Unreadable { path: path.to_owned(), attempted: attempted.to_owned(), reason }

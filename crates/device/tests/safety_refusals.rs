@@ -15,10 +15,11 @@ use safety_rig::{
     Child, Loop, MIB, Mount, Swap, folder, image, run, superblock_header, text, try_run,
 };
 
-/// The mounts that a verdict names: device and mount point.
+/// The mounts in this namespace that a verdict names: device and mount point. (A test beside this one
+/// makes another namespace, which starts with a copy of all mounts that there are.)
 fn mounts(verdict: &Verdict) -> Vec<(&Path, &Path)> {
     let mounted = |refusal| match refusal {
-        &Refusal::Mounted { ref device, ref mount_point, .. } => {
+        &Refusal::Mounted { ref device, ref mount_point, process: None, .. } => {
             Some((device.as_path(), mount_point.as_path()))
         }
         _ => None,

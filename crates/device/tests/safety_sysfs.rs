@@ -256,6 +256,23 @@ fn the_generic_device_of_a_mounted_namespace_is_refused() {
 }
 
 #[test]
+fn a_mount_that_many_namespaces_share_is_told_once() {
+    let machine = nvme();
+    machine.mounted("259:0", "/srv/data");
+    let table = fs::read(machine.root.path().join("proc/self/mountinfo")).unwrap();
+    for process in 10..20 {
+        machine.write(&format!("proc/{process}/mountinfo"), &table);
+        let namespace = format!("mnt:[{process}]");
+        fs::create_dir_all(machine.root.path().join(format!("proc/{process}/ns"))).unwrap();
+        symlink(namespace, machine.root.path().join(format!("proc/{process}/ns/mnt"))).unwrap();
+    }
+    let node = machine.node("nvme3n1", "b", "259:0");
+    let verdict = safety::inspect_in(&machine.system, &node);
+    let mounted = |refusal: &&Refusal| matches!(refusal, Refusal::Mounted { .. });
+    assert_eq!(verdict.refusals.iter().filter(mounted).count(), 1, "{:?}", verdict.refusals);
+}
+
+#[test]
 fn a_generic_device_is_authorized_by_a_claim_on_its_namespace_and_its_serial() {
     // The made-up namespace has the number of a real, empty loop device, so that it can be opened.
     let device = Loop::new(8 * MIB);

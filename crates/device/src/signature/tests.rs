@@ -4,6 +4,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use proptest::prelude::*;
+
 use super::*;
 
 const SIZE: u64 = 16 << 20;
@@ -171,4 +173,19 @@ fn a_place_that_can_not_be_read_is_an_error_and_not_emptiness() {
     let file = medium(4096, &[]);
     let error = detect(&file, SIZE).unwrap_err().to_string();
     assert!(error.starts_with("reading"), "{error}");
+}
+
+proptest! {
+    #[test]
+    fn whatever_lies_on_a_medium_can_be_looked_at(
+        head in prop::collection::vec(any::<u8>(), 0..9000),
+        tail in prop::collection::vec(any::<u8>(), 0..9000),
+        size in 0u64..2_000_000,
+    ) {
+        let size = size.max((head.len() + tail.len()) as u64);
+        let file = medium(size, &[(0, &head), (size - tail.len() as u64, &tail)]);
+        for signature in detect(&file, size).unwrap() {
+            prop_assert!(signature.offset < size);
+        }
+    }
 }
