@@ -89,6 +89,7 @@ fn run<F: Fixture>(fixture: &mut F, seed: u64, depth: usize) {
         // Blocked or deep enough: wait, or sometimes only look.
         let until = random.one_in(4).then(|| bench.bank().now());
         bench.bank().wait(until, &mut done).expect("a bank that works");
+        assert!(until.is_some() || !done.is_empty(), "{} commands were lost", under_way.len());
         for completion in done.drain(..) {
             let way = under_way.remove(&completion.tag).expect("each command completes once");
             free.extend(way.operation.buffer());
