@@ -76,7 +76,7 @@ pub struct ReplayError {
     /// What the sender said.
     pub error: SendError,
     /// What was sent until then.
-    pub summary: Summary,
+    pub summary: Box<Summary>,
 }
 
 impl fmt::Display for ReplayError {
@@ -135,7 +135,7 @@ impl<'s, S: Sender> Replay<'s, S> {
         let _ended = self.flush();
         match self.error {
             None => Ok(self.summary),
-            Some(error) => Err(ReplayError { error, summary: self.summary }),
+            Some(error) => Err(ReplayError { error, summary: Box::new(self.summary) }),
         }
     }
 

@@ -295,43 +295,42 @@ pub struct UdpSender {
 }
 
 impl UdpSender {
-    /// Opens a UDP socket connected to `target`.
+    /// Opens a UDP socket connected to `target`. Multicast leaves by `multicast_interface`; without
+    /// that the routing table decides.
     ///
     /// # Errors
-    /// [`OpenError::System`].
-    pub fn connect(target: SocketAddr) -> Result<Self, OpenError> {
+    /// [`OpenError`].
+    pub fn connect(
+        target: SocketAddr,
+        multicast_interface: Option<&str>,
+    ) -> Result<Self, OpenError> {
         let failed =
             |attempted, error| OpenError::System { attempted, target: target.to_string(), error };
         let socket = Socket::open(socket::family(target.ip()), libc::SOCK_DGRAM, 0)
             .map_err(|error| failed("opening a UDP socket", error))?;
+        if let Some(name) = multicast_interface {
+            let index = socket::interface_index(name)
+                .map_err(|_| OpenError::NoSuchInterface { name: name.to_owned() })?;
+            // Before connecting, which chooses the source address by it.
+            send_multicast_by(&socket, target.ip(), index as i32)
+                .map_err(|error| failed("choosing the interface for multicast", error))?;
+        }
         socket.connect(target).map_err(|error| failed("connecting the UDP socket", error))?;
         Ok(Self { socket, target })
     }
+}
 
-    /// Where multicast leaves from, by the interface's name; the routing table decides otherwise.
-    ///
-    /// # Errors
-    /// [`OpenError`].
-    pub fn multicast_interface(&self, name: &str) -> Result<(), OpenError> {
-        let index = socket::interface_index(name)
-            .map_err(|_| OpenError::NoSuchInterface { name: name.to_owned() })?
-            as i32;
-        let set = match self.target.ip() {
-            IpAddr::V4(_) => {
-                let request = libc::ip_mreqn {
-                    imr_multiaddr: socket::to_in_addr(Ipv4Addr::UNSPECIFIED),
-                    imr_address: socket::to_in_addr(Ipv4Addr::UNSPECIFIED),
-                    imr_ifindex: index,
-                };
-                self.socket.set(libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
-            }
-            IpAddr::V6(_) => self.socket.set(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, &index),
-        };
-        set.map_err(|error| OpenError::System {
-            attempted: "choosing the interface for multicast",
-            target: self.target.to_string(),
-            error,
-        })
+fn send_multicast_by(socket: &Socket, target: IpAddr, index: i32) -> io::Result<()> {
+    match target {
+        IpAddr::V4(_) => {
+            let request = libc::ip_mreqn {
+                imr_multiaddr: socket::to_in_addr(Ipv4Addr::UNSPECIFIED),
+                imr_address: socket::to_in_addr(Ipv4Addr::UNSPECIFIED),
+                imr_ifindex: index,
+            };
+            socket.set(libc::IPPROTO_IP, libc::IP_MULTICAST_IF, &request)
+        }
+        IpAddr::V6(_) => socket.set(libc::IPPROTO_IPV6, libc::IPV6_MULTICAST_IF, &index),
     }
 }
 

@@ -58,11 +58,7 @@ fn frames(count: u64, length: usize) -> impl Iterator<Item = Vec<u8>> {
 }
 
 fn datas(told: &[Told]) -> Vec<&[u8]> {
-    let data = |told| match told {
-        &Told::Packet { ref data, .. } => Some(&data[..]),
-        Told::Lost(..) => None,
-    };
-    told.iter().filter_map(data).collect()
+    told.iter().filter_map(Told::data).collect()
 }
 
 fn recording<'s>(told: Vec<Told>, flag: &'s AtomicBool) -> Recording<'s> {
@@ -346,6 +342,28 @@ fn an_interface_that_goes_down_and_comes_back_is_captured_on() {
             assert!(number(datas(&told).last().unwrap()) >= 18);
         });
     }
+}
+
+#[test]
+fn a_capture_goes_on_without_the_privileges_that_opening_it_took() {
+    /// `nobody`.
+    const USER: libc::uid_t = 65_534;
+    in_namespace(|| {
+        cable();
+        let queue = Capture::open(&InterfaceOptions::new("far")).unwrap().queues.remove(0);
+        let drop_privileges = |_: &mut Recording<'_>| {
+            // SAFETY: takes and returns integers. The bare system call changes this thread alone.
+            let dropped = unsafe { libc::syscall(libc::SYS_setresuid, USER, USER, USER) };
+            assert_eq!(dropped, 0);
+            let denied = Capture::open(&InterfaceOptions::new("far")).unwrap_err().to_string();
+            assert!(denied.contains("CAP_NET_RAW"), "{denied}");
+        };
+        let (run, _) = capture_with(queue, drop_privileges, || {
+            send_all(&mut sender("near"), frames(20, 60));
+        });
+        let summary = run.unwrap();
+        assert_eq!((summary.delivered, summary.interface_drops), (20, 0));
+    });
 }
 
 #[test]

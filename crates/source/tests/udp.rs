@@ -12,7 +12,7 @@ use longtake_source::Loss;
 use longtake_source::filter::Program;
 use longtake_source::transmit::UdpSender;
 use longtake_source::udp::{Framing, Group, UdpOptions, UdpSource, UdpSummary};
-use namespace::{Recording, Told, in_namespace, ip, send_all, wait_for};
+use namespace::{Recording, Told, cable, in_namespace, ip, send_all, wait_for};
 
 const LOCAL: &str = "127.0.0.1:0";
 
@@ -62,31 +62,30 @@ fn number(block: &[u8]) -> u64 {
 }
 
 fn sender(to: SocketAddr) -> UdpSender {
-    UdpSender::connect(to).unwrap()
+    UdpSender::connect(to, None).unwrap()
 }
 
 fn datas(told: &[Told]) -> Vec<&[u8]> {
-    let data = |told| match told {
-        &Told::Packet { ref data, .. } => Some(&data[..]),
-        Told::Lost(..) => None,
-    };
-    told.iter().filter_map(data).collect()
+    told.iter().filter_map(Told::data).collect()
 }
 
 #[test]
 fn every_datagram_is_one_block_with_its_arrival_time() {
     for address in [LOCAL, "[::1]:0"] {
         in_namespace(|| {
-            std::fs::write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0").unwrap();
             let sent: Vec<Vec<u8>> =
                 [8, 9, 1472, 9000, 65_507].iter().map(|&n| block(n as u64, n)).collect();
             let source = bind(&UdpOptions { recv_buffer_bytes: 4 << 20, ..options(address) });
             assert_eq!(source.interface().link_type, LinkType::USER0);
             let started = longtake_source::clock::now();
-            let (summary, told) = receive_with(source, |_| (), |to| {
-                send_all(&mut sender(to), sent.clone());
-                UdpSocket::bind(SocketAddr::new(to.ip(), 0)).unwrap().send_to(b"", to).unwrap();
-            });
+            let (summary, told) = receive_with(
+                source,
+                |_| (),
+                |to| {
+                    send_all(&mut sender(to), sent.clone());
+                    UdpSocket::bind(SocketAddr::new(to.ip(), 0)).unwrap().send_to(b"", to).unwrap();
+                },
+            );
             assert_eq!((summary.delivered, summary.truncated), (6, 0));
             let datas = datas(&told);
             assert_eq!(datas[..5], sent);
@@ -139,9 +138,13 @@ fn drops_after_the_last_datagram_are_counted_too() {
 fn a_long_datagram_is_cut_and_keeps_its_original_length() {
     in_namespace(|| {
         let source = bind(&UdpOptions { snap_length: 100, ..options(LOCAL) });
-        let (summary, told) = receive_with(source, |_| (), |to| {
-            send_all(&mut sender(to), [block(1, 1400), block(2, 50)]);
-        });
+        let (summary, told) = receive_with(
+            source,
+            |_| (),
+            |to| {
+                send_all(&mut sender(to), [block(1, 1400), block(2, 50)]);
+            },
+        );
         assert_eq!((summary.delivered, summary.truncated), (2, 1));
         assert_eq!(datas(&told), [&block(1, 1400)[..100], &block(2, 50)]);
         assert!(matches!(told[0], Told::Packet { original_length: 1400, .. }));
@@ -152,19 +155,25 @@ fn a_long_datagram_is_cut_and_keeps_its_original_length() {
 fn made_headers_carry_the_addresses_so_that_filters_and_tools_understand_them() {
     for (address, length) in [(LOCAL, 28), ("[::]:0", 28), ("[::1]:0", 48)] {
         in_namespace(|| {
-            std::fs::write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0").unwrap();
             let source = bind(&UdpOptions { framing: Framing::Headers, ..options(address) });
             assert_eq!(source.interface().link_type, LinkType::RAW_IP);
             let mut from = 0;
             let mut port = 0;
-            let (summary, told) = receive_with(source, |_| (), |to| {
-                // A socket for both IP versions is reached by IPv4 too.
-                let local: IpAddr =
-                    if to.ip().is_unspecified() { "127.0.0.1".parse().unwrap() } else { to.ip() };
-                let socket = UdpSocket::bind(SocketAddr::new(local, 0)).unwrap();
-                (from, port) = (socket.local_addr().unwrap().port(), to.port());
-                socket.send_to(&block(7, 333), SocketAddr::new(local, port)).unwrap();
-            });
+            let (summary, told) = receive_with(
+                source,
+                |_| (),
+                |to| {
+                    // A socket for both IP versions is reached by IPv4 too.
+                    let local: IpAddr = if to.ip().is_unspecified() {
+                        "127.0.0.1".parse().unwrap()
+                    } else {
+                        to.ip()
+                    };
+                    let socket = UdpSocket::bind(SocketAddr::new(local, 0)).unwrap();
+                    (from, port) = (socket.local_addr().unwrap().port(), to.port());
+                    socket.send_to(&block(7, 333), SocketAddr::new(local, port)).unwrap();
+                },
+            );
             assert_eq!(summary.delivered, 1);
             let packet = datas(&told)[0];
             assert_eq!(packet[length..], block(7, 333));
@@ -220,25 +229,31 @@ fn a_multicast_group_is_received_once_joined() {
         [("0.0.0.0:0", "239.1.2.3", "239.1.2.4"), ("[::]:0", "ff15::7", "ff15::8")]
     {
         in_namespace(|| {
-            std::fs::write("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0").unwrap();
-            ip("link set lo multicast on");
-            ip("route add 224.0.0.0/4 dev lo");
-            ip("-6 route add multicast ff15::/16 dev lo table local");
+            // The kernel loops what is sent back to this machine's members; IPv6 not on `lo`.
+            cable();
+            std::fs::write("/proc/sys/net/ipv6/conf/near/disable_ipv6", "0").unwrap();
+            ip("address add 10.0.0.1/24 dev near");
+            ip("-6 address add fd00::1/64 dev near nodad");
             let group: IpAddr = group.parse().unwrap();
-            let joined = Group { address: group, interface: Some("lo".into()) };
+            let joined = Group { address: group, interface: Some("near".into()) };
             let source = bind(&UdpOptions { group: Some(joined), ..options(address) });
             assert!(source.interface().name.contains(&group.to_string()));
             // Somebody else on this machine joins another group; that must not let it in here.
-            let bystander = Group { address: other.parse().unwrap(), interface: Some("lo".into()) };
+            let bystander =
+                Group { address: other.parse().unwrap(), interface: Some("near".into()) };
             let _bystander = bind(&UdpOptions { group: Some(bystander), ..options(address) });
-            let (summary, told) = receive_with(source, |_| (), |to| {
-                for (i, target) in [other.parse().unwrap(), group].into_iter().enumerate() {
-                    let mut sender = sender(SocketAddr::new(target, to.port()));
-                    sender.multicast_interface("lo").unwrap();
-                    send_all(&mut sender, [block(i as u64, 64)]);
-                }
-            });
-            assert_eq!(summary.delivered, 1);
+            let (summary, told) = receive_with(
+                source,
+                |_| (),
+                |to| {
+                    for (i, target) in [other.parse().unwrap(), group].into_iter().enumerate() {
+                        let target = SocketAddr::new(target, to.port());
+                        let mut sender = UdpSender::connect(target, Some("near")).unwrap();
+                        send_all(&mut sender, [block(i as u64, 64)]);
+                    }
+                },
+            );
+            assert_eq!(summary.delivered, 1, "{group}");
             assert_eq!(datas(&told), [block(1, 64)]);
         });
     }

@@ -125,7 +125,7 @@ fn check(options: &InterfaceOptions) -> Result<(), InterfaceError> {
         snap_length => FRAME_BYTES_MAX.min(snap_length as usize),
     };
     let block_min = (frame + BLOCK_OVERHEAD).next_multiple_of(page);
-    if options.block_bytes % page != 0 || options.block_bytes < block_min {
+    if !options.block_bytes.is_multiple_of(page) || options.block_bytes < block_min {
         return invalid(format!(
             "blocks of {} bytes: give a multiple of {page} from {block_min} up",
             options.block_bytes

@@ -154,7 +154,7 @@ impl Block<'_> {
         let at = self.offset;
         if self.left == 0
             || at < mem::size_of::<tpacket_block_desc>()
-            || at % mem::align_of::<tpacket3_hdr>() != 0
+            || !at.is_multiple_of(mem::align_of::<tpacket3_hdr>())
             || at + mem::size_of::<tpacket3_hdr>() > self.bytes
         {
             return None;

@@ -109,6 +109,16 @@ pub enum Told {
     Lost(Loss, u64),
 }
 
+impl Told {
+    /// A packet's bytes.
+    pub fn data(&self) -> Option<&[u8]> {
+        match self {
+            Self::Packet { data, .. } => Some(data),
+            Self::Lost(..) => None,
+        }
+    }
+}
+
 /// A sink that keeps everything (of each packet the first bytes) and ends when told to.
 pub struct Recording<'s> {
     pub interfaces: Vec<Interface>,
@@ -148,10 +158,7 @@ impl<'s> Recording<'s> {
     }
 
     pub fn datas(&self) -> impl Iterator<Item = &[u8]> {
-        self.told.iter().filter_map(|told| match told {
-            Told::Packet { data, .. } => Some(&data[..]),
-            Told::Lost(..) => None,
-        })
+        self.told.iter().filter_map(Told::data)
     }
 
     pub fn timestamps(&self) -> Vec<Timestamp> {
