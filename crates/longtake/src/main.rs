@@ -1,1 +1,75 @@
-fn main() {}
+//! The program: parses arguments, wires the rooms together, prints.
+
+mod arguments;
+mod array;
+mod check;
+mod control;
+mod drives;
+mod extract;
+mod feed;
+mod instant;
+mod member_files;
+mod opening;
+mod outlet;
+mod privileges;
+mod progress;
+mod protect;
+mod record;
+mod record_status;
+mod replay;
+mod sources;
+mod take_list;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use crate::arguments::{Arguments, ArrayAction, Verb};
+
+/// Exit codes beyond 0 (done) and 2 (wrong arguments, by clap).
+pub mod exit {
+    /// What was asked could not be done.
+    pub const FAILED: u8 = 1;
+    /// It was done, but something was lost, is missing or damaged; the output says what.
+    pub const LOSS: u8 = 3;
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let outcome = match arguments.verb {
+        Verb::Record(arguments) => record::record(&arguments),
+        Verb::Array { action } => match action {
+            ArrayAction::Create(arguments) => array::create(&arguments),
+            ArrayAction::Show(arguments) => array::show(&arguments),
+            ArrayAction::Check(arguments) => check::check(&arguments),
+        },
+        Verb::Takes(arguments) => take_list::takes(&arguments),
+        Verb::Ledger(arguments) => take_list::ledger(&arguments),
+        Verb::Extract(arguments) => extract::extract(&arguments),
+        Verb::Replay(arguments) => replay::replay(&arguments),
+        Verb::Protect(arguments) => protect::protect(&arguments),
+        Verb::Unprotect(arguments) => protect::unprotect(&arguments),
+        Verb::Drives(arguments) => drives::drives(&arguments),
+        Verb::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Arguments::command(),
+                "longtake",
+                &mut std::io::stdout(),
+            );
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    outcome.unwrap_or_else(|error| {
+        // A reader that has gone (`| head`) is no failure to report to it.
+        let broken_pipe = error.chain().any(|cause| {
+            cause
+                .downcast_ref::<std::io::Error>()
+                .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+        });
+        if !broken_pipe {
+            eprintln!("longtake: {error:#}");
+        }
+        ExitCode::from(exit::FAILED)
+    })
+}

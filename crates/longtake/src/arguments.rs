@@ -1,0 +1,334 @@
+//! The command line: every command and option, defined once.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use base::{ByteSize, Duration, Rate};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use recorder::Placement;
+use uuid::Uuid;
+
+use crate::instant::When;
+
+/// Records packets and sensor streams on NVMe drives, with every loss accounted for.
+#[derive(Debug, Parser)]
+#[command(name = "longtake", version, propagate_version = true)]
+#[command(
+    after_help = "Exit codes: 0 done; 1 failed; 2 wrong arguments; 3 done, but something was lost, is missing or damaged."
+)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Record a source onto an array, or onto a directory of member files.
+    Record(Box<RecordArguments>),
+    /// Make, show or check an array.
+    Array {
+        /// What to do with it.
+        #[command(subcommand)]
+        action: ArrayAction,
+    },
+    /// List what was recorded.
+    Takes(ArrayArguments),
+    /// Show the account of a take: offered = stored + each named loss.
+    Ledger(LedgerArguments),
+    /// Get packets back, by time and filter, as pcapng or pcap. Works while recording goes on.
+    Extract(ExtractArguments),
+    /// Send recorded packets to an interface or a UDP address.
+    Replay(ReplayArguments),
+    /// Keep a span of time from being overwritten by the ring. Works while recording goes on.
+    Protect(ProtectArguments),
+    /// Let the ring have a protected span of time again.
+    Unprotect(ProtectArguments),
+    /// List the drives of this machine, and why each may not be written.
+    Drives(DrivesArguments),
+    /// Print a completion script for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What can be done with an array.
+#[derive(Debug, Subcommand)]
+pub enum ArrayAction {
+    /// Make an array of drives or files. What they held is gone.
+    Create(CreateArguments),
+    /// Show an array: members, how full, what is protected, how to copy a member by hand.
+    Show(ShowArguments),
+    /// Read everything back and verify every checksum.
+    Check(ArrayArguments),
+}
+
+/// An array to work on.
+#[derive(Debug, Args)]
+pub struct ArrayArguments {
+    /// The array: a directory of member files, targets with commas between them, or an array's name
+    /// or UUID.
+    pub array: String,
+    /// Go on without members that are missing.
+    #[arg(long)]
+    pub degraded: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `array show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// Which array.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// List every chunk (with --json).
+    #[arg(long, requires = "json")]
+    pub chunks: bool,
+}
+
+/// `array create`.
+#[derive(Debug, Args)]
+pub struct CreateArguments {
+    /// The drives: block devices or existing files.
+    #[arg(required = true)]
+    pub targets: Vec<PathBuf>,
+    /// The array's name.
+    #[arg(long, default_value = "array")]
+    pub name: String,
+    /// Confirm that what the drive with this serial number holds may be lost. Once for each drive.
+    #[arg(long, value_name = "SERIAL")]
+    pub erase: Vec<String>,
+    /// Also take drives that are members of another Longtake array.
+    #[arg(long)]
+    pub replace_array: bool,
+    /// Segment length: the unit of ring reuse, trim and protection [default: 256MiB, less on small drives].
+    #[arg(long, value_name = "SIZE")]
+    pub segment: Option<ByteSize>,
+    /// Longest chunk: the unit of writing [default: 4MiB less 4KiB].
+    #[arg(long, value_name = "SIZE")]
+    pub chunk: Option<ByteSize>,
+    /// Leave the old contents untrimmed.
+    #[arg(long)]
+    pub no_trim: bool,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to do at the end of the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum WhenFull {
+    /// End the take.
+    Stop,
+    /// Reuse the oldest segments that are not protected.
+    Wrap,
+}
+
+/// `record`.
+#[derive(Debug, Args)]
+pub struct RecordArguments {
+    /// The source: synthetic:RATE[,size=N|imix], an interface's name[,queues=N][,promiscuous],
+    /// udp:ADDR:PORT, tcp:HOST:PORT, tcp-listen:ADDR:PORT, pipe:PATH, - (standard input), a pcap or
+    /// pcapng file. A wrong one gets the full list.
+    #[arg(long, value_name = "SOURCE")]
+    pub from: String,
+    /// The array, or a directory; one that is empty or not there gets member files.
+    #[arg(long, value_name = "ARRAY|DIR")]
+    pub to: String,
+    /// Stop after this time.
+    #[arg(long = "for", value_name = "TIME")]
+    pub duration: Option<Duration>,
+    /// Stop after so many bytes of packets.
+    #[arg(long, value_name = "SIZE")]
+    pub until_bytes: Option<ByteSize>,
+    /// What to do at the end of the array.
+    #[arg(long, value_enum, default_value = "stop")]
+    pub when_full: WhenFull,
+    /// How chunks are spread over the members: adaptive or stripe.
+    #[arg(long, default_value = "adaptive")]
+    pub placement: Placement,
+    /// Member files in a new directory.
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    pub members: u16,
+    /// Size of each member file in a new directory.
+    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    pub member_size: ByteSize,
+    /// Segment length in a new directory [default: 256MiB, less for small members].
+    #[arg(long, value_name = "SIZE")]
+    pub segment: Option<ByteSize>,
+    /// Longest chunk in a new directory [default: 4MiB less 4KiB].
+    #[arg(long, value_name = "SIZE")]
+    pub chunk: Option<ByteSize>,
+    /// Record only what this expression accepts, in tcpdump's language.
+    #[arg(long, value_name = "BPF", default_value = "")]
+    pub filter: String,
+    /// Keep only so many bytes of each packet; 0 keeps all.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub snap: u32,
+    /// Kernel's memory for each queue of an interface or UDP source.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
+    pub kernel_buffer: ByteSize,
+    /// Memory for chunk buffers: what rides out the drives' dips.
+    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
+    pub memory: ByteSize,
+    /// Chunk writes under way on each member.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub depth: u32,
+    /// A chunk is written, and each member flushed, at this age at the latest.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub flush_interval: Duration,
+    /// How far members' fill may drift apart under adaptive placement [default: two segments].
+    #[arg(long, value_name = "SIZE")]
+    pub drift: Option<ByteSize>,
+    /// Segments that a ring keeps trimmed ahead of its head [default: 4 on drives, 0 on files].
+    #[arg(long, value_name = "N")]
+    pub trim_ahead: Option<u64>,
+    /// A ring trims at this rate for each member at most.
+    #[arg(long, value_name = "RATE", default_value = "8GB/s")]
+    pub trim_rate: Rate,
+    /// Processors to use: the first for writing, the others for the source's queues.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    pub cpus: Vec<usize>,
+    /// User to become once everything is open, when started by root [default: the one who used sudo, or nobody].
+    #[arg(long, value_name = "USER")]
+    pub user: Option<String>,
+    /// Stay root.
+    #[arg(long, conflicts_with = "user")]
+    pub keep_privileges: bool,
+    /// Print events as JSON lines.
+    #[arg(long)]
+    pub json: bool,
+    /// Print no progress.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `ledger`.
+#[derive(Debug, Args)]
+pub struct LedgerArguments {
+    /// Which array.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Which take: its UUID, the UUID's beginning, or `last`.
+    #[arg(long, default_value = "last")]
+    pub take: String,
+}
+
+/// Which packets.
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// From this time on: 2026-11-21T10:00:00Z, "2026-11-21 10:00" (local time), -10m (ago), or seconds since 1970.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub since: Option<When>,
+    /// Up to this time.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub until: Option<When>,
+    /// Only this take: its UUID, the UUID's beginning, or `last` [default: all].
+    #[arg(long)]
+    pub take: Option<String>,
+    /// Only packets that this expression accepts, in tcpdump's language.
+    #[arg(long, value_name = "BPF", default_value = "")]
+    pub filter: String,
+    /// Read at this rate at most, so that a recording under way is not disturbed [default: 500 MB/s during a recording].
+    #[arg(long, value_name = "RATE")]
+    pub read_rate: Option<Rate>,
+}
+
+/// What file is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FileFormat {
+    /// pcapng, one section.
+    Pcapng,
+    /// pcap with nanoseconds, one link type.
+    Pcap,
+}
+
+/// `extract`.
+#[derive(Debug, Args)]
+pub struct ExtractArguments {
+    /// Which array.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Which packets.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// The file to write, or - for standard output.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The file's format [default: by its name, else pcapng].
+    #[arg(long, value_enum)]
+    pub format: Option<FileFormat>,
+    /// Overwrite the file if there is one.
+    #[arg(long, short = 'y')]
+    pub overwrite: bool,
+    /// Print no progress.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `replay`.
+#[derive(Debug, Args)]
+pub struct ReplayArguments {
+    /// Which array.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Which packets.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Send whole frames on this interface.
+    #[arg(long, value_name = "NAME", required_unless_present = "udp", conflicts_with = "udp")]
+    pub interface: Option<String>,
+    /// Send payloads to this UDP address.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub udp: Option<SocketAddr>,
+    /// So many times as fast as recorded.
+    #[arg(long, default_value_t = 1.0, conflicts_with = "fastest")]
+    pub speed: f64,
+    /// As fast as possible.
+    #[arg(long)]
+    pub fastest: bool,
+}
+
+/// `protect` and `unprotect`.
+#[derive(Debug, Args)]
+pub struct ProtectArguments {
+    /// The array, as in other commands.
+    pub array: String,
+    /// Start of the span (`protect`), or anything within it.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub since: Option<When>,
+    /// End of the span.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub until: Option<When>,
+    /// A word for it.
+    #[arg(long, default_value = "")]
+    pub label: String,
+    /// Every span there is (`unprotect`).
+    #[arg(long)]
+    pub all: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `drives`.
+#[derive(Debug, Args)]
+pub struct DrivesArguments {
+    /// Only these.
+    pub targets: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A take named on the command line.
+pub fn takes_match(wanted: &str, take: Uuid, last: bool) -> bool {
+    (wanted == "last" && last) || take.to_string().starts_with(&wanted.to_lowercase())
+}

@@ -1,0 +1,289 @@
+//! `longtake array create` and `longtake array show`.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use base::{Bank, ByteSize, Timestamp};
+use device::safety::{self, Authorized, Purpose};
+use device::target::{self, Access};
+use device::{Options, Pages, Pool, UringBank};
+use format::superblock::Protected;
+use recorder::create::{self, Plan};
+use recorder::reader::Reader;
+use recorder::takes::{Catalog, extents};
+use recorder::{ArrayImage, Segment, TimeRange};
+use serde_json::{Value, json};
+
+use crate::arguments::{CreateArguments, ShowArguments};
+use crate::instant::utc;
+use crate::opening::{self, Opened};
+use crate::outlet;
+
+/// Makes an array of drives or files.
+///
+/// # Errors
+/// If any target is refused, or can't be written; all refusals are named before anything is.
+pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
+    let purpose = if arguments.replace_array { Purpose::Replace } else { Purpose::Create };
+    let authorized = authorize(&arguments.targets, &arguments.erase, purpose, arguments.dry_run)?;
+    let access = if arguments.dry_run { Access::Read } else { Access::Write { exclusive: false } };
+    let mut targets = Vec::new();
+    for (path, proof) in arguments.targets.iter().zip(&authorized) {
+        let (target, warnings) = target::open(path, access)?;
+        if let Some(proof) = proof
+            && !proof.covers(&target.file)?
+        {
+            bail!(
+                "{}: it was exchanged while it was being opened; nothing was written",
+                path.display()
+            );
+        }
+        for warning in warnings {
+            eprintln!("longtake: warning: {warning}");
+        }
+        targets.push(target);
+    }
+    let identities = arguments
+        .targets
+        .iter()
+        .map(|path| {
+            let drive = device::identity::describe(path).ok();
+            let words = drive.and_then(|d| match (d.model, d.serial) {
+                (Some(model), Some(serial)) => Some(format!("{model} {serial}")),
+                (None, Some(word)) | (Some(word), None) => Some(word),
+                (None, None) => None,
+            });
+            words.unwrap_or_else(|| path.display().to_string())
+        })
+        .collect();
+    let plan = Plan {
+        uuid: uuid::Uuid::new_v4(),
+        name: arguments.name.clone(),
+        created: source::clock::now(),
+        segment_bytes: arguments.segment.map(|s| s.0),
+        chunk_max: arguments.chunk.map(|c| u32::try_from(c.0)).transpose().context("--chunk")?,
+        identities,
+        trim: !arguments.no_trim,
+    };
+    let (pool, _) = Pool::new(2, 1 << 20, Pages::Transparent)?;
+    let (mut bank, _) = UringBank::open(targets, pool.clone(), Options::default())?;
+    let layouts = create::layouts(&bank, &plan)?;
+    let mut members = Vec::new();
+    let mut lines = Vec::new();
+    for (at, (drive, layout)) in bank.drives().iter().zip(&layouts).enumerate() {
+        let trims = plan.trim && drive.trim_unit_bytes.is_some();
+        members.push(json!({
+            "member": at, "target": drive.name, "capacity_bytes": drive.capacity_bytes,
+            "segments": layout.segments, "segment_bytes": layout.segment_bytes,
+            "chunk_max": layout.chunk_max, "trimmed": trims,
+        }));
+        lines.push(format!(
+            "member {at}: {} ({}), {} segments of {}{}",
+            drive.name,
+            ByteSize(drive.capacity_bytes),
+            layout.segments,
+            ByteSize(layout.segment_bytes),
+            if trims { ", trimmed whole" } else { "" }
+        ));
+    }
+    if !arguments.dry_run {
+        let buffers = pool.buffer_ids().collect();
+        create::create(&mut Reader { bank: &mut bank, memory: &pool, buffers }, &plan)?;
+    }
+    if arguments.json {
+        outlet::json(&json!({
+            "array": plan.uuid, "name": plan.name, "dry_run": arguments.dry_run, "members": members,
+        }))?;
+    } else {
+        outlet::text(&lines.join("\n"))?;
+        outlet::text(&if arguments.dry_run {
+            "dry run: nothing was written; about 1.2 MB would be written to each member, and what they hold would be gone".to_owned()
+        } else {
+            format!(
+                "array '{}' ({}) is ready: longtake record --from SOURCE --to {}",
+                plan.name, plan.uuid, plan.name
+            )
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Proof for every target that it may be written, or every reason why not. A dry run inspects only.
+///
+/// # Errors
+/// All refusals, one a line.
+pub fn authorize<P: AsRef<Path>>(
+    targets: &[P],
+    confirmations: &[String],
+    purpose: Purpose,
+    dry_run: bool,
+) -> Result<Vec<Option<Authorized>>> {
+    let mut proofs = Vec::new();
+    let mut refusals = Vec::new();
+    for target in targets {
+        let target = target.as_ref();
+        match safety::authorize_for(target, confirmations, purpose) {
+            Ok(proof) if dry_run => {
+                drop(proof);
+                proofs.push(None);
+            }
+            Ok(proof) => proofs.push(Some(proof)),
+            Err(found) => refusals.extend(found.iter().map(ToString::to_string)),
+        }
+    }
+    if !refusals.is_empty() {
+        bail!("nothing was written:\n  {}", refusals.join("\n  "));
+    }
+    Ok(proofs)
+}
+
+/// Shows an array.
+///
+/// # Errors
+/// If it can't be opened.
+pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
+    let mut opened = opening::open_to_read(&arguments.array.array, arguments.array.degraded)?;
+    let image = opened.image.clone();
+    let catalog = Catalog::load(&mut opened.reader(), &image, TimeRange::ALL)?;
+    let takes = catalog.takes();
+    if arguments.array.json {
+        let mut shown = array_json(&opened);
+        shown["takes"] = json!(takes.len());
+        shown["chunks_total"] = json!(catalog.entries.len());
+        if arguments.chunks {
+            shown["chunks"] = catalog.entries.iter().map(chunk_json).collect();
+        }
+        outlet::json(&shown)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let superblock = &image.superblock;
+    outlet::text(&format!(
+        "array '{}' {}, created {}{}",
+        superblock.name,
+        image.uuid,
+        utc(superblock.created),
+        if opened.recording { ", being recorded" } else { "" }
+    ))?;
+    let mut table =
+        outlet::table(&["member", "target", "identity", "size", "used", "state"], &[0, 3, 4]);
+    for (at, member) in image.members.iter().enumerate() {
+        let drive = opened.bank.drives().get(member.drive.index());
+        table.add_row([
+            at.to_string(),
+            drive.map_or("-".to_owned(), |d| d.name.clone()),
+            superblock.members[at].identity.clone(),
+            ByteSize(superblock.members[at].capacity_bytes).to_string(),
+            format!("{:.1} %", 100.0 * used(member) as f64 / member.layout.data_bytes() as f64),
+            if drive.is_some() { "present" } else { "MISSING" }.to_owned(),
+        ]);
+    }
+    outlet::text(&outlet::trimmed(&table))?;
+    for remark in &image.remarks {
+        outlet::text(&format!("note: {remark}"))?;
+    }
+    let packets: u64 = takes.iter().map(|t| t.stored.packets).sum();
+    let missing: u64 = takes.iter().map(|t| t.missing().packets).sum();
+    outlet::text(&format!(
+        "\n{} takes, {} chunks, {} packets; {} packets missing",
+        takes.len(),
+        outlet::number(catalog.entries.len() as u64),
+        outlet::number(packets),
+        outlet::number(missing)
+    ))?;
+    if let (Some(first), Some(last)) = (takes.first(), takes.last()) {
+        let first = utc(Timestamp::from_nanos(first.first_ns));
+        let last_ns = takes.iter().map(|t| t.last_ns).max().unwrap_or(last.last_ns);
+        outlet::text(&format!("from {first} to {}", utc(Timestamp::from_nanos(last_ns))))?;
+    }
+    for range in &image.protected {
+        outlet::text(&format!(
+            "protected: {} to {} {}",
+            utc(range.from),
+            utc(range.to),
+            range.label
+        ))?;
+    }
+    outlet::text("\nto copy a member's packets without Longtake:")?;
+    for command in copies(&opened) {
+        outlet::text(&format!("  {command}"))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Bytes of segments in use.
+fn used(member: &recorder::MemberImage) -> u64 {
+    let head = member.head.as_ref().map(|h| h.segment);
+    (0u64..)
+        .zip(&member.segments)
+        .map(|(at, segment)| match segment {
+            Segment::Live(_) if Some(at) == head => member.head.as_ref().map_or(0, |h| h.used),
+            Segment::Live(_) => member.layout.segment_bytes,
+            Segment::Empty => 0,
+        })
+        .sum()
+}
+
+/// The `dd` commands that make one pcapng file of each member.
+fn copies(opened: &Opened) -> Vec<String> {
+    let mut commands = Vec::new();
+    for (at, member) in opened.image.members.iter().enumerate() {
+        let Some(drive) = opened.bank.drives().get(member.drive.index()) else { continue };
+        for (part, (from, length)) in extents(member).into_iter().enumerate() {
+            let redirect = if part == 0 { ">" } else { ">>" };
+            commands.push(format!(
+                "dd if={} bs=1M iflag=skip_bytes,count_bytes skip={from} count={length} status=none {redirect} member{at}.pcapng",
+                drive.name
+            ));
+        }
+    }
+    commands
+}
+
+fn protected_json(range: &Protected) -> Value {
+    json!({"from": utc(range.from), "to": utc(range.to), "label": range.label})
+}
+
+fn array_json(opened: &Opened) -> Value {
+    let image: &ArrayImage = &opened.image;
+    let superblock = &image.superblock;
+    let members: Vec<Value> = image
+        .members
+        .iter()
+        .enumerate()
+        .map(|(at, member)| {
+            let drive = opened.bank.drives().get(member.drive.index());
+            json!({
+                "member": at,
+                "target": drive.map(|d| &d.name),
+                "identity": superblock.members[at].identity,
+                "capacity_bytes": superblock.members[at].capacity_bytes,
+                "segments": member.layout.segments,
+                "segment_bytes": member.layout.segment_bytes,
+                "chunk_max": member.layout.chunk_max,
+                "used_bytes": used(member),
+                "extents": extents(member).iter().map(|(from, length)| json!({"from": from, "length": length})).collect::<Vec<_>>(),
+            })
+        })
+        .collect();
+    json!({
+        "array": image.uuid,
+        "name": superblock.name,
+        "created": utc(superblock.created),
+        "generation": superblock.generation,
+        "recording": opened.recording,
+        "members": members,
+        "protected": image.protected.iter().map(protected_json).collect::<Vec<_>>(),
+        "remarks": image.remarks,
+        "copy": copies(opened),
+    })
+}
+
+fn chunk_json(entry: &recorder::takes::Entry) -> Value {
+    let s = &entry.record.summary;
+    json!({
+        "sequence": entry.record.sequence, "take": entry.record.take.uuid, "member": entry.place.member,
+        "offset": entry.place.offset, "length": s.length, "packets": s.packets, "queue": s.queue,
+        "first_ns": s.first_ns, "last_ns": s.last_ns, "replaces": entry.record.replaces, "end": s.end,
+    })
+}

@@ -1,0 +1,78 @@
+//! `longtake array check`: reads everything back and verifies every checksum.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use base::{Bank, Rate};
+use recorder::TimeRange;
+use recorder::extract::verify;
+use recorder::takes::Catalog;
+use serde_json::json;
+
+use crate::arguments::ArrayArguments;
+use crate::exit;
+use crate::opening;
+use crate::outlet;
+use crate::progress;
+
+/// Checks an array.
+///
+/// # Errors
+/// If it can't be opened. Damage that is found is output, and exit code 3.
+pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
+    let mut opened = opening::open_to_read(&arguments.array, arguments.degraded)?;
+    let image = opened.image.clone();
+    let catalog = Catalog::load(&mut opened.reader(), &image, TimeRange::ALL)?;
+    let takes = catalog.takes();
+    let bytes: u64 = catalog.entries.iter().map(|e| u64::from(e.record.summary.length)).sum();
+    let bar = progress::bytes_bar(bytes, "checking", !arguments.json);
+    let start = opened.bank.now();
+    let mut damaged = Vec::new();
+    verify(&mut opened.reader(), &image, &catalog.entries, |entry, outcome| {
+        bar.inc(u64::from(entry.record.summary.length));
+        if let Err(why) = outcome {
+            damaged.push((*entry, why));
+        }
+    })?;
+    bar.finish_and_clear();
+    let rate = Rate::of(bytes, opened.bank.now().since(start));
+    let unbalanced: Vec<_> = takes.iter().filter(|t| !t.balances()).map(|t| t.id.uuid).collect();
+    let missing: u64 = takes.iter().map(|t| t.missing().packets).sum();
+    let name = |member: u16| {
+        let drive = image.members[usize::from(member)].drive;
+        opened.bank.drives().get(drive.index()).map_or("-".to_owned(), |d| d.name.clone())
+    };
+    if arguments.json {
+        outlet::json(&json!({
+            "chunks": catalog.entries.len(), "bytes": bytes, "takes": takes.len(),
+            "missing_packets": missing, "unbalanced_takes": unbalanced,
+            "damaged": damaged.iter().map(|(e, why)| json!({
+                "sequence": e.record.sequence, "target": name(e.place.member), "offset": e.place.offset,
+                "packets": e.record.summary.packets, "why": why.to_string(),
+            })).collect::<Vec<_>>(),
+        }))?;
+    } else {
+        for (entry, why) in &damaged {
+            outlet::text(&format!(
+                "DAMAGED: chunk {} with {} packets on {} at byte {}: {why}",
+                entry.record.sequence,
+                entry.record.summary.packets,
+                name(entry.place.member),
+                entry.place.offset
+            ))?;
+        }
+        for take in &unbalanced {
+            outlet::text(&format!("take {take}: its ledger does not balance; please report it"))?;
+        }
+        outlet::text(&format!(
+            "{} chunks, {} bytes read at {rate}: {} damaged; {} takes, {} packets missing",
+            outlet::number(catalog.entries.len() as u64),
+            outlet::number(bytes),
+            damaged.len(),
+            takes.len(),
+            outlet::number(missing)
+        ))?;
+    }
+    let sound = damaged.is_empty() && unbalanced.is_empty() && missing == 0;
+    Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
+}

@@ -1,0 +1,379 @@
+//! `longtake extract`: recorded packets into a file, by time and filter.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use base::{Bank, Rate, Timestamp};
+use format::export::{Exporter, FileFormat};
+use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
+use format::{ChunkRecord, Count, Interface};
+use indicatif::ProgressBar;
+use recorder::TimeRange;
+use recorder::extract::{ExtractError, Unreadable, Visitor};
+use recorder::takes::{Catalog, Entry};
+use source::clock;
+use source::filter::Program;
+
+use crate::arguments::{self, ExtractArguments, Selection, takes_match};
+use crate::exit;
+use crate::instant::utc;
+use crate::opening::{self, Opened};
+use crate::outlet;
+use crate::progress;
+
+/// Extracts packets to a file or standard output.
+///
+/// # Errors
+/// If the array can't be opened, the filter is wrong, or the file can't be written.
+pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
+    let format = match arguments.format {
+        Some(arguments::FileFormat::Pcapng) => FileFormat::Pcapng,
+        Some(arguments::FileFormat::Pcap) => FileFormat::Pcap,
+        None if arguments.output.extension().is_some_and(|e| e == "pcap") => FileFormat::Pcap,
+        None => FileFormat::Pcapng,
+    };
+    let mut opened = opening::open_to_read(&arguments.array.array, arguments.array.degraded)?;
+    let chosen = Chosen::load(&mut opened, &arguments.selection)?;
+    let mut out = Vec::new();
+    let comment = format!("extracted from array '{}'", opened.image.superblock.name);
+    let exporter = Exporter::new(format, &comment, &mut out);
+    let to_stdout = arguments.output == Path::new("-");
+    let shown = !arguments.quiet && !arguments.array.json && !to_stdout;
+    let mut visitor = FileVisitor {
+        exporter,
+        out,
+        file: sink(&arguments.output, arguments.overwrite)?,
+        written: 0,
+        filter: Filter::new(&arguments.selection.filter),
+        numbers: HashMap::new(),
+        packets: 0,
+        unreadable: Unread::default(),
+        bar: progress::chunks_bar(0, "extracting", shown),
+    };
+    let start = opened.bank.now();
+    chosen.visit(&mut opened, &mut visitor)?;
+    let FileVisitor { exporter, mut out, mut file, packets, mut written, unreadable, bar, .. } =
+        visitor;
+    exporter.finish(&mut out);
+    file.write_all(&out).with_context(|| format!("writing {}", arguments.output.display()))?;
+    file.flush().with_context(|| format!("writing {}", arguments.output.display()))?;
+    written += out.len() as u64;
+    bar.finish_and_clear();
+    let missing = chosen.missing();
+    let rate = Rate::of(written, opened.bank.now().since(start));
+    if arguments.array.json && !to_stdout {
+        outlet::json(&serde_json::json!({
+            "packets": packets, "bytes": written, "output": arguments.output,
+            "missing": outlet::count_json(missing), "unreadable": outlet::count_json(unreadable.count),
+        }))?;
+    } else {
+        // Standard output may be the capture itself.
+        eprintln!(
+            "{} packets, {} bytes written to {} at {rate}",
+            outlet::number(packets),
+            outlet::number(written),
+            arguments.output.display()
+        );
+        unreadable.report();
+        if missing.packets > 0 {
+            eprintln!(
+                "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
+                outlet::number(missing.packets)
+            );
+        }
+    }
+    let whole = missing.packets == 0 && unreadable.count.packets == 0;
+    Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
+}
+
+/// Opens what is written to.
+fn sink(output: &Path, overwrite: bool) -> Result<Box<dyn Write>> {
+    if output == Path::new("-") {
+        return Ok(Box::new(io::stdout().lock()));
+    }
+    let mut options = OpenOptions::new();
+    options.write(true);
+    if overwrite {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    match options.open(output) {
+        Ok(file) => Ok(Box::new(file) as Box<dyn Write>),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            bail!("{} is there already: give -y to overwrite it", output.display())
+        }
+        Err(error) => Err(error).with_context(|| format!("creating {}", output.display())),
+    }
+}
+
+/// What is to be read: the chunks of some takes and a span of time.
+#[derive(Debug)]
+pub struct Chosen {
+    /// The span.
+    pub range: TimeRange,
+    takes: Vec<recorder::takes::Take>,
+    catalog: Catalog,
+    limit: Option<Rate>,
+}
+
+/// Reading is held to this while the array is being recorded, unless told otherwise.
+const READ_RATE_BESIDE_RECORDING: Rate = Rate(500e6);
+
+impl Chosen {
+    /// Reads the indexes.
+    ///
+    /// # Errors
+    /// If the selection matches nothing, or reading fails.
+    pub fn load(opened: &mut Opened, selection: &Selection) -> Result<Self> {
+        let now = clock::now();
+        let range = TimeRange {
+            from: selection.since.map_or(Timestamp::MIN, |w| w.at(now)),
+            to: selection.until.map_or(Timestamp::MAX, |w| w.at(now)),
+        };
+        if range.from > range.to {
+            bail!(
+                "--since {} lies after --until {}: exchange them",
+                utc(range.from),
+                utc(range.to)
+            );
+        }
+        let image = opened.image.clone();
+        let catalog = Catalog::load(&mut opened.reader(), &image, range)?;
+        let mut takes = catalog.takes();
+        if let Some(wanted) = &selection.take {
+            let count = takes.len();
+            let mut at = 0;
+            takes.retain(|take| {
+                at += 1;
+                takes_match(wanted, take.id.uuid, at == count)
+            });
+            if takes.is_empty() {
+                bail!("no take '{wanted}' in that span: `longtake takes` lists them");
+            }
+        }
+        let limit = selection.read_rate.or(opened.recording.then_some(READ_RATE_BESIDE_RECORDING));
+        Ok(Self { range, takes, catalog, limit })
+    }
+
+    /// Visits every chosen packet, take after take.
+    ///
+    /// # Errors
+    /// The visitor's, or if reading fails.
+    pub fn visit<V: Visitor<Error = anyhow::Error>>(
+        &self,
+        opened: &mut Opened,
+        visitor: &mut V,
+    ) -> Result<()> {
+        let image = opened.image.clone();
+        for take in &self.takes {
+            let entries: Vec<Entry> = self
+                .catalog
+                .entries
+                .iter()
+                .filter(|e| e.record.take.uuid == take.id.uuid)
+                .copied()
+                .collect();
+            recorder::extract::extract(
+                &mut opened.reader(),
+                &image,
+                &entries,
+                self.range,
+                self.limit,
+                visitor,
+            )
+            .map_err(|error| match error {
+                ExtractError::Read(error) => error.into(),
+                ExtractError::Visitor(error) => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What is missing within the span. A catalog of a span sees no gaps but its own.
+    fn missing(&self) -> Count {
+        let (from, to) = (self.range.from.as_nanos(), self.range.to.as_nanos());
+        self.takes
+            .iter()
+            .flat_map(|take| &take.gaps)
+            .filter(|gap| gap.from_ns <= to && gap.to_ns >= from)
+            .filter(|gap| self.whole() || (gap.from_ns >= from && gap.to_ns <= to))
+            .fold(Count::ZERO, |sum, gap| sum + gap.count)
+    }
+
+    /// Whether the catalog has every chunk.
+    fn whole(&self) -> bool {
+        self.range == TimeRange::ALL
+    }
+}
+
+/// A filter expression, compiled for each link type that comes up.
+#[derive(Debug)]
+pub struct Filter {
+    expression: String,
+    programs: HashMap<u16, Program>,
+}
+
+impl Filter {
+    /// An empty expression accepts everything.
+    pub fn new(expression: &str) -> Self {
+        Self { expression: expression.trim().to_owned(), programs: HashMap::new() }
+    }
+
+    /// Whether everything is accepted.
+    pub fn is_empty(&self) -> bool {
+        self.expression.is_empty()
+    }
+
+    /// Whether a packet is accepted.
+    ///
+    /// # Errors
+    /// If the expression can't be compiled for the link type.
+    pub fn accepts(&mut self, interface: &Interface, packet: &ReadPacket<'_>) -> Result<bool> {
+        if self.expression.is_empty() {
+            return Ok(true);
+        }
+        let link_type = interface.link_type;
+        if !self.programs.contains_key(&link_type.0) {
+            let program = Program::compile(&self.expression, link_type, 0)?;
+            self.programs.insert(link_type.0, program);
+        }
+        let program = &self.programs[&link_type.0];
+        Ok(program.matches(packet.data, packet.original_length))
+    }
+}
+
+/// Chunks that could not be had.
+#[derive(Debug, Default)]
+pub struct Unread {
+    /// What is in them.
+    pub count: Count,
+    reasons: Vec<String>,
+}
+
+impl Unread {
+    /// Enters a chunk.
+    pub fn enter(&mut self, entry: &Entry, why: &Unreadable) {
+        // What a ring reuses while we read has left the span that can be read.
+        if *why == Unreadable::Overwritten {
+            return;
+        }
+        self.count += entry.record.summary.stored();
+        if self.reasons.len() < 20 {
+            self.reasons.push(format!(
+                "chunk {} on member {} at byte {}: {why}",
+                entry.record.sequence, entry.place.member, entry.place.offset
+            ));
+        }
+    }
+
+    /// Tells the user.
+    pub fn report(&self) {
+        for reason in &self.reasons {
+            eprintln!("longtake: unreadable: {reason}");
+        }
+        if self.count.packets > 0 {
+            eprintln!("{} packets could not be read", outlet::number(self.count.packets));
+        }
+    }
+}
+
+/// Bytes gathered before they are written.
+const OUT_BYTES: usize = 4 << 20;
+
+struct FileVisitor {
+    exporter: Exporter,
+    out: Vec<u8>,
+    file: Box<dyn Write>,
+    written: u64,
+    filter: Filter,
+    /// Interface numbers in the file, to spare a look-up by description.
+    numbers: HashMap<Interface, u32>,
+    packets: u64,
+    unreadable: Unread,
+    bar: ProgressBar,
+}
+
+impl FileVisitor {
+    fn number(&mut self, interface: &Interface) -> u32 {
+        if let Some(&number) = self.numbers.get(interface) {
+            return number;
+        }
+        let number = self.exporter.interface(interface, &mut self.out);
+        self.numbers.insert(interface.clone(), number);
+        number
+    }
+
+    fn write_out(&mut self, at_least: usize) -> Result<()> {
+        if self.out.len() >= at_least {
+            self.file.write_all(&self.out).context("writing the extract")?;
+            self.written += self.out.len() as u64;
+            self.out.clear();
+        }
+        Ok(())
+    }
+}
+
+impl Visitor for FileVisitor {
+    type Error = anyhow::Error;
+
+    fn packet(
+        &mut self,
+        interface: &Interface,
+        packet: &ReadPacket<'_>,
+        block: &Block<'_>,
+    ) -> Result<()> {
+        if !self.filter.accepts(interface, packet)? {
+            return Ok(());
+        }
+        let number = self.number(interface);
+        self.exporter.packet(number, packet, block, &mut self.out)?;
+        self.packets += 1;
+        self.write_out(OUT_BYTES)
+    }
+
+    fn blocks(
+        &mut self,
+        interfaces: &[Interface],
+        blocks: &[u8],
+        record: &ChunkRecord,
+    ) -> Result<bool> {
+        if !self.filter.is_empty() {
+            return Ok(false);
+        }
+        if !self.exporter.takes_blocks() {
+            return Ok(false);
+        }
+        let numbers: Vec<u32> = interfaces.iter().map(|i| self.number(i)).collect();
+        if numbers.iter().enumerate().all(|(at, &number)| at as u32 == number) {
+            self.write_out(1)?;
+            self.file.write_all(blocks).context("writing the extract")?;
+            self.written += blocks.len() as u64;
+        } else {
+            for block in Blocks::new(blocks) {
+                let block = block?;
+                let packet = read_packet(&block)?;
+                let Some(&number) = numbers.get(packet.interface as usize) else { continue };
+                self.exporter.packet(number, &packet, &block, &mut self.out)?;
+                self.write_out(OUT_BYTES)?;
+            }
+        }
+        self.packets += u64::from(record.summary.packets);
+        Ok(true)
+    }
+
+    fn lost(&mut self, entry: &Entry, why: &Unreadable) -> Result<()> {
+        self.unreadable.enter(entry, why);
+        Ok(())
+    }
+
+    fn progress(&mut self, done: u64, of: u64) -> Result<()> {
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+        Ok(())
+    }
+}

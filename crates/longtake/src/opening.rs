@@ -1,0 +1,178 @@
+//! From what the user calls an array to an open bank and what was found on it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use base::BufferId;
+use device::target::{self, Access};
+use device::{Options, Pages, Pool, UringBank};
+use format::layout::SUPERBLOCK_BYTES;
+use format::{Damage, Superblock};
+use recorder::ArrayImage;
+use recorder::open::open_some;
+use recorder::reader::Reader;
+
+use crate::member_files;
+
+/// An open array.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its drives.
+    pub bank: UringBank,
+    /// Its buffers.
+    pub pool: Arc<Pool>,
+    /// What was found.
+    pub image: ArrayImage,
+    /// Whether somebody records on it.
+    pub recording: bool,
+}
+
+impl Opened {
+    /// A reader that uses all buffers.
+    pub fn reader(&mut self) -> Reader<'_, UringBank, Arc<Pool>> {
+        let buffers: Vec<BufferId> = self.pool.buffer_ids().collect();
+        Reader { bank: &mut self.bank, memory: &self.pool, buffers }
+    }
+}
+
+/// The targets that an array's name stands for.
+///
+/// # Errors
+/// If nothing of that name is found; the message lists the forms a name may have.
+pub fn resolve(array: &str) -> Result<Vec<PathBuf>> {
+    if array.starts_with("sim:") || array.split(',').any(|t| t.starts_with("sim:")) {
+        bail!("{array}: this version has no simulated drives; name block devices or files");
+    }
+    let path = Path::new(array);
+    if path.is_dir() {
+        let members = member_files::find(path)?;
+        if members.is_empty() {
+            bail!(
+                "{array} is a directory without member files (member0, member1, ...): `longtake record --to {array}` makes them"
+            );
+        }
+        return Ok(members);
+    }
+    let targets: Vec<PathBuf> =
+        array.split(',').filter(|t| !t.is_empty()).map(PathBuf::from).collect();
+    if targets.len() > 1 || path.exists() {
+        for target in &targets {
+            if !target.exists() {
+                bail!("{}: no such drive or file", target.display());
+            }
+            if target.to_string_lossy().starts_with("/dev/ng") {
+                bail!(
+                    "{}: this version does not record through NVMe passthrough; name the block device /dev/nvme... of the same namespace",
+                    target.display()
+                );
+            }
+        }
+        return Ok(targets);
+    }
+    if array.contains('/') {
+        bail!("{array}: no such directory, drive or file");
+    }
+    by_name(array)
+}
+
+/// Looks at every drive's superblock for an array of this name or UUID.
+fn by_name(array: &str) -> Result<Vec<PathBuf>> {
+    let mut found: BTreeMap<uuid::Uuid, BTreeMap<u16, PathBuf>> = BTreeMap::new();
+    let mut names = Vec::new();
+    for drive in device::identity::drives()? {
+        let Some(path) = drive.device else { continue };
+        if let Ok(superblock) = peek(&path) {
+            names.push(superblock.name.clone());
+            if superblock.name == array || superblock.array.to_string().starts_with(array) {
+                found.entry(superblock.array).or_default().insert(superblock.member, path);
+            }
+        }
+    }
+    let mut found = found.into_values();
+    match (found.next(), found.next()) {
+        (Some(members), None) => Ok(members.into_values().collect()),
+        (Some(_), Some(_)) => {
+            bail!("several arrays are called '{array}': name one by its UUID or its drives")
+        }
+        (None, _) => {
+            names.sort();
+            names.dedup();
+            let known = if names.is_empty() {
+                "no drive of this machine belongs to an array".to_owned()
+            } else {
+                format!("the drives of this machine belong to {}", names.join(", "))
+            };
+            bail!(
+                "no array '{array}': {known}; name a directory of member files, drives with commas between them, or an array's name"
+            )
+        }
+    }
+}
+
+/// Reads the first superblock of a target, without direct I/O, for a look before opening it.
+///
+/// # Errors
+/// If it can't be read, or there is none.
+pub fn peek(path: &Path) -> Result<Superblock> {
+    let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
+    let mut file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    file.read_exact(&mut bytes).map_err(|_| Damage::Short)?;
+    Ok(Superblock::read(&bytes, 0)?)
+}
+
+/// The longest chunk of an array, as far as any of its members tells.
+fn chunk_max(targets: &[PathBuf]) -> usize {
+    let seen = targets.iter().filter_map(|t| peek(t).ok()).map(|s| s.layout.chunk_max).max();
+    seen.unwrap_or(format::layout::CHUNK_MAX_LIMIT) as usize
+}
+
+/// Opens an array's members with buffers for `memory_bytes` of chunks and `extra` more, and finds
+/// out what is on them. Warnings go to standard error.
+///
+/// # Errors
+/// If a target can't be opened or the array is not whole (and `degraded` is not set).
+pub fn open(
+    targets: &[PathBuf],
+    access: Access,
+    memory_bytes: u64,
+    extra: u32,
+    degraded: bool,
+) -> Result<Opened> {
+    let recording = targets.iter().any(|t| target::is_locked(t).unwrap_or(false));
+    let mut open = Vec::new();
+    let mut warnings = Vec::new();
+    for path in targets {
+        let (target, found) = target::open(path, access)?;
+        warnings.extend(found);
+        open.push(target);
+    }
+    let size = chunk_max(targets);
+    let count = (memory_bytes / size as u64).clamp(4, 1 << 16) as u32 + extra;
+    let (pool, found) = Pool::new(count, size, Pages::Huge)?;
+    if access != Access::Read {
+        warnings.extend(found);
+    }
+    let (mut bank, found) = UringBank::open(open, Arc::clone(&pool), Options::default())?;
+    warnings.extend(found);
+    for warning in warnings {
+        eprintln!("longtake: warning: {warning}");
+    }
+    let buffers = pool.buffer_ids().collect();
+    let image = open_some(&mut Reader { bank: &mut bank, memory: &pool, buffers }, degraded)?;
+    Ok(Opened { bank, pool, image, recording })
+}
+
+/// Opens an array for reading.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_to_read(array: &str, degraded: bool) -> Result<Opened> {
+    open(&resolve(array)?, Access::Read, READ_MEMORY_BYTES, 0, degraded)
+}
+
+/// Enough to keep a dozen drives busy with whole chunks.
+const READ_MEMORY_BYTES: u64 = 128 << 20;

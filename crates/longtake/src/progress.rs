@@ -1,0 +1,31 @@
+//! Progress on standard error: bars for reading, a status for a recording.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A bar over bytes; it shows on a terminal only, and only if `shown`.
+pub fn bytes_bar(bytes: u64, what: &'static str, shown: bool) -> ProgressBar {
+    let style = ProgressStyle::with_template(
+        "{msg} {wide_bar} {decimal_bytes} of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left",
+    );
+    bar(bytes, what, shown, style)
+}
+
+/// A bar over chunks.
+pub fn chunks_bar(chunks: u64, what: &'static str, shown: bool) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} chunks, {eta} left");
+    bar(chunks, what, shown, style)
+}
+
+fn bar(
+    length: u64,
+    what: &'static str,
+    shown: bool,
+    style: Result<ProgressStyle, indicatif::style::TemplateError>,
+) -> ProgressBar {
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(length), target).with_message(what);
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

@@ -1,0 +1,354 @@
+//! `longtake record`: opens everything, gives up root, runs source threads and the run loop, and
+//! says what came of it.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, bail};
+use base::{Bank, BufferId, DriveId, Duration, Instant};
+use crossbeam_channel::{Receiver, unbounded};
+use device::safety::Purpose;
+use device::target::Access;
+use device::{Pool, UringBank, Waker};
+use format::Superblock;
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::Pid;
+use recorder::run::{Recording, STEP_MAX};
+use recorder::{Config, Event, Recorder};
+use source::clock;
+use source::packer::{Packer, Progress, Supply};
+use source::spec::SourceSpec;
+
+use crate::arguments::{self, RecordArguments};
+use crate::array::authorize;
+use crate::control::{self, Asked};
+use crate::exit;
+use crate::feed::LiveFeed;
+use crate::member_files::{self, New};
+use crate::opening::{self, Opened};
+use crate::privileges;
+use crate::protect;
+use crate::record_status::{Status, Totals};
+use crate::sources::{self, Taking, Work};
+
+/// Records until the source ends, a limit is reached, or a signal comes.
+///
+/// # Errors
+/// If anything can't be opened, or the bank fails as a whole.
+pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
+    let spec: SourceSpec = arguments.from.parse()?;
+    let targets = targets(arguments)?;
+    let authorized = authorize(&targets, &[], Purpose::Continue, false)?;
+    let metadata = targets.len() as u32 + 2;
+    let access = Access::Write { exclusive: false };
+    let mut opened = opening::open(&targets, access, arguments.memory.0, metadata, false)?;
+    for remark in &opened.image.remarks {
+        eprintln!("longtake: note: {remark}");
+    }
+    let superblocks: Vec<Superblock> =
+        protect::all_superblocks(&mut opened)?.into_iter().map(|(_, s)| s).collect();
+    let taking = Taking {
+        filter: arguments.filter.clone(),
+        snap: arguments.snap,
+        kernel_buffer: arguments.kernel_buffer.0 as usize,
+        flush_interval: arguments.flush_interval,
+    };
+    let source = sources::open(&spec, &taking)?;
+    for warning in &source.warnings {
+        eprintln!("longtake: note: {warning}");
+    }
+    let Opened { mut bank, pool, image, .. } = opened;
+    let waker = bank.waker();
+    let asked = control::listen(image.uuid, waker.clone())?;
+    if !arguments.keep_privileges
+        && let Some(user) = privileges::drop(arguments.user.as_deref())?
+        && !arguments.quiet
+    {
+        eprintln!("longtake: note: everything is open; continuing as user {user}");
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in signal_hook::consts::TERM_SIGNALS {
+        // A second signal ends the process at once: what was acknowledged is on the media.
+        signal_hook::flag::register_conditional_shutdown(
+            *signal,
+            128 + *signal,
+            Arc::clone(&stop),
+        )?;
+        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
+    }
+
+    let started = clock::now();
+    let layout = image.superblock.layout;
+    let all: Vec<BufferId> = pool.buffer_ids().collect();
+    let (metadata_buffers, chunk_buffers) = all.split_at(metadata as usize);
+    let (free, free_taken) = unbounded();
+    for &buffer in chunk_buffers {
+        free.send(buffer).context("filling the list of free buffers")?;
+    }
+    let (ready, ready_taken) = unbounded();
+    let supply = Supply {
+        pool: Arc::clone(&pool),
+        free: free_taken.clone(),
+        ready,
+        waker: waker.clone(),
+        stop: Arc::clone(&stop),
+        chunk_min: image
+            .members
+            .iter()
+            .map(|m| m.layout.chunk_min)
+            .max()
+            .unwrap_or(layout.chunk_min),
+        chunk_max: image
+            .members
+            .iter()
+            .map(|m| m.layout.chunk_max)
+            .min()
+            .unwrap_or(layout.chunk_max),
+        flush_interval: arguments.flush_interval,
+        started,
+    };
+    let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();
+    let totals = Totals {
+        array: image.superblock.name.clone(),
+        array_uuid: image.uuid,
+        source: arguments.from.clone(),
+        buffers: chunk_buffers.len() as u32,
+        drives: drives.iter().map(|d| bank.drives()[d.index()].name.clone()).collect(),
+        to: arguments.to.clone(),
+    };
+    let on_files = targets.iter().all(|t| t.is_file());
+    let config =
+        config(arguments, started, layout.segment_bytes, chunk_buffers.len() as u32, on_files);
+    let core = Recorder::new(config, image);
+    let running = Arc::new(AtomicUsize::new(source.queues.len()));
+    let feed = LiveFeed {
+        ready: ready_taken,
+        free,
+        taken_back: free_taken,
+        running: Arc::clone(&running),
+        pool: Arc::clone(&pool),
+        chunk_min: supply.chunk_min,
+        chunk_max: supply.chunk_max,
+        bytes: 0,
+    };
+    pin(arguments.cpus.first().copied())?;
+    let progress = Arc::new(Progress::default());
+    let threads = spawn(arguments, source.queues, source.can_wait, &supply, &running, &progress)?;
+    drop(supply);
+    let recording = Recording::new(
+        core,
+        &mut bank,
+        &pool,
+        feed,
+        drives,
+        superblocks,
+        metadata_buffers.to_vec(),
+    );
+    let mut status = Status::new(arguments, totals, progress);
+    let outcome = run(arguments, recording, &asked, &stop, &mut status);
+    // Also after a failure: the threads see it and end.
+    stop.store(true, Ordering::Relaxed);
+    let (code, errors) = finish(threads, outcome?, &mut status)?;
+    drop(authorized);
+    for error in errors {
+        eprintln!("longtake: the source ended with an error: {error:#}");
+    }
+    Ok(code)
+}
+
+/// The array's targets; member files are made where there are none.
+fn targets(arguments: &RecordArguments) -> Result<Vec<std::path::PathBuf>> {
+    let path = Path::new(&arguments.to);
+    let names_nothing_yet = !path.exists()
+        && !arguments.to.contains(',')
+        && !arguments.to.starts_with("sim:")
+        && !arguments.to.starts_with("/dev/");
+    let is_empty_directory = path.is_dir() && member_files::find(path)?.is_empty();
+    if is_empty_directory || (names_nothing_yet && arguments.to.contains('/')) {
+        let RecordArguments { members, member_size, segment, chunk, .. } = *arguments;
+        return member_files::create(path, New { members, size: member_size, segment, chunk });
+    }
+    if names_nothing_yet {
+        // An array's name, or else a directory to be made here.
+        return match opening::resolve(&arguments.to) {
+            Ok(found) => Ok(found),
+            Err(error) => bail!(
+                "{error:#}; for a new directory of that name here, give --to ./{}",
+                arguments.to
+            ),
+        };
+    }
+    opening::resolve(&arguments.to)
+}
+
+fn config(
+    arguments: &RecordArguments,
+    started: base::Timestamp,
+    segment_bytes: u64,
+    buffers: u32,
+    on_files: bool,
+) -> Config {
+    Config {
+        take: uuid::Uuid::new_v4(),
+        started,
+        placement: arguments.placement,
+        when_full: match arguments.when_full {
+            arguments::WhenFull::Stop => recorder::WhenFull::Stop,
+            arguments::WhenFull::Wrap => recorder::WhenFull::Wrap,
+        },
+        depth: arguments.depth,
+        buffers,
+        drift_max: arguments.drift.map_or(2 * segment_bytes, |d| d.0),
+        flush_interval: arguments.flush_interval,
+        // Trimming a file gives its preallocated space back, which costs more than it saves.
+        trim_ahead: arguments.trim_ahead.unwrap_or(if on_files { 0 } else { 4 }),
+        trim_interval: arguments.trim_rate.time_for(segment_bytes),
+    }
+}
+
+/// Binds the calling thread to a processor.
+fn pin(cpu: Option<usize>) -> Result<()> {
+    let Some(cpu) = cpu else { return Ok(()) };
+    let mut set = CpuSet::new();
+    set.set(cpu).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).with_context(|| {
+        format!("--cpus: binding a thread to processor {cpu} (`nproc` tells how many there are)")
+    })
+}
+
+type Thread = JoinHandle<Result<Vec<String>>>;
+
+/// Counts a thread out when it ends, also by a panic, and tells the run loop.
+struct CountOut(Arc<AtomicUsize>, Waker);
+
+impl Drop for CountOut {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+        self.1.wake();
+    }
+}
+
+fn spawn(
+    arguments: &RecordArguments,
+    queues: Vec<Work>,
+    can_wait: bool,
+    supply: &Supply,
+    running: &Arc<AtomicUsize>,
+    progress: &Arc<Progress>,
+) -> Result<Vec<Thread>> {
+    let cpus = arguments.cpus.get(1..).unwrap_or_default();
+    let mut threads = Vec::new();
+    for (queue, work) in (0u16..).zip(queues) {
+        let packer = Packer::new(supply.clone(), queue, can_wait, Arc::clone(progress));
+        let cpu = (!cpus.is_empty()).then(|| cpus[usize::from(queue) % cpus.len()]);
+        let count_out = CountOut(Arc::clone(running), supply.waker.clone());
+        let thread = std::thread::Builder::new().name(format!("source {queue}")).spawn(move || {
+            let _count_out = count_out;
+            pin(cpu)?;
+            work(packer)
+        });
+        threads.push(thread.context("starting a source thread")?);
+    }
+    Ok(threads)
+}
+
+type Live<'a> = Recording<'a, UringBank, Arc<Pool>, LiveFeed>;
+
+/// The run loop around [`Recording::step`]: limits, requests, progress.
+fn run<'a>(
+    arguments: &RecordArguments,
+    mut recording: Live<'a>,
+    asked: &Receiver<Asked>,
+    stop: &AtomicBool,
+    status: &mut Status,
+) -> Result<Live<'a>> {
+    let start = recording.now();
+    let deadline = arguments.duration.map(|d| start + d);
+    let mut events = Vec::new();
+    let mut waiting: Option<Asked> = None;
+    let mut updating: Option<(Asked, usize)> = None;
+    status.started(start, recording.core());
+    loop {
+        let now = recording.now();
+        let until = [Some(now + STEP_MAX), Some(status.next()), deadline.filter(|&d| d > now)]
+            .into_iter()
+            .flatten()
+            .fold(now + STEP_MAX, Instant::min);
+        let over = recording.step(until, &mut events)?;
+        let now = recording.now();
+        let enough = arguments.until_bytes.is_some_and(|b| recording.feed().bytes >= b.0);
+        if deadline.is_some_and(|d| now >= d) || enough || recording.core().refusing() {
+            stop.store(true, Ordering::Relaxed);
+        }
+        for event in events.drain(..) {
+            status.event(now, &event)?;
+            debug_assert!(event != Event::Finished || recording.core().finished());
+        }
+        // One change of the superblocks at a time.
+        if !recording.updating()
+            && let Some((asked, count)) = updating.take()
+        {
+            let outcome = recording.update_outcome().clone();
+            let answer =
+                outcome.map(|()| count).map_err(|e| format!("writing a superblock failed: {e}"));
+            asked.answer.send(answer).ok();
+        }
+        if updating.is_none() {
+            waiting = waiting.or_else(|| asked.try_recv().ok());
+        }
+        if let Some(asked) = waiting.take() {
+            match protect::apply(recording.protected(), &asked.request) {
+                Ok(ranges) => {
+                    let count = ranges.len();
+                    if recording.protect(ranges) {
+                        updating = Some((asked, count));
+                    } else {
+                        waiting = Some(asked);
+                    }
+                }
+                Err(why) => {
+                    asked.answer.send(Err(why)).ok();
+                }
+            }
+        }
+        status.show(now, recording.core())?;
+        if over {
+            return Ok(recording);
+        }
+    }
+}
+
+/// Waits for the threads and prints the account.
+fn finish(
+    threads: Vec<Thread>,
+    recording: Live<'_>,
+    status: &mut Status,
+) -> Result<(ExitCode, Vec<anyhow::Error>)> {
+    let mut errors = Vec::new();
+    let mut notes = Vec::new();
+    for thread in threads {
+        match thread.join() {
+            Ok(Ok(found)) => notes.extend(found),
+            Ok(Err(error)) => errors.push(error),
+            Err(_) => errors.push(anyhow::anyhow!(
+                "a source thread panicked; what it had handed in is recorded"
+            )),
+        }
+    }
+    let core = recording.core();
+    let ledger = *core.ledger();
+    status.finished(recording.now(), core, &notes)?;
+    let code = if !errors.is_empty() {
+        ExitCode::from(exit::FAILED)
+    } else if !ledger.lost_unwanted().is_zero() || !ledger.balances() {
+        ExitCode::from(exit::LOSS)
+    } else {
+        ExitCode::SUCCESS
+    };
+    Ok((code, errors))
+}
+
+/// How often progress is shown.
+pub const SHOW_EVERY: Duration = Duration::from_millis(500);

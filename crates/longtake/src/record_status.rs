@@ -1,0 +1,248 @@
+//! What a recording tells while it runs and at its end: a status for people, JSON lines for programs.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use anyhow::Result;
+use base::{ByteSize, Duration, Instant, Rate};
+use format::{Count, Stage};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use recorder::{Event, Recorder};
+use serde_json::json;
+use source::packer::Progress;
+use uuid::Uuid;
+
+use crate::arguments::RecordArguments;
+use crate::instant::utc;
+use crate::outlet;
+use crate::record::SHOW_EVERY;
+
+/// What stays the same during a recording.
+#[derive(Debug)]
+pub struct Totals {
+    /// The array's name.
+    pub array: String,
+    /// Its identity.
+    pub array_uuid: Uuid,
+    /// The source as the user wrote it.
+    pub source: String,
+    /// Chunk buffers.
+    pub buffers: u32,
+    /// The members' targets.
+    pub drives: Vec<String>,
+    /// The array as the user wrote it.
+    pub to: String,
+}
+
+/// Where and how a recording tells.
+pub struct Status {
+    json: bool,
+    quiet: bool,
+    bar: Option<ProgressBar>,
+    totals: Totals,
+    progress: Arc<Progress>,
+    start: Instant,
+    shown: Instant,
+    /// Bytes written when last shown.
+    written: u64,
+    /// Acknowledged since last told, by sequence number.
+    acknowledged: Vec<u64>,
+    buffers_most: u32,
+}
+
+impl Status {
+    /// For a recording that is about to start.
+    pub fn new(arguments: &RecordArguments, totals: Totals, progress: Arc<Progress>) -> Self {
+        let quiet = arguments.quiet || arguments.json;
+        let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            match ProgressStyle::with_template("{msg}") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        Self {
+            json: arguments.json,
+            quiet,
+            bar,
+            totals,
+            progress,
+            start: Instant::START,
+            shown: Instant::START,
+            written: 0,
+            acknowledged: Vec::new(),
+            buffers_most: 0,
+        }
+    }
+
+    /// The recording starts at `now`.
+    pub fn started(&mut self, now: Instant, core: &Recorder) {
+        (self.start, self.shown) = (now, now);
+        if self.json {
+            let take = core.take();
+            let line = json!({
+                "event": "started", "take": take.uuid, "started": utc(take.started),
+                "array": self.totals.array, "array_uuid": self.totals.array_uuid,
+                "members": self.totals.drives, "source": self.totals.source,
+                "buffers": self.totals.buffers, "first_sequence": take.first_sequence,
+            });
+            outlet::json_line(&line).ok();
+        }
+    }
+
+    /// When something is to be shown next.
+    pub fn next(&self) -> Instant {
+        self.shown + SHOW_EVERY
+    }
+
+    /// Tells what happened.
+    ///
+    /// # Errors
+    /// If standard output is gone.
+    pub fn event(&mut self, now: Instant, event: &Event) -> Result<()> {
+        match event {
+            Event::Acknowledged { sequence, .. } => self.acknowledged.push(*sequence),
+            Event::Durable { .. } | Event::Finished => {}
+            Event::Reused { member, segment, last_ns } if self.json => {
+                outlet::json_line(&json!({
+                    "event": "reused", "member": member, "segment": segment, "last_ns": last_ns,
+                }))?;
+            }
+            Event::Reused { .. } => {}
+            other if self.json => {
+                let name = match other {
+                    Event::MemberFailed { .. } => "member_failed",
+                    Event::TrimFailed { .. } => "trim_failed",
+                    Event::ArrayFull { .. } => "array_full",
+                    _ => "no_member_left",
+                };
+                let member = match other {
+                    Event::MemberFailed { member, .. } | Event::TrimFailed { member, .. } => {
+                        self.totals.drives.get(usize::from(*member))
+                    }
+                    _ => None,
+                };
+                outlet::json_line(&json!({
+                    "event": name, "target": member, "text": other.to_string(),
+                    "after_s": now.since(self.start).as_secs_f64(),
+                }))?;
+            }
+            other => self.say(&format!("longtake: {other}")),
+        }
+        Ok(())
+    }
+
+    fn say(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Shows progress if it is time to; acknowledgements are told each time in JSON.
+    ///
+    /// # Errors
+    /// If standard output is gone.
+    pub fn show(&mut self, now: Instant, core: &Recorder) -> Result<()> {
+        self.buffers_most = self.buffers_most.max(core.buffers_held());
+        if self.json && !self.acknowledged.is_empty() {
+            let (acknowledged, durable) = (core.acknowledged(), core.durable());
+            outlet::json_line(&json!({
+                "event": "acknowledged", "chunks": self.acknowledged,
+                "acknowledged": outlet::count_json(acknowledged), "durable": outlet::count_json(durable),
+            }))?;
+            self.acknowledged.clear();
+        }
+        if now < self.next() {
+            return Ok(());
+        }
+        let written: u64 = core.members().map(|m| m.written).sum();
+        let rate = Rate::of(written - self.written, now.since(self.shown));
+        let average = Rate::of(written, now.since(self.start));
+        (self.written, self.shown) = (written, now);
+        let fill = f64::from(core.buffers_held()) / f64::from(self.totals.buffers);
+        let offered = self.progress.offered_packets.load(Ordering::Relaxed);
+        let lost = |stage: Stage| self.progress.lost_packets[stage.index()].load(Ordering::Relaxed);
+        let lost_sum: u64 =
+            Stage::ALL.iter().filter(|&&s| s != Stage::Filtered).map(|&s| lost(s)).sum();
+        if self.json {
+            let members: Vec<_> = core
+                .members()
+                .map(|m| json!({"written": m.written, "rate": m.rate, "working": m.working}))
+                .collect();
+            return outlet::json_line(&json!({
+                "event": "progress", "after_s": now.since(self.start).as_secs_f64(),
+                "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
+                "offered_packets": offered, "lost_packets": lost_sum, "members": members,
+                "ledger": outlet::ledger_json(core.ledger()), "reused_to_ns": core.reused_to_ns(),
+            }));
+        }
+        if self.quiet {
+            return Ok(());
+        }
+        let members: Vec<String> = core
+            .members()
+            .map(|m| if m.working { format!("{:.2}", m.rate / 1e9) } else { "FAILED".to_owned() })
+            .collect();
+        let line = format!(
+            "{}  now {rate}, average {average}\nbuffers {:.0} %, members {} GB/s, offered {} packets, lost {}",
+            now.since(self.start),
+            fill * 100.0,
+            members.join(" "),
+            outlet::number(offered),
+            outlet::number(lost_sum),
+        );
+        match &self.bar {
+            Some(bar) => bar.set_message(line),
+            None => eprintln!("{}", line.replace('\n', "; ")),
+        }
+        Ok(())
+    }
+
+    /// Prints the account.
+    ///
+    /// # Errors
+    /// If standard output is gone.
+    pub fn finished(&mut self, now: Instant, core: &Recorder, notes: &[String]) -> Result<()> {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        let ledger = core.ledger();
+        let written: u64 = core.members().map(|m| m.written).sum();
+        let elapsed: Duration = now.since(self.start);
+        let average = Rate::of(written, elapsed);
+        if self.json {
+            return outlet::json_line(&json!({
+                "event": "finished", "take": core.take().uuid, "after_s": elapsed.as_secs_f64(),
+                "written": written, "average_rate": average.0, "ledger": outlet::ledger_json(ledger),
+                "acknowledged": outlet::count_json(core.acknowledged()),
+                "durable": outlet::count_json(core.durable()),
+                "buffers": self.totals.buffers, "buffers_most": self.buffers_most, "notes": notes,
+            }));
+        }
+        for note in notes {
+            eprintln!("longtake: note: {note}");
+        }
+        let Count { packets, .. } = ledger.stored;
+        outlet::text(&format!(
+            "take {}: {} packets in {elapsed}, {} written to {} members at {average}\n",
+            core.take().uuid,
+            outlet::number(packets),
+            ByteSize(written),
+            self.totals.drives.len(),
+        ))?;
+        outlet::text(&outlet::ledger_table(ledger))?;
+        if core.reused_to_ns() > 0 {
+            outlet::text(&format!(
+                "the ring has wrapped: nothing is missing since {}",
+                utc(base::Timestamp::from_nanos(core.reused_to_ns()))
+            ))?;
+        }
+        let to = &self.totals.to;
+        outlet::text(&format!(
+            "\nbuffers were filled to {:.0} % at most\nlook at it:   longtake takes {to}\nget it back:  longtake extract {to} --take last -o take.pcapng",
+            100.0 * f64::from(self.buffers_most) / f64::from(self.totals.buffers)
+        ))
+    }
+}
