@@ -26,10 +26,11 @@ const DEPTH_MAX_DEFAULT: u32 = 32;
 /// file system on every drive.
 const FILE_BLOCK_BYTES_DEFAULT: u32 = 4096;
 
-/// Another program may hold the lock for a moment: udev while it probes a device that has just been
-/// closed, or [`is_locked`]. A recorder holds it for long.
-const LOCK_ATTEMPTS_MAX: u32 = 20;
-const LOCK_RETRY_AFTER: Duration = Duration::from_millis(25);
+/// Another program may lock or claim a drive for a moment: udev while it probes a device that has
+/// just been closed, `losetup` while it looks for a free one, [`is_locked`]. Who uses it holds it for
+/// longer than these attempts take.
+const ATTEMPTS_MAX: u32 = 20;
+const RETRY_AFTER: Duration = Duration::from_millis(25);
 
 /// What a target is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,11 +250,9 @@ fn open_direct(
     // Without O_CREAT, O_EXCL is for block devices: fail if something holds it (open(2)).
     let exclusive = if exclusive { libc::O_EXCL } else { 0 };
     let open = |direct| {
-        OpenOptions::new()
-            .read(true)
-            .write(writing)
-            .custom_flags(direct | exclusive | libc::O_NOCTTY)
-            .open(path)
+        let mut options = OpenOptions::new();
+        options.read(true).write(writing).custom_flags(direct | exclusive);
+        patiently(|| options.open(path))
     };
     let mut warn = |reason: &str| {
         warnings.push(Warning::NoDirectIo { path: path.to_owned(), reason: reason.to_owned() });
@@ -352,26 +351,24 @@ fn punch_unit(file: &File, length: u64, block: u32) -> Option<u32> {
 }
 
 fn lock(path: &Path, file: &File) -> Result<(), TargetError> {
-    let mut attempt = 1;
-    loop {
-        match flock(file, libc::LOCK_EX) {
-            Ok(()) => return Ok(()),
-            Err(reason) if reason.kind() == io::ErrorKind::WouldBlock => {
-                if attempt == LOCK_ATTEMPTS_MAX {
-                    return Err(TargetError::BeingRecorded { path: path.to_owned() });
-                }
-                attempt += 1;
-                std::thread::sleep(LOCK_RETRY_AFTER);
-            }
-            Err(reason) => {
-                return Err(TargetError::Os {
-                    attempted: "locking",
-                    path: path.to_owned(),
-                    reason,
-                });
-            }
+    let path = || path.to_owned();
+    patiently(|| flock(file, libc::LOCK_EX)).map_err(|reason| match reason.kind() {
+        io::ErrorKind::WouldBlock => TargetError::BeingRecorded { path: path() },
+        _ => TargetError::Os { attempted: "locking", path: path(), reason },
+    })
+}
+
+/// Tries again while somebody else has the drive, for about half a second.
+fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..ATTEMPTS_MAX {
+        match attempt().map_err(|reason| reason.raw_os_error()) {
+            Err(Some(libc::EWOULDBLOCK | libc::EBUSY)) => std::thread::sleep(RETRY_AFTER),
+            Err(Some(number)) => return Err(io::Error::from_raw_os_error(number)),
+            Err(None) => break,
+            Ok(done) => return Ok(done),
         }
     }
+    attempt()
 }
 
 /// Takes (`LOCK_SH`, `LOCK_EX`) or gives back (`LOCK_UN`) the lock without waiting.

@@ -405,6 +405,12 @@ impl UringBank {
     /// Gives the kernel what is queued, and waits for at most `span` for one thing to be done (zero:
     /// not at all). It may return early.
     fn enter(&mut self, span: Duration) -> Result<(), BankError> {
+        let queue = self.ring.submission();
+        let needless = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
+        drop(queue);
+        if span == Duration::ZERO && needless {
+            return Ok(());
+        }
         let submitter = self.ring.submitter();
         let entered = if span == Duration::ZERO {
             submitter.submit()
@@ -429,8 +435,9 @@ impl UringBank {
 
     /// Sleeps until something may be done, for at most `span`; true if a waker ended it.
     fn sleep(&mut self, span: Duration) -> Result<bool, BankError> {
-        if !self.listens {
-            return self.enter(span).map(|()| false);
+        if !self.listens || span == Duration::ZERO {
+            self.enter(span)?;
+            return Ok(self.listens && self.waker.end_sleep());
         }
         if !self.poll_armed {
             let poll = opcode::PollAdd::new(Fd(self.waker.event()), libc::POLLIN as u32);

@@ -209,7 +209,9 @@ fn a_full_file_system_is_no_space_and_not_a_medium_error() {
     struct Mount<'a>(&'a Folder);
     impl Drop for Mount<'_> {
         fn drop(&mut self) {
-            let status = std::process::Command::new("umount").arg(self.0.path()).status();
+            // Lazily: between fork and exec, programs that other tests start have our files open too.
+            let status =
+                std::process::Command::new("umount").arg("--lazy").arg(self.0.path()).status();
             assert!(thread::panicking() || status.is_ok_and(|status| status.success()));
         }
     }
