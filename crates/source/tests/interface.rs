@@ -3,6 +3,7 @@
 
 mod namespace;
 
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -175,6 +176,86 @@ fn a_full_ring_drops_and_the_account_balances_to_the_packet() {
         assert_eq!(recording.lost(Loss::KernelRing), summary.kernel_drops);
         recording.assert_no_loss_is_told_late(number, summary.interface_drops);
     });
+}
+
+#[test]
+fn what_the_kernels_backlog_has_no_room_for_is_lost_at_the_interface() {
+    const COUNT: u64 = 2_000_000;
+    // Many, because one socket's send buffer holds fewer frames than the backlog does.
+    const SENDERS: usize = 32;
+    if thread::available_parallelism().unwrap().get() < 2 {
+        // One processor never sends faster than it receives.
+        return;
+    }
+    in_namespace(|| {
+        cable();
+        // Packets go over to processor 0, through its backlog (net.core.netdev_max_backlog), and the
+        // sender stays on processor 1.
+        let steer = "mount -t sysfs none /sys && echo 1 > /sys/class/net/far/queues/rx-0/rps_cpus";
+        let steered = Command::new("unshare").args(["-m", "sh", "-c", steer]).status().unwrap();
+        assert!(steered.success());
+        let queue = Capture::open(&InterfaceOptions::new("far")).unwrap().queues.remove(0);
+        let (run, told) = capture_with(
+            queue,
+            |sink| sink.keep = 0,
+            || {
+                stay_on_processor_1();
+                let mut senders: Vec<_> = (0..SENDERS).map(|_| sender("near")).collect();
+                for start in (0..COUNT).step_by(64) {
+                    let sender = &mut senders[start as usize / 64 % SENDERS];
+                    send_all(sender, (start..start + 64).map(|i| udp_frame(i as u16, 1000)));
+                    // On a busy machine it may take a while.
+                    if start > COUNT / 20 && start % 6400 == 0 && received("far").1 > 0 {
+                        break;
+                    }
+                }
+            },
+        );
+        let run = run.unwrap();
+        let flag = AtomicBool::new(false);
+        assert_eq!(recording(told, &flag).lost(Loss::Interface), run.interface_drops);
+        let (packets, dropped) = received("far");
+        assert!(dropped > 0);
+        assert_eq!(run.interface_drops, dropped);
+        assert_eq!(run.received_by_kernel, packets);
+    });
+}
+
+/// The interface's counters of packets received and dropped, as `ip` shows them.
+fn received(name: &str) -> (u64, u64) {
+    let shown = ip(&format!("-s link show {name}"));
+    let counters: Vec<u64> = shown
+        .lines()
+        .skip_while(|line| !line.contains("RX:"))
+        .nth(1)
+        .map(|line| line.split_whitespace().map(|n| n.parse().unwrap()).collect())
+        .unwrap();
+    let [_bytes, packets, _errors, dropped, ..] = counters[..] else { panic!("{shown}") };
+    (packets, dropped)
+}
+
+fn stay_on_processor_1() {
+    // SAFETY: all zero is the empty set.
+    let mut processors: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: 1 is below the set's size.
+    unsafe { libc::CPU_SET(1, &mut processors) };
+    // SAFETY: the set outlives the call; 0 is the calling thread.
+    let set = unsafe { libc::sched_setaffinity(0, size_of_val(&processors), &processors) };
+    assert_eq!(set, 0);
+}
+
+/// An IPv4 UDP frame from `port`, which packet steering can tell flows by.
+fn udp_frame(port: u16, length: usize) -> Vec<u8> {
+    let mut frame = vec![0xff; 6];
+    frame.extend([2, 0, 0, 0, 0, 1, 0x08, 0x00, 0x45, 0]);
+    frame.extend((length as u16).to_be_bytes());
+    frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+    frame.extend(port.to_be_bytes());
+    frame.extend([0, 9]);
+    frame.extend((length as u16 - 20).to_be_bytes());
+    frame.extend([0, 0]);
+    frame.resize(14 + length, 0);
+    frame
 }
 
 #[test]
