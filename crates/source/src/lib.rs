@@ -12,6 +12,7 @@ mod readable;
 pub mod replay;
 pub mod packer;
 pub mod sink;
+pub mod spec;
 pub mod stream;
 pub mod synthetic;
 mod socket;
@@ -20,6 +21,7 @@ pub mod udp;
 
 pub use packer::{Filled, Packer, Progress, Supply};
 pub use sink::{Ended, Loss, Sink};
+pub use spec::{SourceSpec, SpecError};
 
 #[cfg(test)]
 mod testing;

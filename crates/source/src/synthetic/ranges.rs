@@ -113,7 +113,7 @@ mod tests {
         for number in 0..100_000 {
             assert!(ranges.insert(number));
         }
-        assert_eq!(ranges.iter().collect::<Vec<_>>(), [0..100_000]);
+        assert!(ranges.iter().eq(std::iter::once(0..100_000)));
         assert!(!ranges.insert(u64::MAX));
     }
 }
