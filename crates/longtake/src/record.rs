@@ -19,7 +19,7 @@ use nix::unistd::Pid;
 use recorder::run::{Recording, STEP_MAX};
 use recorder::{Config, Event, Recorder};
 use source::clock;
-use source::packer::{Packer, Progress, Supply};
+use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
 
 use crate::arguments::{self, RecordArguments};
@@ -136,7 +136,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     };
     pin(arguments.cpus.first().copied())?;
     let progress = Arc::new(Progress::default());
-    let threads = spawn(arguments, source.queues, source.can_wait, &supply, &running, &progress)?;
+    let threads = spawn(arguments, source.queues, source.pressure, &supply, &running, &progress)?;
     drop(supply);
     let recording = Recording::new(
         core,
@@ -233,7 +233,7 @@ impl Drop for CountOut {
 fn spawn(
     arguments: &RecordArguments,
     queues: Vec<Work>,
-    can_wait: bool,
+    pressure: Pressure,
     supply: &Supply,
     running: &Arc<AtomicUsize>,
     progress: &Arc<Progress>,
@@ -241,7 +241,7 @@ fn spawn(
     let cpus = arguments.cpus.get(1..).unwrap_or_default();
     let mut threads = Vec::new();
     for (queue, work) in (0u16..).zip(queues) {
-        let packer = Packer::new(supply.clone(), queue, can_wait, Arc::clone(progress));
+        let packer = Packer::new(supply.clone(), queue, pressure, Arc::clone(progress));
         let cpu = (!cpus.is_empty()).then(|| cpus[usize::from(queue) % cpus.len()]);
         let count_out = CountOut(Arc::clone(running), supply.waker.clone());
         let thread = std::thread::Builder::new().name(format!("source {queue}")).spawn(move || {

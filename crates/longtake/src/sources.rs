@@ -9,7 +9,7 @@ use source::capture_file::CaptureFile;
 use source::filter::Program;
 use source::filtering::Filtering;
 use source::interface::{Capture, InterfaceOptions, LinkEvent};
-use source::packer::Packer;
+use source::packer::{Packer, Pressure};
 use source::spec::SourceSpec;
 use source::stream::{self, Stream};
 use source::synthetic::Synthetic;
@@ -25,8 +25,8 @@ pub type Work = Box<dyn FnOnce(Packer) -> Result<Vec<String>> + Send>;
 pub struct Open {
     /// One for each queue.
     pub queues: Vec<Work>,
-    /// Whether the source can be held back.
-    pub can_wait: bool,
+    /// What it does when buffers are full, and at the end.
+    pub pressure: Pressure,
     /// What was asked for and not granted.
     pub warnings: Vec<String>,
 }
@@ -53,7 +53,11 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         // Wrong everywhere or only for one link type: a mistake shows before anything is recorded.
         Program::compile(&taking.filter, LinkType::ETHERNET, taking.snap)?;
     }
-    let can_wait = spec.can_wait();
+    let pressure = match spec {
+        SourceSpec::Interface(_) | SourceSpec::Udp(_) => Pressure::DropsAndDrains,
+        other if other.can_wait() => Pressure::Waits,
+        _ => Pressure::Drops,
+    };
     let (queues, warnings) = match spec {
         SourceSpec::Synthetic(options) => {
             let queues = Synthetic::open(options)?;
@@ -108,7 +112,7 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         SourceSpec::CaptureFile(path) => (vec![file(CaptureFile::open(path)?, taking)], Vec::new()),
         SourceSpec::CaptureStdin => (vec![file(CaptureFile::stdin()?, taking)], Vec::new()),
     };
-    Ok(Open { queues, can_wait, warnings })
+    Ok(Open { queues, pressure, warnings })
 }
 
 fn link_event(event: &LinkEvent) -> String {

@@ -8,18 +8,18 @@ pub mod filter;
 pub mod filtering;
 pub mod interface;
 pub mod pace;
+pub mod packer;
 mod readable;
 pub mod replay;
-pub mod packer;
 pub mod sink;
+mod socket;
 pub mod spec;
 pub mod stream;
 pub mod synthetic;
-mod socket;
 pub mod transmit;
 pub mod udp;
 
-pub use packer::{Filled, Packer, Progress, Supply};
+pub use packer::{Filled, Packer, Pressure, Progress, Supply};
 pub use sink::{Ended, Loss, Sink};
 pub use spec::{SourceSpec, SpecError};
 

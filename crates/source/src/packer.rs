@@ -73,12 +73,24 @@ struct Counted {
     totals: InterfaceTotals,
 }
 
+/// How a source takes it when there is no buffer, and when the recording is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pressure {
+    /// It is held back until there is a buffer, and ends at its next packet.
+    Waits,
+    /// What finds no buffer is lost. It ends at its next packet.
+    Drops,
+    /// What finds no buffer is lost. Packets that had arrived when the recording was to end are still
+    /// taken: it is told at a tick, which must come however many packets do.
+    DropsAndDrains,
+}
+
 /// The sink in front of the recorder.
 #[derive(Debug)]
 pub struct Packer {
     supply: Supply,
     queue: u16,
-    can_wait: bool,
+    pressure: Pressure,
     progress: Arc<Progress>,
     writer: Option<ChunkWriter<Buffer>>,
     /// When the chunk got its first packet, by the wall clock at a tick after it.
@@ -95,12 +107,12 @@ pub struct Packer {
 const PUBLISH_AFTER: u64 = 1024;
 
 impl Packer {
-    /// A packer for one queue of a source that can or can't wait for a buffer.
-    pub fn new(supply: Supply, queue: u16, can_wait: bool, progress: Arc<Progress>) -> Self {
+    /// A packer for one queue of a source.
+    pub fn new(supply: Supply, queue: u16, pressure: Pressure, progress: Arc<Progress>) -> Self {
         Self {
             supply,
             queue,
-            can_wait,
+            pressure,
             progress,
             writer: None,
             seen: None,
@@ -137,7 +149,7 @@ impl Packer {
     /// `even_if_stopping`, until the recording is to end.
     fn take_buffer(&mut self, even_if_stopping: bool) -> bool {
         let mut buffer = self.supply.free.try_recv().ok();
-        while buffer.is_none() && (self.can_wait || even_if_stopping) {
+        while buffer.is_none() && (self.pressure == Pressure::Waits || even_if_stopping) {
             if self.stopping() && !even_if_stopping {
                 break;
             }
@@ -236,7 +248,7 @@ impl Packer {
     fn make_room(&mut self, packet: &Packet<'_>) -> Result<bool, Ended> {
         loop {
             if self.writer.is_none() && !self.take_buffer(false) {
-                if self.can_wait {
+                if self.pressure == Pressure::Waits {
                     return Err(Ended);
                 }
                 let count = Count::new(1, u64::from(packet.original_length));
@@ -264,7 +276,7 @@ impl Sink for Packer {
 
     #[inline]
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), Ended> {
-        if self.stopping() {
+        if self.pressure != Pressure::DropsAndDrains && self.stopping() {
             return Err(Ended);
         }
         let mut packet = *packet;
@@ -289,7 +301,9 @@ impl Sink for Packer {
                 counted.totals.delivered += 1;
                 self.unpublished.store(Count::new(1, u64::from(packet.original_length)));
                 // A source that can't wait stamps by the wall clock: its packets tell a chunk's age.
-                if !self.can_wait && packet.timestamp.since(self.first) >= self.supply.flush_interval {
+                if self.pressure != Pressure::Waits
+                    && packet.timestamp.since(self.first) >= self.supply.flush_interval
+                {
                     self.seal();
                 }
                 return Ok(());
