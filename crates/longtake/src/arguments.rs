@@ -158,7 +158,7 @@ pub struct RecordArguments {
     #[arg(long, value_name = "N", default_value_t = 4)]
     pub members: u16,
     /// Size of each member file in a new directory.
-    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub member_size: ByteSize,
     /// Segment length in a new directory [default: 256MiB, less for small members].
     #[arg(long, value_name = "SIZE")]

@@ -10,8 +10,8 @@ use format::packets::{Item, Items};
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Damage, Interface};
 
-use crate::machine::TimeRange;
 use crate::open::ArrayImage;
+use crate::protocol::TimeRange;
 use crate::reader::{ReadError, Reader};
 use crate::takes::Entry;
 

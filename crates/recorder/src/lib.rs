@@ -11,10 +11,12 @@ pub mod machine;
 mod member;
 pub mod open;
 pub mod placement;
+pub mod protocol;
 pub mod reader;
 pub mod run;
 pub mod takes;
 
-pub use machine::{Config, Event, Input, Output, ReadyChunk, Recorder, TimeRange, WhenFull};
+pub use machine::Recorder;
 pub use open::{ArrayImage, MemberImage, OpenError, Segment};
 pub use placement::Placement;
+pub use protocol::{Config, Event, Input, MemberProgress, Output, ReadyChunk, TimeRange, WhenFull};

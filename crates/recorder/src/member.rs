@@ -8,9 +8,9 @@ use format::index;
 use format::{ChunkRecord, Count, Layout, Place};
 use uuid::Uuid;
 
-use crate::machine::TimeRange;
 use crate::open::{MemberImage, Segment};
 use crate::placement::Pace;
+use crate::protocol::TimeRange;
 
 /// A chunk on its way to the medium.
 #[derive(Debug)]

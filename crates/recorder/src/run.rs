@@ -11,7 +11,8 @@ use base::{
 use format::superblock::Protected;
 use format::{Layout, Superblock, index};
 
-use crate::machine::{Event, Input, Output, ReadyChunk, Recorder, TimeRange};
+use crate::machine::Recorder;
+use crate::protocol::{Event, Input, Output, ReadyChunk, TimeRange};
 
 /// Where chunks come from and buffers go back to.
 pub trait Feed {

@@ -7,8 +7,8 @@ use format::index::{self, Footer};
 use format::{ChunkRecord, Count, Ledger, PAGE_BYTES, Place, TakeId};
 use uuid::Uuid;
 
-use crate::machine::TimeRange;
 use crate::open::{ArrayImage, OpenError, Segment, walk};
+use crate::protocol::TimeRange;
 use crate::reader::{Range, Reader};
 
 /// A chunk and where it is.

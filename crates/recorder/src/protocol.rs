@@ -1,0 +1,252 @@
+//! What the recorder's core is told and what it tells: configuration, inputs, outputs, events.
+
+use std::fmt;
+
+use base::{BufferId, DeviceError, Duration, Timestamp};
+use format::{ChunkRecord, Count, Ledger, Place, Summary};
+use uuid::Uuid;
+
+use crate::open::Live;
+use crate::placement::Placement;
+
+/// What happens when every segment has been written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// The take stops.
+    #[default]
+    Stop,
+    /// The oldest segments that are not protected are reused.
+    Wrap,
+}
+
+/// A span of packet time, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Start.
+    pub from: Timestamp,
+    /// End.
+    pub to: Timestamp,
+}
+
+impl TimeRange {
+    /// From the beginning to the end of time.
+    pub const ALL: Self = Self { from: Timestamp::MIN, to: Timestamp::MAX };
+
+    /// Whether a segment holds any time of this span.
+    pub(crate) fn touches(&self, live: &Live) -> bool {
+        self.from.as_nanos() <= live.last_ns && self.to.as_nanos() >= live.first_ns
+    }
+}
+
+/// How to record.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The new take's name.
+    pub take: Uuid,
+    /// When it starts.
+    pub started: Timestamp,
+    /// How chunks are spread.
+    pub placement: Placement,
+    /// What happens at the end of the array.
+    pub when_full: WhenFull,
+    /// Chunk writes under way on one member at most.
+    pub depth: u32,
+    /// Chunk buffers in all: filled past half, balance yields to capture.
+    pub buffers: u32,
+    /// How far members' fill may drift apart in bytes under `Adaptive`.
+    pub drift_max: u64,
+    /// A flush is sent this long after the first write that is not yet flushed.
+    pub flush_interval: Duration,
+    /// Segments kept trimmed ahead of the head in a ring; 0 for no trim.
+    pub trim_ahead: u64,
+    /// Least time between two trims of one member.
+    pub trim_interval: Duration,
+}
+
+/// A chunk that the source side has sealed.
+#[derive(Clone, Debug)]
+pub struct ReadyChunk {
+    /// Its memory.
+    pub buffer: BufferId,
+    /// What is in it.
+    pub summary: Summary,
+    /// What its queue lost since its last chunk. Entered in the ledger in front of this chunk.
+    pub losses: Ledger,
+}
+
+/// What the core is told.
+#[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "an input is moved once, a box would cost more")]
+pub enum Input {
+    /// A chunk is ready.
+    Chunk(ReadyChunk),
+    /// A command is done.
+    Done {
+        /// The tag its output had.
+        tag: u64,
+        /// How it went.
+        outcome: Result<(), DeviceError>,
+    },
+    /// The ranges that a ring must not reuse, replacing all earlier ones.
+    Protect(Vec<TimeRange>),
+    /// No more chunks will come.
+    Stop,
+    /// Time has passed.
+    Tick,
+}
+
+/// What the core wants done.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Stamp the record in front of the chunk in `buffer` and write it at `place`.
+    WriteChunk {
+        /// The chunk's memory.
+        buffer: BufferId,
+        /// Where it goes.
+        place: Place,
+        /// What its header says.
+        record: Box<ChunkRecord>,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// Write a segment's index. One [`Input::Done`] is due for all of its pieces.
+    WriteIndex {
+        /// Where its section starts.
+        place: Place,
+        /// From there to the segment's end.
+        section_bytes: u64,
+        /// The segment's chunks.
+        chunks: Vec<(Place, ChunkRecord)>,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// Trim a segment.
+    Trim {
+        /// Which member.
+        member: u16,
+        /// From where.
+        offset: u64,
+        /// How much.
+        length: u64,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// Flush a member.
+    Flush {
+        /// Which member.
+        member: u16,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// The buffer is free again.
+    Release {
+        /// Which.
+        buffer: BufferId,
+    },
+    /// Everything is written: hand in the chunk that ends the take ([`Summary::end`]).
+    WantEnd,
+    /// Something to tell.
+    Event(Event),
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A chunk is on its medium, and everything before it on that member: kill -9 can't lose it.
+    Acknowledged {
+        /// Its number.
+        sequence: u64,
+        /// Its member.
+        member: u16,
+        /// What is in it.
+        count: Count,
+        /// Whether it is acknowledged as the take's last.
+        end: bool,
+    },
+    /// A flush is done: a power cut can't lose what it covers either.
+    Durable {
+        /// Which member.
+        member: u16,
+        /// What the flush covered.
+        count: Count,
+    },
+    /// A member failed and gets no more chunks; the take goes on with the rest.
+    MemberFailed {
+        /// Which.
+        member: u16,
+        /// Why.
+        error: DeviceError,
+        /// What was acknowledged on it in this take: what is at stake if it can't be read.
+        held: Count,
+        /// The same in chunks.
+        held_chunks: u64,
+    },
+    /// A segment of a ring is being reused; what it held is gone.
+    Reused {
+        /// Which member.
+        member: u16,
+        /// Which segment.
+        segment: u64,
+        /// The time up to which its contents reached, ns since 1970.
+        last_ns: u64,
+    },
+    /// A member can't trim after all; the ring goes on without.
+    TrimFailed {
+        /// Which.
+        member: u16,
+        /// Why.
+        error: DeviceError,
+    },
+    /// No segment is left that may be written. What is still offered is lost; the source should stop.
+    ArrayFull {
+        /// Whether protected ranges are what is in the way.
+        protected: bool,
+    },
+    /// No member is left. What is still offered is lost; the source should stop.
+    NoMemberLeft,
+    /// The take is over and flushed; the core takes no more input.
+    Finished,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Acknowledged { sequence, member, count, .. } => {
+                write!(f, "chunk {sequence} with {} packets is on member {member}", count.packets)
+            }
+            Self::Durable { member, count } => {
+                write!(f, "{} packets more are durable on member {member}", count.packets)
+            }
+            Self::MemberFailed { member, error, held, held_chunks } => write!(
+                f,
+                "member {member} failed ({error}) and gets no more chunks; it holds {held_chunks} chunks of this take with {} packets, which are a gap if it can't be read",
+                held.packets
+            ),
+            Self::Reused { member, segment, .. } => {
+                write!(f, "segment {segment} of member {member} is reused")
+            }
+            Self::TrimFailed { member, error } => {
+                write!(f, "member {member} does not trim ({error}); the ring goes on without")
+            }
+            Self::ArrayFull { protected: false } => f.write_str(
+                "the array is full: use --when-full wrap to reuse the oldest segments, or a larger array",
+            ),
+            Self::ArrayFull { protected: true } => f.write_str(
+                "every segment that could be reused is protected: unprotect a range or add drives",
+            ),
+            Self::NoMemberLeft => f.write_str("every member has failed: nothing can be recorded"),
+            Self::Finished => f.write_str("the take is complete"),
+        }
+    }
+}
+
+/// What a member has done in this take.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemberProgress {
+    /// Bytes given to it.
+    pub written: u64,
+    /// Bytes a second as its completions show it; 0 if not known yet.
+    pub rate: f64,
+    /// Whether it takes part.
+    pub working: bool,
+}
