@@ -259,7 +259,9 @@ fn open_direct(
     };
     match open(libc::O_DIRECT) {
         Ok(file) => {
-            if lies_in_memory(&file) {
+            // A block device's node lies in memory too; what is behind it doesn't.
+            let regular = file.metadata().is_ok_and(|m| m.is_file());
+            if regular && lies_in_memory(&file) {
                 warn("its file system lies in memory");
             }
             Ok(file)

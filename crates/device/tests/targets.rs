@@ -79,6 +79,8 @@ fn a_block_device_tells_its_units() {
     for block_bytes in [512, 4096] {
         let image = folder.path().join(block_bytes.to_string());
         let device = LoopDevice::new(&image, 8 << 20, block_bytes);
+        let (_, warnings) = target::open(device.path(), Access::Read).unwrap();
+        assert_eq!(warnings, [], "a device node lies in memory, the device behind it doesn't");
         let target = open(device.path(), WRITE);
         assert_eq!(target.kind, TargetKind::BlockDevice);
         assert_eq!(target.geometry.capacity_bytes, 8 << 20);

@@ -104,7 +104,7 @@ pub struct CreateArguments {
     pub erase: Vec<String>,
     /// Also take drives that are members of another Longtake array.
     #[arg(long)]
-    pub replace_array: bool,
+    pub force_new_array: bool,
     /// Segment length: the unit of ring reuse, trim and protection [default: 256MiB, less on small drives].
     #[arg(long, value_name = "SIZE")]
     pub segment: Option<ByteSize>,

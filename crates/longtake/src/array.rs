@@ -25,7 +25,7 @@ use crate::outlet;
 /// # Errors
 /// If any target is refused, or can't be written; all refusals are named before anything is.
 pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
-    let purpose = if arguments.replace_array { Purpose::Replace } else { Purpose::Create };
+    let purpose = if arguments.force_new_array { Purpose::Replace } else { Purpose::Create };
     let authorized = authorize(&arguments.targets, &arguments.erase, purpose, arguments.dry_run)?;
     let access = if arguments.dry_run { Access::Read } else { Access::Write { exclusive: false } };
     let mut targets = Vec::new();
@@ -73,19 +73,26 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
     let mut lines = Vec::new();
     for (at, (drive, layout)) in bank.drives().iter().zip(&layouts).enumerate() {
         let trims = plan.trim && drive.trim_unit_bytes.is_some();
+        let wear = wear(&arguments.targets[at], create::WRITTEN_BYTES);
         members.push(json!({
             "member": at, "target": drive.name, "capacity_bytes": drive.capacity_bytes,
             "segments": layout.segments, "segment_bytes": layout.segment_bytes,
             "chunk_max": layout.chunk_max, "trimmed": trims,
+            "writes_bytes": create::WRITTEN_BYTES, "share_of_life": wear,
         }));
         lines.push(format!(
-            "member {at}: {} ({}), {} segments of {}{}",
+            "member {at}: {} ({}), {} segments of {}; writes {}{}{}",
             drive.name,
             ByteSize(drive.capacity_bytes),
             layout.segments,
             ByteSize(layout.segment_bytes),
-            if trims { ", trimmed whole" } else { "" }
+            ByteSize(create::WRITTEN_BYTES),
+            wear.map_or(String::new(), |share| format!(" ({share})")),
+            if trims { " and trims it whole" } else { "" }
         ));
+    }
+    if !arguments.json {
+        outlet::text(&lines.join("\n"))?;
     }
     if !arguments.dry_run {
         let buffers = pool.buffer_ids().collect();
@@ -96,9 +103,8 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
             "array": plan.uuid, "name": plan.name, "dry_run": arguments.dry_run, "members": members,
         }))?;
     } else {
-        outlet::text(&lines.join("\n"))?;
         outlet::text(&if arguments.dry_run {
-            "dry run: nothing was written; about 1.2 MB would be written to each member, and what they hold would be gone".to_owned()
+            "dry run: nothing was written; what these members hold would be gone".to_owned()
         } else {
             format!(
                 "array '{}' ({}) is ready: longtake record --from SOURCE --to {}",
@@ -107,6 +113,13 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The share of a drive's life that writing so many bytes costs, in words; None for a file.
+pub fn wear(target: &Path, bytes: u64) -> Option<String> {
+    let drive = device::identity::describe(target).ok()?;
+    (drive.kind != device::identity::Kind::File)
+        .then(|| safety::cost(&drive, bytes, None).to_string())
 }
 
 /// Proof for every target that it may be written, or every reason why not. A dry run inspects only.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
-use base::{Bank, BufferId, DriveId, Duration, Instant};
+use base::{Bank, BufferId, ByteSize, DriveId, Duration, Instant};
 use crossbeam_channel::{Receiver, unbounded};
 use device::safety::Purpose;
 use device::target::Access;
@@ -23,7 +23,7 @@ use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
 
 use crate::arguments::{self, RecordArguments};
-use crate::array::authorize;
+use crate::array::{authorize, wear};
 use crate::control::{self, Asked};
 use crate::exit;
 use crate::feed::LiveFeed;
@@ -47,6 +47,15 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     let mut opened = opening::open(&targets, access, arguments.memory.0, metadata, false)?;
     for remark in &opened.image.remarks {
         eprintln!("longtake: note: {remark}");
+    }
+    for (target, member) in targets.iter().zip(&opened.image.superblock.members) {
+        if let Some(share) = wear(target, member.capacity_bytes).filter(|_| !arguments.quiet) {
+            eprintln!(
+                "longtake: note: {} is written up to {} by a pass over it: {share}",
+                target.display(),
+                ByteSize(member.capacity_bytes)
+            );
+        }
     }
     let superblocks: Vec<Superblock> =
         protect::all_superblocks(&mut opened)?.into_iter().map(|(_, s)| s).collect();

@@ -3,12 +3,15 @@
 use std::fmt;
 
 use base::{Bank, Buffers, Command, DeviceError, DriveId, Operation, Timestamp};
-use format::layout::SUPERBLOCK_BYTES;
+use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
 use format::superblock::{MEMBERS_MAX, Member};
 use format::{Layout, LayoutError, PAGE_BYTES, Superblock};
 use uuid::Uuid;
 
 use crate::reader::{ReadError, Reader};
+
+/// Bytes that [`create`] writes to each drive: two superblocks, the padding, a first page.
+pub const WRITTEN_BYTES: u64 = DATA_OFFSET + SUPERBLOCK_BYTES + PAGE_BYTES;
 
 /// What to make.
 #[derive(Clone, Debug)]
