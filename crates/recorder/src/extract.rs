@@ -345,7 +345,10 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         bytes: &mut Vec<u8>,
     ) -> Result<Option<Fetched>, ReadError> {
         loop {
-            self.fill(queue);
+            // The chunk that is asked for may take the last buffer; reading ahead leaves one for
+            // whichever queue is asked for next.
+            self.fill(queue, 1, 0);
+            self.fill(queue, self.ahead, 1);
             match self.lists[queue].reading.front() {
                 None => return Ok(None),
                 Some(Reading { state: State::Done(_), .. }) => break,
@@ -368,15 +371,15 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
             self.reader.memory.with(buffer, copy);
         }
         self.free.push(buffer);
-        self.fill(queue);
+        self.fill(queue, self.ahead, 1);
         self.slow_down(length as u64)?;
         Ok(Some((entry, outcome.map_err(Unreadable::Device))))
     }
 
-    /// Starts reads for one queue, as many as there is room for.
-    fn fill(&mut self, queue: usize) {
+    /// Starts reads for one queue until `most` are under way or only `spare` buffers are left.
+    fn fill(&mut self, queue: usize, most: usize, spare: usize) {
         let list = &mut self.lists[queue];
-        while list.reading.len() < self.ahead && !self.free.is_empty() {
+        while list.reading.len() < most && self.free.len() > spare {
             let Some(entry) = list.entries.next() else { break };
             let Some(buffer) = self.free.pop() else { break };
             list.reading.push_back(Reading { entry, buffer, state: State::Waiting });
