@@ -61,6 +61,12 @@ pub fn create(directory: &Path, new: New) -> Result<Vec<PathBuf>> {
         );
     }
     let size = new.size.0 / 4096 * 4096;
+    eprintln!(
+        "longtake: note: making {} member files of {} in {}",
+        new.members,
+        ByteSize(size),
+        directory.display()
+    );
     let paths: Vec<PathBuf> =
         (0..new.members).map(|n| directory.join(format!("member{n}"))).collect();
     let made = make(directory, &paths, size, new);

@@ -358,6 +358,3 @@ fn finish(
     };
     Ok((code, errors))
 }
-
-/// How often progress is shown.
-pub const SHOW_EVERY: Duration = Duration::from_millis(500);

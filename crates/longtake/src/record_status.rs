@@ -16,7 +16,11 @@ use uuid::Uuid;
 use crate::arguments::RecordArguments;
 use crate::instant::utc;
 use crate::outlet;
-use crate::record::SHOW_EVERY;
+
+/// How often progress is shown on a terminal and in JSON.
+const SHOW_EVERY: Duration = Duration::from_millis(500);
+/// How often a line of progress is printed where it stays, in a log.
+const LOG_EVERY: Duration = Duration::from_secs(2);
 
 /// What stays the same during a recording.
 #[derive(Debug)]
@@ -93,7 +97,7 @@ impl Status {
 
     /// When something is to be shown next.
     pub fn next(&self) -> Instant {
-        self.shown + SHOW_EVERY
+        self.shown + if self.bar.is_some() || self.json { SHOW_EVERY } else { LOG_EVERY }
     }
 
     /// Tells what happened.
