@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
-use base::{Bank, BufferId, ByteSize, DriveId, Duration, Instant};
+use base::{Bank, BufferId, ByteSize, DriveId, Instant};
 use crossbeam_channel::{Receiver, unbounded};
 use device::safety::Purpose;
 use device::target::Access;
