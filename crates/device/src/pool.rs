@@ -135,6 +135,7 @@ impl Pool {
         (REGISTERED_RANGE_BYTES_MAX / self.stride).max(1) * self.stride
     }
 
+    #[inline]
     fn address(&self, buffer: BufferId) -> NonNull<u8> {
         assert!(buffer.0 < self.count());
         // SAFETY: the buffer exists, so that its start lies inside the mapping.
@@ -213,6 +214,7 @@ impl Buffer {
 impl Deref for Buffer {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the state is HELD for as long as this handle lives, and there is one handle for
         // one HELD; so the only references are those borrowed from it (see the top of this file).
@@ -221,6 +223,7 @@ impl Deref for Buffer {
 }
 
 impl DerefMut for Buffer {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`; `&mut self` makes the reference unique.
         unsafe {

@@ -1,0 +1,91 @@
+//! `cargo xtask bench`: each benchmark beside its reference, in turn, in one run. A ratio from one run is
+//! what is compared with a goal; absolute figures are this machine's. Nothing here fails for being slow.
+
+mod comparison;
+mod machine;
+mod pack;
+mod rounds;
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+
+use comparison::Comparison;
+
+/// `bench`.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Which: pack, record, extract, generate [default: all].
+    names: Vec<String>,
+    /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
+    #[arg(long, default_value = "target/bench")]
+    dir: PathBuf,
+    /// Rounds of each measurement.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    /// Also write the results to this file as Markdown.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// What every benchmark is told.
+#[derive(Debug)]
+pub struct Setting {
+    /// An existing directory for its files.
+    pub dir: PathBuf,
+    /// How often to measure.
+    pub rounds: u32,
+}
+
+type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
+
+const BENCHMARKS: [(&str, Benchmark); 1] = [("pack", pack::run)];
+
+/// Runs the benchmarks and prints what came of them.
+///
+/// # Errors
+/// If one can't be run at all.
+pub fn run(arguments: &Arguments) -> Result<()> {
+    for name in &arguments.names {
+        if !BENCHMARKS.iter().any(|(known, _)| known == name) {
+            let known = BENCHMARKS.map(|(known, _)| known).join(", ");
+            bail!("no benchmark '{name}': there are {known}");
+        }
+    }
+    fs::create_dir_all(&arguments.dir)
+        .with_context(|| format!("making {}", arguments.dir.display()))?;
+    let setting = Setting { dir: arguments.dir.clone(), rounds: arguments.rounds };
+    let machine = machine::describe(&setting.dir);
+    let mut found = Vec::new();
+    for (name, benchmark) in BENCHMARKS {
+        if !arguments.names.is_empty() && !arguments.names.iter().any(|wanted| wanted == name) {
+            continue;
+        }
+        eprintln!("running {name}");
+        found.extend(benchmark(&setting).with_context(|| format!("benchmark {name}"))?);
+    }
+    if arguments.json {
+        let comparisons: Vec<_> = found.iter().map(Comparison::json).collect();
+        let machine: serde_json::Map<_, _> =
+            machine.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
+        println!("{:#}", json!({"machine": machine, "comparisons": comparisons}));
+    } else {
+        for (name, value) in &machine {
+            println!("{name}: {value}");
+        }
+        for comparison in &found {
+            let [what, ours, reference, ratio, goal] = comparison.cells();
+            println!("\n{}: {what}", comparison.benchmark);
+            println!("  ours       {ours}");
+            println!("  reference  {reference}");
+            println!("  ratio      {ratio}");
+            println!("  goal       {goal}");
+        }
+    }
+    Ok(())
+}
