@@ -11,7 +11,7 @@ use source::{Ended, Loss, Sink};
 use super::{Ran, run, tool};
 
 /// One packet of a file.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// ns since 1970.
     pub time: u64,
