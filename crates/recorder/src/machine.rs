@@ -388,7 +388,7 @@ impl Recorder {
             Tag::Chunk(at) => self.chunk_done(now, usize::from(at), tag, outcome),
             Tag::Index(at) => {
                 let member = &mut self.members[usize::from(at)];
-                member.index_writes -= 1;
+                member.indexing.retain(|&(index, _)| index != tag);
                 match outcome {
                     // An index can be rebuilt, but a drive that can't write it can't write a chunk.
                     Err(error) => self.fail(usize::from(at), error),
@@ -513,7 +513,7 @@ impl Recorder {
         let at_once = self.phase != Phase::Running && self.waiting.is_empty();
         let member = &mut self.members[at];
         let quiet =
-            member.in_flight.is_empty() && member.index_writes == 0 && member.closing.is_empty();
+            member.in_flight.is_empty() && member.indexing.is_empty() && member.closing.is_empty();
         let due = member.flush_due.is_some_and(|due| due <= now || (at_once && quiet));
         if !due || member.flushing.is_some() || member.failed.is_some() {
             return;
@@ -530,8 +530,8 @@ impl Recorder {
             return;
         }
         while let Some((closing, place, section_bytes)) = self.members[at].take_closed() {
-            self.members[at].index_writes += 1;
             let tag = self.tag(Tag::Index(at as u16));
+            self.members[at].indexing.push((tag, closing.segment));
             self.outputs.push_back(Output::WriteIndex {
                 place,
                 section_bytes,

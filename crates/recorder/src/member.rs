@@ -36,10 +36,20 @@ pub(crate) struct Closing {
 pub(crate) enum Room {
     /// It can.
     Yes,
-    /// The next segment's trim is under way.
-    Trimming,
+    /// Not yet: the next segment is being trimmed, or its index is still being written.
+    Later,
     /// No segment may be used.
     Full,
+}
+
+/// What the search for the next segment finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Segment(u64),
+    /// One that is still busy.
+    Later,
+    /// None at all, unless protection changes.
+    Nothing,
 }
 
 #[derive(Debug)]
@@ -54,8 +64,8 @@ pub(crate) struct Member {
     pub(crate) in_flight: VecDeque<InFlight>,
     pub(crate) in_flight_bytes: u64,
     pub(crate) closing: VecDeque<Closing>,
-    /// Index writes under way.
-    pub(crate) index_writes: u32,
+    /// Index writes under way: tag and segment.
+    pub(crate) indexing: Vec<(u64, u64)>,
     pub(crate) pace: Pace,
     pub(crate) written: u64,
     pub(crate) failed: Option<DeviceError>,
@@ -105,7 +115,7 @@ impl Member {
                 .into_iter()
                 .map(|s| Closing { segment: s.segment, chunks: s.chunks, used: s.used })
                 .collect(),
-            index_writes: 0,
+            indexing: Vec::new(),
             pace: Pace::default(),
             written: 0,
             failed: None,
@@ -121,21 +131,37 @@ impl Member {
         }
     }
 
-    /// The next segment that may be written behind the head, or None. A ring takes the oldest one
-    /// that is not protected; without wrapping only an empty one will do.
-    fn next_segment(&self, wrap: bool, protected: &[TimeRange]) -> Option<u64> {
+    /// Whether writes to a segment are due or under way: it can be neither reused nor trimmed yet.
+    fn busy(&self, segment: u64) -> bool {
+        self.head.as_ref().is_some_and(|h| h.segment == segment)
+            || self.closing.iter().any(|c| c.segment == segment)
+            || self.indexing.iter().any(|&(_, s)| s == segment)
+    }
+
+    /// The next segment that may be written behind the head. A ring takes the oldest one that is
+    /// not protected; without wrapping only an empty one will do.
+    fn next_segment(&self, wrap: bool, protected: &[TimeRange]) -> Next {
         let count = self.layout.segments;
-        let busy = |segment: u64| {
-            self.head.as_ref().is_some_and(|h| h.segment == segment)
-                || self.closing.iter().any(|c| c.segment == segment)
-        };
-        (0..count).map(|step| (self.next_from + step) % count).find(|&segment| {
-            !busy(segment)
-                && match self.segments[segment as usize] {
-                    Segment::Empty => true,
-                    Segment::Live(live) => wrap && !protected.iter().any(|r| r.touches(&live)),
-                }
-        })
+        let mut later = false;
+        for step in 0..count {
+            let segment = (self.next_from + step) % count;
+            let usable = match self.segments[segment as usize] {
+                Segment::Empty => true,
+                Segment::Live(live) => wrap && !protected.iter().any(|r| r.touches(&live)),
+            };
+            let is_head = self.head.as_ref().is_some_and(|h| h.segment == segment);
+            if !usable || is_head {
+                continue;
+            }
+            if self.busy(segment) {
+                later = true;
+            } else if self.trimming.is_some_and(|(_, s)| s == segment) {
+                return Next::Later;
+            } else {
+                return Next::Segment(segment);
+            }
+        }
+        if later { Next::Later } else { Next::Nothing }
     }
 
     /// Whether the head segment takes a chunk of `length` and still has `reserve` bytes to spare.
@@ -156,14 +182,14 @@ impl Member {
         protected: &[TimeRange],
     ) -> Room {
         let next = self.next_segment(wrap, protected);
-        let keep = if next.is_none() && !ends_take { self.layout.chunk_min } else { 0 };
+        let keep = if next == Next::Nothing && !ends_take { self.layout.chunk_min } else { 0 };
         if self.head_takes(length, keep) {
             return Room::Yes;
         }
         match next {
-            None => Room::Full,
-            Some(segment) if self.trimming.is_some_and(|(_, s)| s == segment) => Room::Trimming,
-            Some(_) => Room::Yes,
+            Next::Nothing => Room::Full,
+            Next::Later => Room::Later,
+            Next::Segment(_) => Room::Yes,
         }
     }
 
@@ -178,7 +204,7 @@ impl Member {
         if self.head_takes(length, 0) {
             return None;
         }
-        let segment = self.next_segment(wrap, protected)?;
+        let Next::Segment(segment) = self.next_segment(wrap, protected) else { return None };
         if let Some(head) = self.head.take()
             && !head.chunks.is_empty()
         {
@@ -225,9 +251,7 @@ impl Member {
         let mut seen = 0;
         for step in 0..count {
             let segment = (self.next_from + step) % count;
-            if self.head.as_ref().is_some_and(|h| h.segment == segment)
-                || self.closing.iter().any(|c| c.segment == segment)
-            {
+            if self.busy(segment) {
                 return None;
             }
             match self.segments[segment as usize] {
@@ -246,7 +270,7 @@ impl Member {
     /// Whether nothing is under way on it any more, and nothing waits to be.
     pub(crate) fn idle(&self) -> bool {
         self.in_flight.is_empty()
-            && self.index_writes == 0
+            && self.indexing.is_empty()
             && self.flushing.is_none()
             && self.trimming.is_none()
             && (self.failed.is_some() || (self.closing.is_empty() && self.flush_due.is_none()))
