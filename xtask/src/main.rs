@@ -1,6 +1,7 @@
 //! The project's own chores: benchmarks beside their references, and golden files.
 
 mod bench;
+mod golden;
 
 use std::process::ExitCode;
 
@@ -12,11 +13,14 @@ use clap::Parser;
 enum Chore {
     /// Measure Longtake beside what it is to be compared with, in one run.
     Bench(bench::Arguments),
+    /// Write the media format's golden files.
+    Golden(golden::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Chore::parse() {
         Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::Golden(arguments) => golden::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
