@@ -11,7 +11,7 @@ use device::{Options, Pages, Pool, UringBank};
 use format::superblock::Protected;
 use recorder::create::{self, Plan};
 use recorder::reader::Reader;
-use recorder::takes::{Catalog, extents};
+use recorder::takes::extents;
 use recorder::{ArrayImage, Segment, TimeRange};
 use serde_json::{Value, json};
 
@@ -157,8 +157,8 @@ pub fn authorize<P: AsRef<Path>>(
 /// If it can't be opened.
 pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
     let mut opened = opening::open_to_read(&arguments.array.array, arguments.array.degraded)?;
+    let catalog = opened.catalog(TimeRange::ALL)?;
     let image = opened.image.clone();
-    let catalog = Catalog::load(&mut opened.reader(), &image, TimeRange::ALL)?;
     let takes = catalog.takes();
     if arguments.array.json {
         let mut shown = array_json(&opened);

@@ -142,8 +142,7 @@ impl Chosen {
                 utc(range.to)
             );
         }
-        let image = opened.image.clone();
-        let catalog = Catalog::load(&mut opened.reader(), &image, range)?;
+        let catalog = opened.catalog(range)?;
         let mut takes = catalog.takes();
         if let Some(wanted) = &selection.take {
             let count = takes.len();
@@ -194,20 +193,11 @@ impl Chosen {
         Ok(())
     }
 
-    /// What is missing within the span. A catalog of a span sees no gaps but its own.
+    /// What is missing within the span.
     fn missing(&self) -> Count {
-        let (from, to) = (self.range.from.as_nanos(), self.range.to.as_nanos());
-        self.takes
-            .iter()
-            .flat_map(|take| &take.gaps)
-            .filter(|gap| gap.from_ns <= to && gap.to_ns >= from)
-            .filter(|gap| self.whole() || (gap.from_ns >= from && gap.to_ns <= to))
-            .fold(Count::ZERO, |sum, gap| sum + gap.count)
-    }
-
-    /// Whether the catalog has every chunk.
-    fn whole(&self) -> bool {
-        self.range == TimeRange::ALL
+        let gaps = self.takes.iter().flat_map(|take| &take.gaps);
+        let inside = gaps.filter(|gap| gap.inside(self.range));
+        inside.fold(Count::ZERO, |sum, gap| sum + gap.count)
     }
 }
 

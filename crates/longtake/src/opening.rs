@@ -12,9 +12,10 @@ use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use format::layout::SUPERBLOCK_BYTES;
 use format::{Damage, Superblock};
-use recorder::ArrayImage;
 use recorder::open::open_some;
 use recorder::reader::Reader;
+use recorder::takes::Catalog;
+use recorder::{ArrayImage, TimeRange, live};
 
 use crate::member_files;
 
@@ -29,6 +30,8 @@ pub struct Opened {
     pub image: ArrayImage,
     /// Whether somebody records on it.
     pub recording: bool,
+    /// Whether members may be missing.
+    degraded: bool,
 }
 
 impl Opened {
@@ -36,6 +39,24 @@ impl Opened {
     pub fn reader(&mut self) -> Reader<'_, UringBank, Arc<Pool>> {
         let buffers: Vec<BufferId> = self.pool.buffer_ids().collect();
         Reader { bank: &mut self.bank, memory: &self.pool, buffers }
+    }
+
+    /// The chunks that may hold packets of `range`. While somebody records, those that are still
+    /// being written are waited for.
+    ///
+    /// # Errors
+    /// If a drive can't be read.
+    pub fn catalog(&mut self, range: TimeRange) -> Result<Catalog> {
+        let mut image = self.image.clone();
+        let (recording, degraded) = (self.recording, self.degraded);
+        let mut reader = self.reader();
+        let catalog = if recording {
+            live::catalog(&mut reader, &mut image, degraded, range)?
+        } else {
+            Catalog::load(&mut reader, &image, range)?
+        };
+        self.image = image;
+        Ok(catalog)
     }
 }
 
@@ -163,7 +184,7 @@ pub fn open(
     }
     let buffers = pool.buffer_ids().collect();
     let image = open_some(&mut Reader { bank: &mut bank, memory: &pool, buffers }, degraded)?;
-    Ok(Opened { bank, pool, image, recording })
+    Ok(Opened { bank, pool, image, recording, degraded })
 }
 
 /// Opens an array for reading.

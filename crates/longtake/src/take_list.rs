@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use base::{ByteSize, Timestamp};
 use format::Count;
 use recorder::TimeRange;
-use recorder::takes::{Catalog, Take};
+use recorder::takes::Take;
 use serde_json::{Value, json};
 
 use crate::arguments::{ArrayArguments, LedgerArguments, takes_match};
@@ -126,8 +126,7 @@ fn is_open(opened: &Opened, takes: &[Take], at: usize) -> bool {
 /// Opens an array and lists its takes.
 fn load(arguments: &ArrayArguments) -> Result<(Opened, Vec<Take>)> {
     let mut opened = opening::open_to_read(&arguments.array, arguments.degraded)?;
-    let image = opened.image.clone();
-    let catalog = Catalog::load(&mut opened.reader(), &image, TimeRange::ALL)?;
+    let catalog = opened.catalog(TimeRange::ALL)?;
     let takes = catalog.takes();
     Ok((opened, takes))
 }

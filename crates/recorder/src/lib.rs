@@ -7,6 +7,7 @@
 
 pub mod create;
 pub mod extract;
+pub mod live;
 pub mod machine;
 mod member;
 pub mod open;

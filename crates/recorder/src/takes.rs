@@ -51,8 +51,11 @@ impl Catalog {
             let mut indexed = Vec::new();
             for (segment, state) in (0u64..).zip(&member.segments) {
                 let Segment::Live(live) = state else { continue };
+                // The newest chunks tell what the ring has given up, whatever their time. Those of an
+                // open head are known already.
+                let head = member.head.as_ref().is_some_and(|h| h.closed && h.segment == segment);
                 // Without a packet time there may still be the end of a take in it.
-                if !range.touches(live) && live.last_ns != 0 {
+                if !range.touches(live) && live.last_ns != 0 && !head {
                     continue;
                 }
                 if live.indexed {
@@ -123,7 +126,10 @@ impl Catalog {
                 }
             }
         }
-        Ok(Self::of(entries))
+        let heads = image.members.iter().filter_map(|m| m.head.as_ref());
+        let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();
+        let catalog = Self::of(entries);
+        Ok(Self { reused: catalog.reused.max(reused), ..catalog })
     }
 
     /// Sorts chunks and leaves out those that others stand in for.
@@ -253,6 +259,15 @@ pub struct Gap {
     pub from_ns: u64,
     /// Earliest packet time after it.
     pub to_ns: u64,
+}
+
+impl Gap {
+    /// Whether a catalog of this span of time shows the gap as it is. At the span's ends chunks are
+    /// left out because their segment lies outside, which is no gap.
+    pub fn inside(&self, range: TimeRange) -> bool {
+        range == TimeRange::ALL
+            || (self.from_ns >= range.from.as_nanos() && self.to_ns <= range.to.as_nanos())
+    }
 }
 
 /// One recording as the media show it.
