@@ -5,8 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::{Bank, Rate};
 use recorder::TimeRange;
-use recorder::extract::verify;
-use recorder::takes::Catalog;
+use recorder::extract::{Unreadable, verify};
 use serde_json::json;
 
 use crate::arguments::ArrayArguments;
@@ -21,8 +20,8 @@ use crate::progress;
 /// If it can't be opened. Damage that is found is output, and exit code 3.
 pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
     let mut opened = opening::open_to_read(&arguments.array, arguments.degraded)?;
+    let catalog = opened.catalog(TimeRange::ALL)?;
     let image = opened.image.clone();
-    let catalog = Catalog::load(&mut opened.reader(), &image, TimeRange::ALL)?;
     let takes = catalog.takes();
     let bytes: u64 = catalog.entries.iter().map(|e| u64::from(e.record.summary.length)).sum();
     let bar = progress::bytes_bar(bytes, "checking", !arguments.json);
@@ -30,8 +29,10 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
     let mut damaged = Vec::new();
     verify(&mut opened.reader(), &image, &catalog.entries, |entry, outcome| {
         bar.inc(u64::from(entry.record.summary.length));
-        if let Err(why) = outcome {
-            damaged.push((*entry, why));
+        match outcome {
+            // What a ring reuses while we read is no longer there to be checked.
+            Ok(()) | Err(Unreadable::Overwritten) => {}
+            Err(why) => damaged.push((*entry, why)),
         }
     })?;
     bar.finish_and_clear();

@@ -89,6 +89,9 @@ pub enum ExtractError<E> {
 /// Chunks read ahead at most for each queue.
 const AHEAD_MAX: usize = 8;
 
+/// Looks at a segment that may be being rewritten, 10 ms apart, before a chunk in it is called damaged.
+const REWRITE_LOOKS_MAX: u32 = 50;
+
 /// Visits the packets of `entries` (one take's, in order of sequence number) that lie in `range`.
 ///
 /// # Errors
@@ -111,6 +114,10 @@ pub fn extract<B: Bank, M: Buffers, V: Visitor>(
             Some((_, list)) => list.push(*entry),
             None => queues.push((queue, vec![*entry])),
         }
+    }
+    for (_, list) in &mut queues {
+        // A chunk that was placed again has a later number than its packets' place in the take.
+        list.sort_by_key(|entry| entry.record.replaces.unwrap_or(entry.record.sequence));
     }
     let single = queues.len() == 1;
     let mut fetch = Fetch::new(reader, image, queues, limit);
@@ -165,7 +172,7 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
         };
         fetch.taken += 1;
         visitor.progress(fetch.taken, fetch.total).map_err(ExtractError::Visitor)?;
-        let checked = outcome.and_then(|()| check(&bytes, &entry));
+        let checked = fetch.judge(&entry, outcome, &bytes).map_err(ExtractError::Read)?;
         if let Err(why) = checked {
             visitor.lost(&entry, &why).map_err(ExtractError::Visitor)?;
             continue;
@@ -280,6 +287,9 @@ pub(crate) struct Fetch<'r, 'a, B, M> {
     image: &'r ArrayImage,
     lists: Vec<List>,
     free: Vec<BufferId>,
+    /// Kept for a look at a segment's start.
+    spare: Option<BufferId>,
+    spare_done: Option<Result<(), base::DeviceError>>,
     ahead: usize,
     limit: Option<Rate>,
     next_at: Instant,
@@ -317,7 +327,8 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         queues: Vec<(u16, Vec<Entry>)>,
         limit: Option<Rate>,
     ) -> Self {
-        let free = reader.buffers.clone();
+        let mut free = reader.buffers.clone();
+        let spare = if free.len() > 1 { free.pop() } else { None };
         let ahead = (free.len() / queues.len().max(1)).clamp(1, AHEAD_MAX);
         let next_at = reader.bank.now();
         let lists = queues
@@ -329,6 +340,8 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
             image,
             lists,
             free,
+            spare,
+            spare_done: None,
             ahead,
             limit,
             next_at,
@@ -405,12 +418,78 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         self.done.clear();
         self.reader.bank.wait(until, &mut self.done)?;
         for completion in self.done.drain(..) {
+            if self.spare.is_some_and(|spare| u64::from(spare.0) == completion.tag) {
+                self.spare_done = Some(completion.outcome);
+                continue;
+            }
             let mut all = self.lists.iter_mut().flat_map(|list| &mut list.reading);
             if let Some(reading) = all.find(|r| u64::from(r.buffer.0) == completion.tag) {
                 reading.state = State::Done(completion.outcome);
             }
         }
         Ok(())
+    }
+
+    /// Whether the bytes are the chunk that the index promised. If not, a ring may have reused the
+    /// segment since: its first chunk tells.
+    fn judge(
+        &mut self,
+        entry: &Entry,
+        outcome: Result<(), Unreadable>,
+        bytes: &[u8],
+    ) -> Result<Result<(), Unreadable>, ReadError> {
+        let checked = outcome.and_then(|()| check(bytes, entry));
+        let Err(Unreadable::Damaged(damage)) = checked else { return Ok(checked) };
+        for _ in 0..REWRITE_LOOKS_MAX {
+            match self.first_sequence(entry)? {
+                Some(first) if first > entry.record.sequence => {
+                    return Ok(Err(Unreadable::Overwritten));
+                }
+                Some(_) => break,
+                // It is being written, or damaged.
+                None => {
+                    let soon = self.reader.bank.now() + Duration::from_millis(10);
+                    while self.reader.bank.now() < soon {
+                        self.reap(Some(soon))?;
+                    }
+                }
+            }
+        }
+        Ok(Err(Unreadable::Damaged(damage)))
+    }
+
+    /// The number of the chunk at the start of the segment that should hold `entry`, if one is
+    /// there and can be read.
+    fn first_sequence(&mut self, entry: &Entry) -> Result<Option<u64>, ReadError> {
+        let Some(buffer) = self.spare else { return Ok(None) };
+        let member = &self.image.members[usize::from(entry.place.member)];
+        let layout = member.layout;
+        let within = entry.place.offset.saturating_sub(layout.segment_offset(0));
+        let offset = layout.segment_offset(within / layout.segment_bytes);
+        let length = format::PAGE_BYTES as u32;
+        let operation = Operation::Read { offset, length, buffer };
+        let command = Command { drive: member.drive, operation, tag: u64::from(buffer.0) };
+        while self.reader.bank.submit(command).is_err() {
+            let soon = self.reader.bank.now() + Duration::from_millis(1);
+            self.reap(Some(soon))?;
+        }
+        let outcome = loop {
+            match self.spare_done.take() {
+                Some(outcome) => break outcome,
+                None => self.reap(None)?,
+            }
+        };
+        let mut found = None;
+        if outcome.is_ok() {
+            self.reader.memory.with(buffer, &mut |bytes| {
+                let read = ChunkRecord::read(&bytes[..length as usize]).ok();
+                let here = |place: &format::Place| {
+                    place.array == entry.place.array && place.offset == offset
+                };
+                found = read.filter(|(place, _)| here(place)).map(|(_, r)| r.sequence);
+            });
+        }
+        Ok(found)
     }
 
     /// Waits until `bytes` more are due at the limit, so that writes don't starve.
@@ -437,7 +516,8 @@ pub fn verify<B: Bank, M: Buffers>(
     let mut fetch = Fetch::new(reader, image, vec![(0, entries.to_vec())], None);
     let mut bytes = Vec::new();
     while let Some((entry, outcome)) = fetch.take(0, &mut bytes)? {
-        each(&entry, outcome.and_then(|()| check(&bytes, &entry)));
+        let checked = fetch.judge(&entry, outcome, &bytes)?;
+        each(&entry, checked);
     }
     Ok(())
 }
