@@ -223,6 +223,7 @@ impl Status {
                 "acknowledged": outlet::count_json(core.acknowledged()),
                 "durable": outlet::count_json(core.durable()),
                 "buffers": self.totals.buffers, "buffers_most": self.buffers_most, "notes": notes,
+                "reused_to_ns": core.reused_to_ns(),
             }));
         }
         for note in notes {
