@@ -64,6 +64,9 @@ pub struct Recorder {
     next_sequence: u64,
     next_stripe: usize,
     ledger: Ledger,
+    /// The same as chunks carry it: what was given a number stays in it as stored. If it can't be
+    /// written in the end, its number is a gap, which says the same once and to the packet.
+    carried: Ledger,
     acknowledged: Count,
     durable: Count,
     reused_to_ns: u64,
@@ -80,7 +83,7 @@ impl Recorder {
     /// Starts a take on an array as it was found. Members that could not be opened take no part.
     pub fn new(config: Config, array: ArrayImage) -> Self {
         let count = array.members.len() as u16;
-        let next_sequence = array.next_sequence;
+        let next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
         let take =
             TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
         let members = array
@@ -102,6 +105,7 @@ impl Recorder {
             next_sequence,
             next_stripe: 0,
             ledger: Ledger::default(),
+            carried: Ledger::default(),
             acknowledged: Count::ZERO,
             durable: Count::ZERO,
             reused_to_ns: 0,
@@ -136,7 +140,7 @@ impl Recorder {
         }
         self.place_waiting(now);
         for at in 0..self.members.len() {
-            self.close_segments(at);
+            self.close_segments(now, at);
             self.trim_ahead(now, at);
             self.flush(now, at);
         }
@@ -271,8 +275,10 @@ impl Recorder {
         if waiting.first_sequence.is_some() {
             self.ledger.fail(stage, count);
         } else {
-            self.ledger.add(&waiting.chunk.losses);
-            self.ledger.lose(stage, count);
+            for ledger in [&mut self.ledger, &mut self.carried] {
+                ledger.add(&waiting.chunk.losses);
+                ledger.lose(stage, count);
+            }
         }
         self.release(waiting.chunk.buffer);
     }
@@ -327,8 +333,10 @@ impl Recorder {
         let Some(waiting) = self.waiting.pop_front() else { return };
         let summary = waiting.chunk.summary;
         if waiting.first_sequence.is_none() {
-            self.ledger.add(&waiting.chunk.losses);
-            self.ledger.store(summary.stored());
+            for ledger in [&mut self.ledger, &mut self.carried] {
+                ledger.add(&waiting.chunk.losses);
+                ledger.store(summary.stored());
+            }
         }
         let wraps = self.wraps();
         let reused = self.members[at].make_room(summary.length, wraps, &self.protected);
@@ -339,7 +347,7 @@ impl Recorder {
             take: self.take,
             sequence: self.next_sequence,
             replaces: waiting.first_sequence,
-            ledger: self.ledger,
+            ledger: self.carried,
             reused: self.reused,
             summary,
         };
@@ -408,6 +416,7 @@ impl Recorder {
                 let Some((_, count)) = member.flushing.take() else { return };
                 match outcome {
                     Ok(()) => {
+                        member.flushes_done += 1;
                         self.durable += count;
                         self.event(Event::Durable { member: at, count });
                     }
@@ -511,23 +520,31 @@ impl Recorder {
 
     fn flush(&mut self, now: Instant, at: usize) {
         let at_once = self.phase != Phase::Running && self.waiting.is_empty();
+        let wraps = self.wraps();
         let member = &mut self.members[at];
         let quiet =
-            member.in_flight.is_empty() && member.indexing.is_empty() && member.closing.is_empty();
-        let due = member.flush_due.is_some_and(|due| due <= now || (at_once && quiet));
+            member.in_flight.is_empty() && member.indexing.is_empty() && member.closing_settled();
+        let due = member.flush_due.is_some_and(|due| {
+            due <= now || (at_once && quiet) || member.wants_flush(wraps, &self.protected)
+        });
         if !due || member.flushing.is_some() || member.failed.is_some() {
             return;
         }
         member.flush_due = None;
         let covered = std::mem::take(&mut member.unflushed);
         let tag = self.tag(Tag::Flush(at as u16));
-        self.members[at].flushing = Some((tag, covered));
+        let member = &mut self.members[at];
+        member.flushing = Some((tag, covered));
+        member.flushes_sent += 1;
         self.outputs.push_back(Output::Flush { member: at as u16, tag });
     }
 
-    fn close_segments(&mut self, at: usize) {
+    fn close_segments(&mut self, now: Instant, at: usize) {
         if self.members[at].failed.is_some() {
             return;
+        }
+        if self.members[at].settle_closing() {
+            self.flush_later(now, at);
         }
         while let Some((closing, place, section_bytes)) = self.members[at].take_closed() {
             let tag = self.tag(Tag::Index(at as u16));

@@ -22,14 +22,21 @@ pub(crate) struct InFlight {
     pub(crate) done: Option<Result<(), DeviceError>>,
 }
 
-/// A full segment that waits for its last writes before its index is written.
+/// A full segment that waits for its last writes, and for a flush, before its index is written: an
+/// index on the medium promises that its chunks are, also after a power cut.
 #[derive(Debug)]
 pub(crate) struct Closing {
     pub(crate) segment: u64,
     pub(crate) chunks: Vec<(Place, ChunkRecord)>,
     /// Where the index section starts within the segment.
     pub(crate) used: u64,
+    /// Set once all writes are done: the flush that makes them durable, by its number.
+    pub(crate) after_flush: Option<u64>,
 }
+
+/// Full segments that may wait for a flush on one member before it is sent early: each is one more
+/// to walk when the array is opened after a crash.
+const UNFLUSHED_SEGMENTS_MAX: usize = 2;
 
 /// Whether and why a member can't take a chunk now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +84,9 @@ pub(crate) struct Member {
     /// Acknowledged since the last flush was sent.
     pub(crate) unflushed: Count,
     pub(crate) flushing: Option<(u64, Count)>,
+    /// Flushes sent and done, to number them.
+    pub(crate) flushes_sent: u64,
+    pub(crate) flushes_done: u64,
     pub(crate) flush_due: Option<Instant>,
     pub(crate) trims: bool,
     pub(crate) trimming: Option<(u64, u64)>,
@@ -113,7 +123,12 @@ impl Member {
             closing: image
                 .unindexed
                 .into_iter()
-                .map(|s| Closing { segment: s.segment, chunks: s.chunks, used: s.used })
+                .map(|s| Closing {
+                    segment: s.segment,
+                    chunks: s.chunks,
+                    used: s.used,
+                    after_flush: None,
+                })
                 .collect(),
             indexing: Vec::new(),
             pace: Pace::default(),
@@ -124,6 +139,8 @@ impl Member {
             acknowledged_chunks: 0,
             unflushed: Count::ZERO,
             flushing: None,
+            flushes_sent: 0,
+            flushes_done: 0,
             flush_due: None,
             trims: image.trims,
             trimming: None,
@@ -212,6 +229,7 @@ impl Member {
                 segment: head.segment,
                 chunks: head.chunks,
                 used: head.used,
+                after_flush: None,
             });
         }
         let given_up = std::mem::replace(&mut self.segments[segment as usize], Segment::Empty);
@@ -232,10 +250,36 @@ impl Member {
         Some((place, head.segment))
     }
 
-    /// A closed segment whose writes are all done, with the place and length of its index section.
+    /// Marks the full segments whose writes are all done as waiting for the next flush. Returns
+    /// whether there are any new ones.
+    pub(crate) fn settle_closing(&mut self) -> bool {
+        let mut any = false;
+        for closing in self.closing.iter_mut().filter(|c| c.after_flush.is_none()) {
+            if self.in_flight.iter().all(|f| f.segment != closing.segment) {
+                closing.after_flush = Some(self.flushes_sent + 1);
+                any = true;
+            }
+        }
+        any
+    }
+
+    /// Whether full segments wait for a flush that should not wait for its time.
+    pub(crate) fn wants_flush(&self, wrap: bool, protected: &[TimeRange]) -> bool {
+        let waiting = self.closing.iter().filter(|c| c.after_flush > Some(self.flushes_sent));
+        let count = waiting.count();
+        count >= UNFLUSHED_SEGMENTS_MAX
+            || (count > 0 && self.next_segment(wrap, protected) == Next::Later)
+    }
+
+    /// Whether nothing but a flush is missing for the indexes of full segments.
+    pub(crate) fn closing_settled(&self) -> bool {
+        self.closing.iter().all(|c| c.after_flush.is_some())
+    }
+
+    /// A full segment whose chunks are durable, with the place and length of its index section.
     pub(crate) fn take_closed(&mut self) -> Option<(Closing, Place, u64)> {
         let front = self.closing.front()?;
-        if self.in_flight.iter().any(|f| f.segment == front.segment) {
+        if front.after_flush.is_none_or(|flush| flush > self.flushes_done) {
             return None;
         }
         let closing = self.closing.pop_front()?;

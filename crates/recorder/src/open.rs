@@ -13,8 +13,10 @@ use uuid::Uuid;
 
 use crate::reader::{Range, ReadError, Reader};
 
-/// Sequence numbers left out when an array is opened: chunks behind a hole may bear them.
-const SEQUENCE_GAP: u64 = 1 << 20;
+/// Sequence numbers left out when an array is opened: chunks behind a hole may bear them. A recorder
+/// whose clock goes right starts from the time anyway; no chunk takes less than the microsecond that
+/// a number stands for.
+const SEQUENCE_GAP: u64 = 1 << 16;
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +103,7 @@ pub struct ArrayImage {
     pub superblock: Superblock,
     /// The members, all of them.
     pub members: Vec<MemberImage>,
-    /// Number for the next chunk.
+    /// Least number for the next chunk; a take starts at its time in microseconds if that is more.
     pub next_sequence: u64,
     /// What a ring must not reuse.
     pub protected: Vec<Protected>,
@@ -488,7 +490,11 @@ pub fn walk<B: Bank, M: Buffers>(
                 break;
             }
             let Ok(record) = chunk_at(rest, &place) else { return Ok(chunks) };
-            let longer = chunks.last().is_none_or(|(_, last)| record.sequence > last.sequence);
+            // A later take starts behind everything that was found when it did.
+            let longer = chunks.last().is_none_or(|(_, last)| {
+                record.sequence > last.sequence
+                    && (record.take == last.take || record.take.first_sequence > last.sequence)
+            });
             let length = record.summary.length;
             let fits = place.offset + u64::from(length) <= end && length <= layout.chunk_max;
             if !longer || !fits {
