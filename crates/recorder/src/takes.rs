@@ -330,28 +330,29 @@ impl Take {
     }
 }
 
-/// Bytes at a member's start that are whole pcapng, for copying by hand: up to the end of the last
-/// chunk, and for a ring that has wrapped the older part behind the head.
+/// The parts of a member, as offset and length, that together are whole pcapng, oldest first: for
+/// copying by hand. Segments that a crash left without an index count up to their last chunk.
 pub fn extents(member: &crate::open::MemberImage) -> Vec<(u64, u64)> {
     let Some(head) = &member.head else { return Vec::new() };
     let layout = &member.layout;
-    let end = if head.closed {
-        layout.segment_offset(head.segment + 1)
-    } else {
-        layout.segment_offset(head.segment) + head.used
-    };
-    let live = |segment: u64| matches!(member.segments[segment as usize], Segment::Live(_));
-    let behind = (head.segment + 1..layout.segments).find(|&segment| live(segment));
-    let start = (0..=head.segment).rev().take_while(|&s| live(s) || s == head.segment).last();
-    let start = start.unwrap_or(head.segment);
-    let mut extents = Vec::new();
-    if let Some(first) = behind {
-        let run = (first..layout.segments).take_while(|&s| live(s)).count() as u64;
-        let from = layout.segment_offset(first);
-        extents.push((from, run * layout.segment_bytes));
+    let mut extents: Vec<(u64, u64)> = Vec::new();
+    for segment in (head.segment + 1..layout.segments).chain(0..=head.segment) {
+        let open = std::iter::once(head).filter(|head| !head.closed).chain(&member.unindexed);
+        let used = match member.segments[segment as usize] {
+            Segment::Live(_) => open
+                .into_iter()
+                .find(|open| open.segment == segment)
+                .map_or(layout.segment_bytes, |open| open.used),
+            Segment::Empty => continue,
+        };
+        let start = layout.segment_offset(segment);
+        // The superblock belongs to what begins behind it.
+        let from = if segment == 0 { 0 } else { start };
+        match extents.last_mut() {
+            Some((at, length)) if *at + *length == from => *length = start + used - *at,
+            _ => extents.push((from, start + used - from)),
+        }
     }
-    let from = if start == 0 { 0 } else { layout.segment_offset(start) };
-    extents.push((from, end - from));
     debug_assert!(extents.iter().all(|(from, length)| (from | length).is_multiple_of(PAGE_BYTES)));
     extents
 }
