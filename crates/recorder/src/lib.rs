@@ -20,4 +20,6 @@ pub mod takes;
 pub use machine::Recorder;
 pub use open::{ArrayImage, MemberImage, OpenError, Segment};
 pub use placement::Placement;
-pub use protocol::{Config, Event, Input, MemberProgress, Output, ReadyChunk, TimeRange, WhenFull};
+pub use protocol::{
+    Config, Event, IndexPart, Input, MemberProgress, Output, ReadyChunk, TimeRange, WhenFull,
+};

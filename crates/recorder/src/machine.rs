@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use base::{BufferId, DeviceError, Instant};
 use format::{ChunkRecord, Count, Ledger, Stage, TakeId};
 
-use crate::member::{InFlight, Member, Room};
+use crate::member::{InFlight, IndexWrite, Indexing, Member, Room};
 use crate::open::{ArrayImage, Segment};
 use crate::placement::{self, Candidate, Placement};
 use crate::protocol::{
@@ -140,7 +140,7 @@ impl Recorder {
         }
         self.place_waiting(now);
         for at in 0..self.members.len() {
-            self.close_segments(now, at);
+            self.close_segments(at);
             self.trim_ahead(now, at);
             self.flush(now, at);
         }
@@ -396,7 +396,7 @@ impl Recorder {
             Tag::Chunk(at) => self.chunk_done(now, usize::from(at), tag, outcome),
             Tag::Index(at) => {
                 let member = &mut self.members[usize::from(at)];
-                member.indexing.retain(|&(index, _)| index != tag);
+                member.indexed(tag);
                 match outcome {
                     // An index can be rebuilt, but a drive that can't write it can't write a chunk.
                     Err(error) => self.fail(usize::from(at), error),
@@ -539,22 +539,15 @@ impl Recorder {
         self.outputs.push_back(Output::Flush { member: at as u16, tag });
     }
 
-    fn close_segments(&mut self, now: Instant, at: usize) {
+    fn close_segments(&mut self, at: usize) {
         if self.members[at].failed.is_some() {
             return;
         }
-        if self.members[at].settle_closing() {
-            self.flush_later(now, at);
-        }
-        while let Some((closing, place, section_bytes)) = self.members[at].take_closed() {
+        while let Some(write) = self.members[at].next_index() {
             let tag = self.tag(Tag::Index(at as u16));
-            self.members[at].indexing.push((tag, closing.segment));
-            self.outputs.push_back(Output::WriteIndex {
-                place,
-                section_bytes,
-                chunks: closing.chunks,
-                tag,
-            });
+            let IndexWrite { segment, place, section_bytes, chunks, part } = write;
+            self.members[at].indexing.push(Indexing { tag, segment, part });
+            self.outputs.push_back(Output::WriteIndex { place, section_bytes, chunks, part, tag });
         }
     }
 

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::open::{MemberImage, Segment};
 use crate::placement::Pace;
-use crate::protocol::TimeRange;
+use crate::protocol::{IndexPart, TimeRange};
 
 /// A chunk on its way to the medium.
 #[derive(Debug)]
@@ -30,8 +30,36 @@ pub(crate) struct Closing {
     pub(crate) chunks: Vec<(Place, ChunkRecord)>,
     /// Where the index section starts within the segment.
     pub(crate) used: u64,
-    /// Set once all writes are done: the flush that makes them durable, by its number.
-    pub(crate) after_flush: Option<u64>,
+    pub(crate) step: Step,
+}
+
+/// How far the closing of a segment has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Its chunks are being written.
+    Chunks,
+    /// The first page of its index is.
+    Front,
+    /// The flush of this number will make them durable; then comes the index's tail, which counts.
+    Flush(u64),
+}
+
+/// The write of an index's part, under way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Indexing {
+    pub(crate) tag: u64,
+    pub(crate) segment: u64,
+    pub(crate) part: IndexPart,
+}
+
+/// The part of an index that is to be written.
+#[derive(Debug)]
+pub(crate) struct IndexWrite {
+    pub(crate) segment: u64,
+    pub(crate) place: Place,
+    pub(crate) section_bytes: u64,
+    pub(crate) chunks: Vec<(Place, ChunkRecord)>,
+    pub(crate) part: IndexPart,
 }
 
 /// Full segments that may wait for a flush on one member before it is sent early: each is one more
@@ -71,8 +99,8 @@ pub(crate) struct Member {
     pub(crate) in_flight: VecDeque<InFlight>,
     pub(crate) in_flight_bytes: u64,
     pub(crate) closing: VecDeque<Closing>,
-    /// Index writes under way: tag and segment.
-    pub(crate) indexing: Vec<(u64, u64)>,
+    /// Writes of an index's parts under way.
+    pub(crate) indexing: Vec<Indexing>,
     pub(crate) pace: Pace,
     pub(crate) written: u64,
     pub(crate) failed: Option<DeviceError>,
@@ -127,7 +155,7 @@ impl Member {
                     segment: s.segment,
                     chunks: s.chunks,
                     used: s.used,
-                    after_flush: None,
+                    step: Step::Chunks,
                 })
                 .collect(),
             indexing: Vec::new(),
@@ -152,7 +180,7 @@ impl Member {
     fn busy(&self, segment: u64) -> bool {
         self.head.as_ref().is_some_and(|h| h.segment == segment)
             || self.closing.iter().any(|c| c.segment == segment)
-            || self.indexing.iter().any(|&(_, s)| s == segment)
+            || self.indexing.iter().any(|i| i.segment == segment)
     }
 
     /// The next segment that may be written behind the head. A ring takes the oldest one that is
@@ -229,7 +257,7 @@ impl Member {
                 segment: head.segment,
                 chunks: head.chunks,
                 used: head.used,
-                after_flush: None,
+                step: Step::Chunks,
             });
         }
         let given_up = std::mem::replace(&mut self.segments[segment as usize], Segment::Empty);
@@ -250,43 +278,60 @@ impl Member {
         Some((place, head.segment))
     }
 
-    /// Marks the full segments whose writes are all done as waiting for the next flush. Returns
-    /// whether there are any new ones.
-    pub(crate) fn settle_closing(&mut self) -> bool {
-        let mut any = false;
-        for closing in self.closing.iter_mut().filter(|c| c.after_flush.is_none()) {
-            if self.in_flight.iter().all(|f| f.segment != closing.segment) {
-                closing.after_flush = Some(self.flushes_sent + 1);
-                any = true;
-            }
+    /// The next part of an index to be written, if one may be.
+    pub(crate) fn next_index(&mut self) -> Option<IndexWrite> {
+        let front = self.closing.front()?;
+        let whole = match front.step {
+            Step::Flush(flush) if flush <= self.flushes_done => self.closing.pop_front(),
+            _ => None,
+        };
+        if let Some(Closing { segment, chunks, used, .. }) = whole {
+            return Some(self.index_write(segment, chunks, used, IndexPart::Tail));
         }
-        any
+        let settled = self.closing.iter_mut().find(|closing| {
+            closing.step == Step::Chunks
+                && self.in_flight.iter().all(|f| f.segment != closing.segment)
+        })?;
+        settled.step = Step::Front;
+        let (segment, chunks, used) = (settled.segment, settled.chunks.clone(), settled.used);
+        Some(self.index_write(segment, chunks, used, IndexPart::Front))
+    }
+
+    fn index_write(
+        &self,
+        segment: u64,
+        chunks: Vec<(Place, ChunkRecord)>,
+        used: u64,
+        part: IndexPart,
+    ) -> IndexWrite {
+        let offset = self.layout.segment_offset(segment) + used;
+        let section_bytes = self.layout.segment_bytes - used;
+        debug_assert!(section_bytes >= index::length_for(chunks.len() as u64));
+        IndexWrite { segment, place: Place { offset, ..self.place }, section_bytes, chunks, part }
+    }
+
+    /// The write of an index's part is done.
+    pub(crate) fn indexed(&mut self, tag: u64) {
+        let Some(at) = self.indexing.iter().position(|i| i.tag == tag) else { return };
+        let Indexing { segment, part, .. } = self.indexing.swap_remove(at);
+        let next = self.flushes_sent + 1;
+        let closing = self.closing.iter_mut().find(|c| c.segment == segment);
+        if let (IndexPart::Front, Some(closing)) = (part, closing) {
+            closing.step = Step::Flush(next);
+        }
     }
 
     /// Whether full segments wait for a flush that should not wait for its time.
     pub(crate) fn wants_flush(&self, wrap: bool, protected: &[TimeRange]) -> bool {
-        let waiting = self.closing.iter().filter(|c| c.after_flush > Some(self.flushes_sent));
-        let count = waiting.count();
+        let unsent = |c: &&Closing| matches!(c.step, Step::Flush(n) if n > self.flushes_sent);
+        let count = self.closing.iter().filter(unsent).count();
         count >= UNFLUSHED_SEGMENTS_MAX
             || (count > 0 && self.next_segment(wrap, protected) == Next::Later)
     }
 
     /// Whether nothing but a flush is missing for the indexes of full segments.
     pub(crate) fn closing_settled(&self) -> bool {
-        self.closing.iter().all(|c| c.after_flush.is_some())
-    }
-
-    /// A full segment whose chunks are durable, with the place and length of its index section.
-    pub(crate) fn take_closed(&mut self) -> Option<(Closing, Place, u64)> {
-        let front = self.closing.front()?;
-        if front.after_flush.is_none_or(|flush| flush > self.flushes_done) {
-            return None;
-        }
-        let closing = self.closing.pop_front()?;
-        let offset = self.layout.segment_offset(closing.segment) + closing.used;
-        let section = self.layout.segment_bytes - closing.used;
-        debug_assert!(section >= index::length_for(closing.chunks.len() as u64));
-        Some((closing, Place { offset, ..self.place }, section))
+        self.closing.iter().all(|c| matches!(c.step, Step::Flush(_)))
     }
 
     /// The next segment to trim within a window of `ahead` segments before the head.

@@ -95,6 +95,15 @@ pub enum Input {
     Tick,
 }
 
+/// The two pieces of an index. The tail is what readers go by; the front makes it whole pcapng.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IndexPart {
+    /// Its first page.
+    Front,
+    /// Its last pages. Asked for when all else in the segment, the front too, is flushed.
+    Tail,
+}
+
 /// What the core wants done.
 #[derive(Clone, Debug)]
 pub enum Output {
@@ -109,7 +118,7 @@ pub enum Output {
         /// Comes back in [`Input::Done`].
         tag: u64,
     },
-    /// Write a segment's index. One [`Input::Done`] is due for all of its pieces.
+    /// Write a part of a segment's index.
     WriteIndex {
         /// Where its section starts.
         place: Place,
@@ -117,6 +126,8 @@ pub enum Output {
         section_bytes: u64,
         /// The segment's chunks.
         chunks: Vec<(Place, ChunkRecord)>,
+        /// Which part of it.
+        part: IndexPart,
         /// Comes back in [`Input::Done`].
         tag: u64,
     },

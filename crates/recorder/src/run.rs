@@ -12,7 +12,7 @@ use format::superblock::Protected;
 use format::{Layout, Superblock, index};
 
 use crate::machine::Recorder;
-use crate::protocol::{Event, Input, Output, ReadyChunk, TimeRange};
+use crate::protocol::{Event, IndexPart, Input, Output, ReadyChunk, TimeRange};
 
 /// Where chunks come from and buffers go back to.
 pub trait Feed {
@@ -47,8 +47,6 @@ struct Metadata {
 enum Owner {
     /// The core, by its tag.
     Core(u64),
-    /// One piece of an index.
-    Index(u64),
     /// The superblocks' update.
     Superblock,
 }
@@ -82,8 +80,6 @@ pub struct Recording<'a, B, M, F> {
     commands: VecDeque<(DriveId, Operation, Owner, Option<BufferId>)>,
     under_way: HashMap<u64, UnderWay>,
     next_tag: u64,
-    /// Pieces of an index that are still to come, by the core's tag, and the first error.
-    index_pieces: HashMap<u64, (u32, Result<(), DeviceError>)>,
     update: Option<SuperblockUpdate>,
     update_outcome: Result<(), DeviceError>,
     wants_end: bool,
@@ -124,7 +120,6 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             commands: VecDeque::new(),
             under_way: HashMap::new(),
             next_tag: 0,
-            index_pieces: HashMap::new(),
             update: None,
             update_outcome: Ok(()),
             wants_end: false,
@@ -236,16 +231,18 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                     let drive = self.drives[usize::from(place.member)];
                     self.commands.push_back((drive, operation, Owner::Core(tag), None));
                 }
-                Output::WriteIndex { place, section_bytes, chunks, tag } => {
+                Output::WriteIndex { place, section_bytes, chunks, part, tag } => {
                     let written = index::encode(&place, section_bytes, &chunks);
                     let drive = self.drives[usize::from(place.member)];
-                    let tail_at = place.offset + section_bytes - written.tail.len() as u64;
-                    self.index_pieces.insert(tag, (2, Ok(())));
-                    for (offset, bytes) in [(place.offset, written.front), (tail_at, written.tail)]
-                    {
-                        let tag = Owner::Index(tag);
-                        self.metadata.push_back(Metadata { drive, offset, bytes, tag });
-                    }
+                    let (offset, bytes) = match part {
+                        IndexPart::Front => (place.offset, written.front),
+                        IndexPart::Tail => {
+                            let end = place.offset + section_bytes;
+                            (end - written.tail.len() as u64, written.tail)
+                        }
+                    };
+                    let tag = Owner::Core(tag);
+                    self.metadata.push_back(Metadata { drive, offset, bytes, tag });
                 }
                 Output::Trim { member, offset, length, tag } => {
                     let drive = self.drives[usize::from(member)];
@@ -301,18 +298,6 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         match owner {
             Owner::Core(tag) => {
                 self.core.handle(now, Input::Done { tag, outcome: completion.outcome });
-            }
-            Owner::Index(tag) => {
-                let Some((left, outcome)) = self.index_pieces.get_mut(&tag) else { return };
-                *left -= 1;
-                if outcome.is_ok() {
-                    *outcome = completion.outcome;
-                }
-                if *left == 0
-                    && let Some((_, outcome)) = self.index_pieces.remove(&tag)
-                {
-                    self.core.handle(now, Input::Done { tag, outcome });
-                }
             }
             Owner::Superblock => {
                 let Some(update) = &mut self.update else { return };

@@ -45,14 +45,14 @@ proptest! {
         for round in world.case.rounds.clone() {
             let report = world.round(&round, |_, _, _| {});
             world.bank.revive();
-            dead.extend(report.failed);
+            dead.extend(&report.failed);
             dead.sort_unstable();
             dead.dedup();
             if dead.len() < usize::from(members) {
-                world.judge(&dead, round.ending);
+                world.judge(&dead, report.cut);
             }
             // And when they are found again, so is everything.
-            world.judge(&[], round.ending);
+            world.judge(&[], report.cut);
         }
     }
 }

@@ -77,7 +77,9 @@ proptest! {
         }
         let found = load(&world, &[]);
         prop_assert_eq!(found.entries, sound.entries);
-        prop_assert_eq!(world.open(&[]).protected, world.protected);
+        if world.protected_before.is_empty() {
+            prop_assert_eq!(world.open(&[]).protected, world.protected);
+        }
     }
 
     #[test]
@@ -89,7 +91,7 @@ proptest! {
         let members = world.case.members.len() as u16;
         for missing in (0..members).filter(|m| members > 1 && keep & 1 << m == 0) {
             let whole = load(&world, &[]);
-            let left = world.judge(&[missing], Ending::Stop);
+            let left = world.judge(&[missing], false);
             let expected: Vec<_> =
                 whole.entries.iter().filter(|e| e.place.member != missing).copied().collect();
             prop_assert!(expected.iter().all(|e| left.entries.contains(e)));

@@ -175,8 +175,10 @@ fn round(wanted: &Wanted) -> impl Strategy<Value = RoundCase> + use<> {
     )
 }
 
-/// So many cases. Failures are kept as tests of their own, not in files.
+/// So many cases, or more or fewer in proportion to PROPTEST_CASES (256 unless set). Failures are
+/// kept as tests of their own, not in files.
 pub fn config(cases: u32) -> ProptestConfig {
+    let cases = (cases * ProptestConfig::default().cases).div_ceil(256);
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 

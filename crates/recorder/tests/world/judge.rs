@@ -10,7 +10,6 @@ use longtake_recorder::takes::Catalog;
 use uuid::Uuid;
 
 use super::World;
-use super::case::Ending;
 
 /// What was said of one member.
 #[derive(Debug, Default)]
@@ -115,8 +114,9 @@ impl World {
         });
     }
 
-    /// Reads the array (without some members) and holds it against the book.
-    pub fn judge(&mut self, missing: &[u16], ending: Ending) -> Catalog {
+    /// Reads the array (without some members) and holds it against the book. `cut`: the power has
+    /// failed since the last time.
+    pub fn judge(&mut self, missing: &[u16], cut: bool) -> Catalog {
         let image = self.open(missing);
         let mut bank = self.bank.another(|d| !missing.contains(&d));
         let mut reader = self.reader(&mut bank);
@@ -148,7 +148,7 @@ impl World {
             for chunk in w.chunks.values_mut() {
                 let sequence = chunk.record.sequence;
                 let there = sound.contains(&sequence);
-                if !missing.contains(&chunk.place.member) && ending == Ending::PowerCut {
+                if !missing.contains(&chunk.place.member) && cut {
                     // What it left is on the media for good; what was not flushed may be gone.
                     chunk.cut |= !there && chunk.acknowledged && !chunk.durable;
                     chunk.durable |= there;

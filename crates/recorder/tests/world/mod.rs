@@ -48,6 +48,8 @@ pub struct RoundReport {
     /// Members that failed in it.
     pub failed: Vec<u16>,
     pub finished: bool,
+    /// Whether the power failed in the end.
+    pub cut: bool,
     pub take: Option<Uuid>,
     pub ended: bool,
 }
@@ -283,6 +285,7 @@ impl World {
             self.finished(&report, acknowledged);
         } else {
             self.never_submitted(&report);
+            report.cut = round.ending == Ending::PowerCut;
             self.bank.crash(case.seed ^ number as u64, round.ending == Ending::PowerCut);
             // Nobody starts again before this.
             let mut bank = self.bank.another(|_| true);
@@ -303,7 +306,7 @@ impl World {
     pub fn round_and_judge(&mut self, round: &RoundCase) -> RoundReport {
         let report = self.round(round, |_, _, _| {});
         self.bank.revive();
-        self.judge(&[], round.ending);
+        self.judge(&[], report.cut);
         report
     }
 
