@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use base::{ByteSize, Duration, Rate};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use recorder::Placement;
 use uuid::Uuid;
 
@@ -275,6 +275,7 @@ pub struct ExtractArguments {
 
 /// `replay`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("target").required(true).args(["interface", "udp"])))]
 pub struct ReplayArguments {
     /// Which array.
     #[command(flatten)]
@@ -283,7 +284,7 @@ pub struct ReplayArguments {
     #[command(flatten)]
     pub selection: Selection,
     /// Send whole frames on this interface.
-    #[arg(long, value_name = "NAME", required_unless_present = "udp", conflicts_with = "udp")]
+    #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
     /// Send payloads to this UDP address.
     #[arg(long, value_name = "ADDR:PORT")]

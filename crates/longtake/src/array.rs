@@ -40,7 +40,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
             );
         }
         for warning in warnings {
-            eprintln!("longtake: warning: {warning}");
+            outlet::tell(&format!("longtake: warning: {warning}"));
         }
         targets.push(target);
     }

@@ -1,9 +1,9 @@
 //! `longtake extract`: recorded packets into a file, by time and filter.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -46,7 +46,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     let mut visitor = FileVisitor {
         exporter,
         out,
-        file: sink(&arguments.output, arguments.overwrite)?,
+        target: Target::new(&arguments.output, arguments.overwrite)?,
         written: 0,
         filter: Filter::new(&arguments.selection.filter),
         numbers: HashMap::new(),
@@ -56,11 +56,14 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     };
     let start = opened.bank.now();
     chosen.visit(&mut opened, &mut visitor)?;
-    let FileVisitor { exporter, mut out, mut file, packets, mut written, unreadable, bar, .. } =
-        visitor;
+    let FileVisitor {
+        exporter, mut out, mut target, packets, mut written, unreadable, bar, ..
+    } = visitor;
     exporter.finish(&mut out);
-    file.write_all(&out).with_context(|| format!("writing {}", arguments.output.display()))?;
-    file.flush().with_context(|| format!("writing {}", arguments.output.display()))?;
+    target.write(&out)?;
+    if let Target::Stdout(out) = &mut target {
+        out.flush().context("writing the extract")?;
+    }
     written += out.len() as u64;
     bar.finish_and_clear();
     let missing = chosen.missing();
@@ -72,42 +75,67 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         }))?;
     } else {
         // Standard output may be the capture itself.
-        eprintln!(
+        outlet::tell(&format!(
             "{} packets, {} bytes written to {} at {rate}",
             outlet::number(packets),
             outlet::number(written),
             arguments.output.display()
-        );
+        ));
         unreadable.report();
         if missing.packets > 0 {
-            eprintln!(
+            outlet::tell(&format!(
                 "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
                 outlet::number(missing.packets)
-            );
+            ));
         }
     }
     let whole = missing.packets == 0 && unreadable.count.packets == 0;
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
 }
 
-/// Opens what is written to.
-fn sink(output: &Path, overwrite: bool) -> Result<Box<dyn Write>> {
-    if output == Path::new("-") {
-        return Ok(Box::new(io::stdout().lock()));
-    }
-    let mut options = OpenOptions::new();
-    options.write(true);
-    if overwrite {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    match options.open(output) {
-        Ok(file) => Ok(Box::new(file) as Box<dyn Write>),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            bail!("{} is there already: give -y to overwrite it", output.display())
+/// Where the capture goes. A file is made, or an old one overwritten, only once there is something to
+/// write: a mistake in the filter costs neither.
+enum Target {
+    Stdout(io::StdoutLock<'static>),
+    File { path: PathBuf, overwrite: bool, file: Option<File> },
+}
+
+impl Target {
+    fn new(path: &Path, overwrite: bool) -> Result<Self> {
+        if path == Path::new("-") {
+            return Ok(Self::Stdout(io::stdout().lock()));
         }
-        Err(error) => Err(error).with_context(|| format!("creating {}", output.display())),
+        if !overwrite && path.exists() {
+            bail!("{} is there already: give -y to overwrite it", path.display());
+        }
+        Ok(Self::File { path: path.to_owned(), overwrite, file: None })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let (path, overwrite, file) = match self {
+            Self::Stdout(out) => return out.write_all(bytes).context("writing the extract"),
+            Self::File { path, overwrite, file } => (path, *overwrite, file),
+        };
+        let file = match file {
+            Some(file) => file,
+            None => file.insert(
+                OpenOptions::new()
+                    .write(true)
+                    .create(overwrite)
+                    .truncate(overwrite)
+                    .create_new(!overwrite)
+                    .open(&path)
+                    .with_context(|| {
+                        format!(
+                            "making {}: does its folder exist, may you write there?",
+                            path.display()
+                        )
+                    })?,
+            ),
+        };
+        file.write_all(bytes).with_context(|| {
+            format!("writing {}, which is cut short now; is there space left?", path.display())
+        })
     }
 }
 
@@ -264,10 +292,13 @@ impl Unread {
     /// Tells the user.
     pub fn report(&self) {
         for reason in &self.reasons {
-            eprintln!("longtake: unreadable: {reason}");
+            outlet::tell(&format!("longtake: unreadable: {reason}"));
         }
         if self.count.packets > 0 {
-            eprintln!("{} packets could not be read", outlet::number(self.count.packets));
+            outlet::tell(&format!(
+                "{} packets could not be read",
+                outlet::number(self.count.packets)
+            ));
         }
     }
 }
@@ -278,7 +309,7 @@ const OUT_BYTES: usize = 4 << 20;
 struct FileVisitor {
     exporter: Exporter,
     out: Vec<u8>,
-    file: Box<dyn Write>,
+    target: Target,
     written: u64,
     filter: Filter,
     /// Interface numbers in the file, to spare a look-up by description.
@@ -300,7 +331,7 @@ impl FileVisitor {
 
     fn write_out(&mut self, at_least: usize) -> Result<()> {
         if self.out.len() >= at_least {
-            self.file.write_all(&self.out).context("writing the extract")?;
+            self.target.write(&self.out)?;
             self.written += self.out.len() as u64;
             self.out.clear();
         }
@@ -341,7 +372,7 @@ impl Visitor for FileVisitor {
         let numbers: Vec<u32> = interfaces.iter().map(|i| self.number(i)).collect();
         if numbers.iter().enumerate().all(|(at, &number)| at as u32 == number) {
             self.write_out(1)?;
-            self.file.write_all(blocks).context("writing the extract")?;
+            self.target.write(blocks)?;
             self.written += blocks.len() as u64;
         } else {
             for block in Blocks::new(blocks) {

@@ -26,8 +26,10 @@ use clap::{CommandFactory, Parser};
 
 use crate::arguments::{Arguments, ArrayAction, Verb};
 
-/// Exit codes beyond 0 (done) and 2 (wrong arguments, by clap).
+/// Exit codes beyond 0 (done).
 pub mod exit {
+    /// Wrong arguments; clap's code too.
+    pub const USAGE: u8 = 2;
     /// What was asked could not be done.
     pub const FAILED: u8 = 1;
     /// It was done, but something was lost, is missing or damaged; the output says what.
@@ -61,6 +63,8 @@ fn main() -> ExitCode {
         }
     };
     outcome.unwrap_or_else(|error| {
+        // A source that is none is a wrong argument, though it takes a look at the files to know.
+        let usage = error.downcast_ref::<source::SpecError>().is_some();
         // A reader that has gone (`| head`) is no failure to report to it.
         let broken_pipe = error.chain().any(|cause| {
             cause
@@ -68,8 +72,8 @@ fn main() -> ExitCode {
                 .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
         });
         if !broken_pipe {
-            eprintln!("longtake: {error:#}");
+            outlet::tell(&format!("longtake: {error:#}"));
         }
-        ExitCode::from(exit::FAILED)
+        ExitCode::from(if usage { exit::USAGE } else { exit::FAILED })
     })
 }

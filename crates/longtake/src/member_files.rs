@@ -1,14 +1,17 @@
 //! The embedded default: a directory of member files, `member0`, `member1` and so on.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use base::ByteSize;
 use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use recorder::create::{self, Plan};
 use recorder::reader::Reader;
+
+use crate::outlet;
 
 /// The member files of a directory, by number.
 ///
@@ -16,8 +19,13 @@ use recorder::reader::Reader;
 /// If the directory can't be read, or a number is missing.
 pub fn find(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut numbered = Vec::new();
-    let entries =
-        fs::read_dir(directory).with_context(|| format!("looking into {}", directory.display()))?;
+    let entries = fs::read_dir(directory).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => anyhow!(
+            "looking into {} is not permitted; run as root, or as the user who owns it",
+            directory.display()
+        ),
+        _ => anyhow!("looking into {} failed: {error}", directory.display()),
+    })?;
     for entry in entries {
         let entry = entry.with_context(|| format!("looking into {}", directory.display()))?;
         let name = entry.file_name();
@@ -61,12 +69,12 @@ pub fn create(directory: &Path, new: New) -> Result<Vec<PathBuf>> {
         );
     }
     let size = new.size.0 / 4096 * 4096;
-    eprintln!(
+    outlet::tell(&format!(
         "longtake: note: making {} member files of {} in {}",
         new.members,
         ByteSize(size),
         directory.display()
-    );
+    ));
     let paths: Vec<PathBuf> =
         (0..new.members).map(|n| directory.join(format!("member{n}"))).collect();
     let made = make(directory, &paths, size, new);

@@ -18,6 +18,7 @@ use recorder::takes::Catalog;
 use recorder::{ArrayImage, TimeRange, live};
 
 use crate::member_files;
+use crate::outlet;
 
 /// An open array.
 #[derive(Debug)]
@@ -180,7 +181,7 @@ pub fn open(
     let (mut bank, found) = UringBank::open(open, Arc::clone(&pool), Options::default())?;
     warnings.extend(found);
     for warning in warnings {
-        eprintln!("longtake: warning: {warning}");
+        outlet::tell(&format!("longtake: warning: {warning}"));
     }
     let buffers = pool.buffer_ids().collect();
     let image = open_some(&mut Reader { bank: &mut bank, memory: &pool, buffers }, degraded)?;

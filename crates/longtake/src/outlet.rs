@@ -7,6 +7,12 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use format::{Count, Ledger, Stage};
 use serde_json::{Value, json};
 
+/// Says something to the user on standard error. If nobody hears it any more, what was to be done
+/// is done all the same.
+pub fn tell(text: &str) {
+    writeln!(std::io::stderr().lock(), "{text}").ok();
+}
+
 /// Prints one JSON value as a line, at once.
 ///
 /// # Errors

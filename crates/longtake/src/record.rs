@@ -29,6 +29,7 @@ use crate::exit;
 use crate::feed::LiveFeed;
 use crate::member_files::{self, New};
 use crate::opening::{self, Opened};
+use crate::outlet;
 use crate::privileges;
 use crate::protect;
 use crate::record_status::{Status, Totals};
@@ -46,15 +47,15 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     let access = Access::Write { exclusive: false };
     let mut opened = opening::open(&targets, access, arguments.memory.0, metadata, false)?;
     for remark in &opened.image.remarks {
-        eprintln!("longtake: note: {remark}");
+        outlet::tell(&format!("longtake: note: {remark}"));
     }
     for (target, member) in targets.iter().zip(&opened.image.superblock.members) {
         if let Some(share) = wear(target, member.capacity_bytes).filter(|_| !arguments.quiet) {
-            eprintln!(
+            outlet::tell(&format!(
                 "longtake: note: {} is written up to {} by a pass over it: {share}",
                 target.display(),
                 ByteSize(member.capacity_bytes)
-            );
+            ));
         }
     }
     let superblocks: Vec<Superblock> =
@@ -67,7 +68,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     };
     let source = sources::open(&spec, &taking)?;
     for warning in &source.warnings {
-        eprintln!("longtake: note: {warning}");
+        outlet::tell(&format!("longtake: note: {warning}"));
     }
     let Opened { mut bank, pool, image, .. } = opened;
     let waker = bank.waker();
@@ -76,7 +77,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         && let Some(user) = privileges::drop(arguments.user.as_deref())?
         && !arguments.quiet
     {
-        eprintln!("longtake: note: everything is open; continuing as user {user}");
+        outlet::tell(&format!("longtake: note: everything is open; continuing as user {user}"));
     }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in signal_hook::consts::TERM_SIGNALS {
@@ -163,7 +164,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     let (code, errors) = finish(threads, outcome?, &mut status)?;
     drop(authorized);
     for error in errors {
-        eprintln!("longtake: the source ended with an error: {error:#}");
+        outlet::tell(&format!("longtake: the source ended with an error: {error:#}"));
     }
     Ok(code)
 }
@@ -292,7 +293,8 @@ fn run<'a>(
             stop.store(true, Ordering::Relaxed);
         }
         for event in events.drain(..) {
-            status.event(now, &event)?;
+            // Whether or not anybody still listens, the recording goes on.
+            status.event(now, &event).ok();
             debug_assert!(event != Event::Finished || recording.core().finished());
         }
         // One change of the superblocks at a time.
@@ -322,7 +324,7 @@ fn run<'a>(
                 }
             }
         }
-        status.show(now, recording.core())?;
+        status.show(now, recording.core()).ok();
         if over {
             return Ok(recording);
         }
@@ -348,7 +350,7 @@ fn finish(
     }
     let core = recording.core();
     let ledger = *core.ledger();
-    status.finished(recording.now(), core, &notes)?;
+    status.finished(recording.now(), core, &notes).ok();
     let code = if !errors.is_empty() {
         ExitCode::from(exit::FAILED)
     } else if !ledger.lost_unwanted().is_zero() || !ledger.balances() {

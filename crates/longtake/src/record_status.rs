@@ -140,7 +140,7 @@ impl Status {
     fn say(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.println(text),
-            None => eprintln!("{text}"),
+            None => outlet::tell(text),
         }
     }
 
@@ -152,11 +152,11 @@ impl Status {
         self.buffers_most = self.buffers_most.max(core.buffers_held());
         if self.json && !self.acknowledged.is_empty() {
             let (acknowledged, durable) = (core.acknowledged(), core.durable());
+            let chunks = std::mem::take(&mut self.acknowledged);
             outlet::json_line(&json!({
-                "event": "acknowledged", "chunks": self.acknowledged,
+                "event": "acknowledged", "chunks": chunks,
                 "acknowledged": outlet::count_json(acknowledged), "durable": outlet::count_json(durable),
             }))?;
-            self.acknowledged.clear();
         }
         if now < self.next() {
             return Ok(());
@@ -199,7 +199,7 @@ impl Status {
         );
         match &self.bar {
             Some(bar) => bar.set_message(line),
-            None => eprintln!("{}", line.replace('\n', "; ")),
+            None => outlet::tell(&line.replace('\n', "; ")),
         }
         Ok(())
     }
@@ -227,7 +227,7 @@ impl Status {
             }));
         }
         for note in notes {
-            eprintln!("longtake: note: {note}");
+            outlet::tell(&format!("longtake: note: {note}"));
         }
         let Count { packets, .. } = ledger.stored;
         outlet::text(&format!(
