@@ -2,8 +2,13 @@
 //! what is compared with a goal; absolute figures are this machine's. Nothing here fails for being slow.
 
 mod comparison;
+mod extract;
+mod generate;
 mod machine;
+mod markdown;
 mod pack;
+mod program;
+mod record;
 mod rounds;
 
 use std::fs;
@@ -25,6 +30,9 @@ pub struct Arguments {
     /// Rounds of each measurement.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
+    /// The longtake program to measure [default: built from this workspace].
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -40,11 +48,28 @@ pub struct Setting {
     pub dir: PathBuf,
     /// How often to measure.
     pub rounds: u32,
+    /// The longtake program, if not the workspace's.
+    pub program: Option<PathBuf>,
+}
+
+impl Setting {
+    /// The longtake program to measure.
+    ///
+    /// # Errors
+    /// If it can't be built.
+    pub fn longtake(&self) -> Result<PathBuf> {
+        self.program.clone().map_or_else(program::longtake, Ok)
+    }
 }
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 1] = [("pack", pack::run)];
+const BENCHMARKS: [(&str, Benchmark); 4] = [
+    ("pack", pack::run),
+    ("record", record::run),
+    ("extract", extract::run),
+    ("generate", generate::run),
+];
 
 /// Runs the benchmarks and prints what came of them.
 ///
@@ -59,7 +84,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     }
     fs::create_dir_all(&arguments.dir)
         .with_context(|| format!("making {}", arguments.dir.display()))?;
-    let setting = Setting { dir: arguments.dir.clone(), rounds: arguments.rounds };
+    let Arguments { dir, rounds, program, .. } = arguments;
+    let setting = Setting { dir: dir.clone(), rounds: *rounds, program: program.clone() };
     let machine = machine::describe(&setting.dir);
     let mut found = Vec::new();
     for (name, benchmark) in BENCHMARKS {
@@ -86,6 +112,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             println!("  ratio      {ratio}");
             println!("  goal       {goal}");
         }
+    }
+    if let Some(path) = &arguments.markdown {
+        let text = markdown::page(&machine, &found);
+        fs::write(path, text).with_context(|| format!("writing {}", path.display()))?;
     }
     Ok(())
 }

@@ -4,6 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use anyhow::{Context, Result};
+use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use nix::unistd::Pid;
+
 /// Name and value, in the order in which they are shown.
 pub fn describe(directory: &Path) -> Vec<(&'static str, String)> {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
@@ -86,12 +90,18 @@ fn version(tool: &str, flag: &str) -> String {
     text.lines().next().unwrap_or(tool).trim_end_matches('.').to_owned()
 }
 
-/// Binds this thread to the processor that it runs on.
+/// Runs something bound to the processor that it starts on.
 ///
 /// # Errors
-/// If the kernel refuses.
-pub fn pin() -> nix::Result<()> {
-    let mut set = nix::sched::CpuSet::new();
-    set.set(nix::sched::sched_getcpu()?)?;
-    nix::sched::sched_setaffinity(nix::unistd::Pid::from_raw(0), &set)
+/// Its own, or that the kernel refuses.
+pub fn pinned<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let this_thread = Pid::from_raw(0);
+    let before = sched_getaffinity(this_thread).context("asking for this thread's processors")?;
+    let mut one = CpuSet::new();
+    let here = sched_getcpu().context("asking for this thread's processor")?;
+    one.set(here).context("naming a processor")?;
+    sched_setaffinity(this_thread, &one).context("binding this thread to a processor")?;
+    let outcome = run();
+    sched_setaffinity(this_thread, &before).context("freeing this thread again")?;
+    outcome
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use base::{Duration, Timestamp};
 use crossbeam_channel::unbounded;
 use device::target::{self, Access};
@@ -36,27 +36,31 @@ const RINGS: [(usize, &str); 2] = [(256 << 10, "256 KiB"), (64 << 20, "64 MiB")]
 /// # Errors
 /// If memory or a scratch file can't be had.
 pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
-    machine::pin().context("binding to one processor")?;
+    machine::pinned(|| packing(setting))
+}
+
+fn packing(setting: &Setting) -> Result<Vec<Comparison>> {
     let mut found = Vec::new();
     let rounds = ROUNDS * setting.rounds;
     for (ring_bytes, from) in RINGS {
         let bench = Packing::new(ring_bytes, 1500)?;
-        let references: [(&str, fn(&Packing) -> f64); 2] = [
-            ("memcpy, packet by packet", Packing::copy),
-            ("memcpy in pieces of 128 KiB", Packing::copy_whole),
-        ];
-        for (name, copy) in references {
-            let (ours, reference) = interleaved(
-                rounds,
-                true,
-                || Ok(bench.bytes() / bench.pack()),
-                || Ok(bench.bytes() / copy(&bench)),
-            )?;
+        let [ours, by_packet, in_pieces] = interleaved(
+            rounds,
+            true,
+            [
+                Box::new(|| Ok(bench.bytes() / bench.pack())),
+                Box::new(|| Ok(bench.bytes() / bench.copy())),
+                Box::new(|| Ok(bench.bytes() / bench.copy_whole())),
+            ],
+        )?;
+        let references =
+            [("memcpy, packet by packet", by_packet), ("memcpy in pieces of 128 KiB", in_pieces)];
+        for (name, figures) in references {
             found.push(Comparison {
                 benchmark: "pack",
                 what: format!("1500 B packets into chunks with checksum, from a ring of {from}"),
-                reference: Some((name.to_owned(), reference)),
-                ours,
+                reference: Some((name.to_owned(), figures)),
+                ours: ours.clone(),
                 unit: Unit::BytesPerS,
                 goal: Some(Goal::Ratio(0.6)),
             });

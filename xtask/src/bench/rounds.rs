@@ -19,6 +19,11 @@ impl Figures {
         }
     }
 
+    /// Each by the same factor.
+    pub fn times(&self, factor: f64) -> Self {
+        Self(self.0.iter().map(|figure| figure * factor).collect())
+    }
+
     /// The least.
     pub fn min(&self) -> f64 {
         self.0.iter().copied().fold(f64::NAN, f64::min)
@@ -30,29 +35,29 @@ impl Figures {
     }
 }
 
-/// Runs one round of each in turn, `rounds` times, after one round of each that doesn't count if
+/// One contestant: runs a round and gives its figure.
+pub type Contestant<'a> = Box<dyn FnMut() -> Result<f64> + 'a>;
+
+/// Runs a round of each contestant in turn, `rounds` times, after one of each that doesn't count if
 /// `warm`. Who goes first changes with every round.
 ///
 /// # Errors
-/// The first error of either.
-pub fn interleaved(
+/// The first error of any.
+pub fn interleaved<const N: usize>(
     rounds: u32,
     warm: bool,
-    mut ours: impl FnMut() -> Result<f64>,
-    mut reference: impl FnMut() -> Result<f64>,
-) -> Result<(Figures, Figures)> {
-    let mut figures = (Figures::default(), Figures::default());
+    mut contestants: [Contestant<'_>; N],
+) -> Result<[Figures; N]> {
+    let mut figures = [const { Figures(Vec::new()) }; N];
     if warm {
-        ours()?;
-        reference()?;
+        for contestant in &mut contestants {
+            contestant()?;
+        }
     }
-    for round in 0..rounds {
-        if round % 2 == 0 {
-            figures.0.0.push(ours()?);
-            figures.1.0.push(reference()?);
-        } else {
-            figures.1.0.push(reference()?);
-            figures.0.0.push(ours()?);
+    for round in 0..rounds as usize {
+        for turn in 0..N {
+            let who = (round + turn) % N;
+            figures[who].0.push(contestants[who]()?);
         }
     }
     Ok(figures)
@@ -81,19 +86,15 @@ mod tests {
     #[test]
     fn rounds_alternate_and_the_first_of_each_does_not_count() {
         let order = std::cell::RefCell::new(String::new());
-        let (ours, reference) = interleaved(
-            3,
-            true,
-            || {
-                order.borrow_mut().push('a');
+        let turn = |who: char| -> Contestant<'_> {
+            let order = &order;
+            Box::new(move || {
+                order.borrow_mut().push(who);
                 Ok(order.borrow().len() as f64)
-            },
-            || {
-                order.borrow_mut().push('b');
-                Ok(order.borrow().len() as f64)
-            },
-        )
-        .expect("no round fails");
+            })
+        };
+        let [ours, reference] =
+            interleaved(3, true, [turn('a'), turn('b')]).expect("no round fails");
         assert_eq!(*order.borrow(), "ababbaab");
         assert_eq!(ours.0, [3.0, 6.0, 7.0]);
         assert_eq!(reference.0, [4.0, 5.0, 8.0]);

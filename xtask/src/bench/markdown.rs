@@ -1,0 +1,71 @@
+//! The results as a page of documentation.
+
+use std::fmt::Write;
+
+use jiff::Timestamp;
+
+use super::comparison::Comparison;
+
+const FOREWORD: &str = "\
+Regenerate this page, on a machine with nothing else to do, as root (page caches are dropped):
+
+    cargo xtask bench --markdown docs/benchmarks.md
+
+Each benchmark and its references are measured in turn, round by round, in one run; who goes first changes
+with every round. A figure is the median over the rounds with the least and the greatest; a ratio is formed
+within each round first, and more than 1 means that Longtake is faster. Nothing fails for being slow.
+";
+
+/// What a reader must know of each benchmark.
+const NOTES: [(&str, &str); 4] = [
+    (
+        "pack",
+        "One core. Packets lie one behind the other in a ring of the given length; chunks are packed, sealed and \
+checksummed (CRC32C) in 16 buffers of 4190208 bytes in turn, the same that memcpy fills.",
+    ),
+    (
+        "record",
+        "Four preallocated files, 4 GiB a round, direct I/O by io_uring, 4 writes of a chunk under way on each file \
+(fio: 16 over all), flushed in the end. *Newly preallocated* files are made anew before each round, so that the file \
+system marks extents as written meanwhile; *written before* means over the same blocks again. fio is also run with huge \
+pages, as Longtake's buffers are: with pages of 4 KiB a block of 4 MiB exceeds the segments that a drive takes in one \
+request and is split.",
+    ),
+    (
+        "extract",
+        "A take of 10 GB of 1,500 B packets on four member files, and the same packets as one pcapng file. \
+*Dropped* means that /proc/sys/vm/drop_caches was written before each run of each tool; *warm* that the pcapng file was in \
+the page cache (Longtake reads past it either way). editcap and longtake found the same packets.",
+    ),
+    (
+        "generate",
+        "For information: no benchmark that is fed by the synthetic source can be faster.",
+    ),
+];
+
+/// The page.
+pub fn page(machine: &[(&str, String)], found: &[Comparison]) -> String {
+    let day = Timestamp::now().strftime("%F");
+    let mut text = format!("# Benchmarks\n\n{FOREWORD}\nMeasured on {day} (UTC):\n\n");
+    let mut line = |line: std::fmt::Arguments<'_>| {
+        // Writing to a string does not fail.
+        writeln!(text, "{line}").ok();
+    };
+    for (name, value) in machine {
+        line(format_args!("- {name}: {value}"));
+    }
+    for (name, note) in NOTES {
+        let mut rows = found.iter().filter(|c| c.benchmark == name).peekable();
+        if rows.peek().is_none() {
+            continue;
+        }
+        line(format_args!("\n## {name}\n\n{note}\n"));
+        line(format_args!(
+            "| measured | Longtake | reference | ratio | goal |\n|---|---|---|---|---|"
+        ));
+        for row in rows {
+            line(format_args!("| {} |", row.cells().join(" | ")));
+        }
+    }
+    text
+}
