@@ -6,7 +6,7 @@ mod world;
 use base::Random;
 use format::Layout;
 use longtake_recorder::{TimeRange, WhenFull};
-use longtake_recorder::takes::Catalog;
+use longtake_recorder::takes::{Catalog, Entry};
 use proptest::prelude::*;
 use world::World;
 use world::case::{Ending, Wanted, cases, config};
@@ -76,8 +76,17 @@ proptest! {
             world.bank.poke(drive, at, &bytes);
         }
         let found = load(&world, &[]);
-        prop_assert_eq!(found.entries, sound.entries);
-        if world.protected_before.is_empty() {
+        // What a ring was reusing when a crash came may be found by its index and not by a walk.
+        let kept = |entries: &[Entry]| -> Vec<Entry> {
+            let segment = |e: &Entry| {
+                let layout = &layouts[usize::from(e.place.member)];
+                (e.place.offset - layout.segment_offset(0)) / layout.segment_bytes
+            };
+            let kept = entries.iter().filter(|e| !world.is_given_up(e.place.member, segment(e)));
+            kept.copied().collect()
+        };
+        prop_assert_eq!(kept(&found.entries), kept(&sound.entries));
+        if !world.torn {
             prop_assert_eq!(world.open(&[]).protected, world.protected);
         }
     }

@@ -10,6 +10,7 @@ use longtake_recorder::takes::Catalog;
 use uuid::Uuid;
 
 use super::World;
+use super::watch::Written;
 
 /// What was said of one member.
 #[derive(Debug, Default)]
@@ -114,6 +115,16 @@ impl World {
         });
     }
 
+    /// Whether a ring has given up what it held there, and nothing that counts has come since.
+    pub fn is_given_up(&self, member: u16, segment: u64) -> bool {
+        self.bank.watch(|w| {
+            let here = |c: &&Written| c.place.member == member && c.segment == segment;
+            let mut chunks = w.chunks.values().filter(here);
+            let kept = |c: &Written| c.acknowledged && !c.given_up && !c.cut;
+            !chunks.clone().any(kept) && chunks.any(|c| c.given_up)
+        })
+    }
+
     /// Reads the array (without some members) and holds it against the book. `cut`: the power has
     /// failed since the last time.
     pub fn judge(&mut self, missing: &[u16], cut: bool) -> Catalog {
@@ -179,7 +190,7 @@ impl World {
 fn judge_takes(
     catalog: &Catalog,
     found: &BTreeMap<u64, ChunkRecord>,
-    written: &BTreeMap<u64, super::watch::Written>,
+    written: &BTreeMap<u64, Written>,
     reused: u64,
     unsubmitted: &BTreeMap<Uuid, Count>,
 ) {

@@ -63,6 +63,8 @@ pub struct World {
     /// The ranges that count, and those that do if an update of the superblocks was cut short.
     pub protected: Vec<Protected>,
     pub protected_before: Vec<Vec<Protected>>,
+    /// Whether an update was cut short, so that a superblock's two copies may differ.
+    pub torn: bool,
     pub book: Vec<MemberBook>,
     pub rounds_done: usize,
     /// What takes that crashed may have placed without asking a drive for it.
@@ -90,6 +92,7 @@ impl World {
             next_packet: 0,
             protected: Vec::new(),
             protected_before: Vec::new(),
+            torn: false,
             book: (0..count).map(|_| MemberBook::default()).collect(),
             rounds_done: 0,
             unsubmitted: BTreeMap::new(),
@@ -253,8 +256,9 @@ impl World {
             }
             // A member that failed leaves it to the others; if none works, it may stand on any.
             let stands = recording.update_outcome().is_ok() || !all_die;
-            if !recording.updating() && stands {
+            if !recording.updating() && stands && !self.protected_before.is_empty() {
                 self.protected_before.clear();
+                self.torn = recording.update_outcome().is_err();
             }
             self.destroyed_were_given_up();
             let ledger = *recording.core().ledger();
@@ -275,6 +279,7 @@ impl World {
                 break;
             }
         }
+        self.torn |= recording.updating();
         report.ledger = *recording.core().ledger();
         let acknowledged = recording.core().acknowledged();
         let source = recording.into_feed();
