@@ -18,7 +18,7 @@ use nix::sys::signal::Signal;
 use source::synthetic::Options;
 use tempfile::TempDir;
 
-const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB";
+const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB --memory 64MiB";
 
 /// An array in the folder with a short take on it.
 fn array(folder: &TempDir, name: &str) -> PathBuf {

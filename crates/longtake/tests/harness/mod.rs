@@ -10,7 +10,7 @@ pub mod namespaces;
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -277,6 +277,17 @@ impl Recorder {
             e["event"] == "progress"
                 && members.is_some_and(|m| m.iter().map(written).sum::<u64>() >= bytes)
         });
+    }
+
+    /// Its standard input, which was piped.
+    #[track_caller]
+    pub fn stdin(&mut self) -> &mut ChildStdin {
+        self.child.0.stdin.as_mut().expect("it is piped and open")
+    }
+
+    /// Ends its standard input.
+    pub fn close_stdin(&mut self) {
+        self.child.0.stdin = None;
     }
 
     /// Its process.
