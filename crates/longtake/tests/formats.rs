@@ -44,7 +44,7 @@ fn frames() -> Vec<Frame> {
         let mut data: Vec<u8> = (0..kept).map(|at| (at * 7 + n) as u8).collect();
         data[12..14].copy_from_slice(&[0x88, 0xb5]);
         let time = 1_700_000_000_000_000_000 + u64::from(n) * 3_000_111;
-        let original_length = if n % 5 == 0 { kept + 100 } else { kept };
+        let original_length = if n.is_multiple_of(5) { kept + 100 } else { kept };
         Frame { time, original_length, data, interface: 0 }
     };
     (0..200).map(frame).collect()
