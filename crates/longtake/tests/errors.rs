@@ -23,7 +23,8 @@ const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB --memory 64M
 /// An array in the folder with a short take on it.
 fn array(folder: &TempDir, name: &str) -> PathBuf {
     let array = new_in(folder, name);
-    let take = "--from synthetic:100MB/s --until-bytes 5MB";
+    // In turn, so that each member holds a part.
+    let take = "--from synthetic:100MB/s --until-bytes 5MB --placement stripe";
     line(&format!("record -q {take} --to @ {SMALL}"), &array).code(0);
     array
 }
