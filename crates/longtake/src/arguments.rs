@@ -181,7 +181,7 @@ pub struct RecordArguments {
     /// Chunk writes under way on each member.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub depth: u32,
-    /// A chunk is written, and each member flushed, at this age at the latest.
+    /// A packet is on its medium after this time, and each member flushed after as much again.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub flush_interval: Duration,
     /// How far members' fill may drift apart under adaptive placement [default: two segments].

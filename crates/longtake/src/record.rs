@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
-use base::{Bank, BufferId, ByteSize, DriveId, Instant};
+use base::{Bank, BufferId, ByteSize, DriveId, Duration, Instant};
 use crossbeam_channel::{Receiver, unbounded};
 use device::safety::Purpose;
 use device::target::Access;
@@ -64,7 +64,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         filter: arguments.filter.clone(),
         snap: arguments.snap,
         kernel_buffer: arguments.kernel_buffer.0 as usize,
-        flush_interval: arguments.flush_interval,
+        flush_interval: share(arguments.flush_interval, 1, 8),
     };
     let source = sources::open(&spec, &taking)?;
     for warning in &source.warnings {
@@ -117,7 +117,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
             .map(|m| m.layout.chunk_max)
             .min()
             .unwrap_or(layout.chunk_max),
-        flush_interval: arguments.flush_interval,
+        flush_interval: share(arguments.flush_interval, 3, 4),
         started,
     };
     let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();
@@ -217,6 +217,12 @@ fn config(
         trim_ahead: arguments.trim_ahead.unwrap_or(if on_files { 0 } else { 4 }),
         trim_interval: arguments.trim_rate.time_for(segment_bytes),
     }
+}
+
+/// A share of the flush interval: a block of a stream may wait for an eighth of it, a chunk for three
+/// quarters, so that a packet is on its medium, to be found, within the whole.
+fn share(interval: Duration, numerator: u64, denominator: u64) -> Duration {
+    Duration::from_nanos(interval.as_nanos() / denominator * numerator)
 }
 
 /// Binds the calling thread to a processor.
