@@ -51,6 +51,7 @@ struct Hub {
 /// One user's handle on the bank. It may see only some of the drives.
 pub struct Shared {
     geometry: Vec<Geometry>,
+    all: Rc<[Geometry]>,
     drives: Vec<DriveId>,
     client: usize,
     hub: Rc<RefCell<Hub>>,
@@ -65,8 +66,12 @@ impl Shared {
         watch: Watch,
         seed: u64,
     ) -> Self {
-        let bank = MemoryBank::new(drives, memory.clone());
-        let geometry = bank.drives().to_vec();
+        let depths: Vec<u32> = drives.iter().map(|d| d.depth_max).collect();
+        // Each user has the drive's depth to itself, as with a ring of its own.
+        let deep = |d| MemoryDrive { depth_max: 4096, ..d };
+        let bank = MemoryBank::new(drives.into_iter().map(deep).collect(), memory.clone());
+        let mut geometry = bank.drives().to_vec();
+        geometry.iter_mut().zip(depths).for_each(|(g, depth)| g.depth_max = depth);
         let drives = (0..geometry.len() as u16).map(DriveId).collect();
         let hub = Hub {
             bank,
@@ -79,7 +84,8 @@ impl Shared {
             once: Vec::new(),
             watch,
         };
-        Self { geometry, drives, client: 0, hub: Rc::new(RefCell::new(hub)) }
+        let all = geometry.as_slice().into();
+        Self { geometry, all, drives, client: 0, hub: Rc::new(RefCell::new(hub)) }
     }
 
     /// Another user of those drives that `keep` says.
@@ -89,7 +95,8 @@ impl Shared {
         let kept: Vec<DriveId> =
             (0..hub.bank.drives().len() as u16).filter(|&d| keep(d)).map(DriveId).collect();
         Self {
-            geometry: kept.iter().map(|d| hub.bank.drives()[d.index()].clone()).collect(),
+            geometry: kept.iter().map(|d| self.all[d.index()].clone()).collect(),
+            all: Rc::clone(&self.all),
             drives: kept,
             client: hub.done.len() - 1,
             hub: Rc::clone(&self.hub),
@@ -192,7 +199,8 @@ impl Bank for Shared {
     fn submit(&mut self, command: Command) -> Result<(), Full> {
         let hub = &mut *self.hub.borrow_mut();
         let drive = self.drives[command.drive.index()];
-        let under_way = hub.accepted.values().filter(|a| a.drive == drive).count();
+        let mine = |a: &&Accepted| a.drive == drive && a.client == self.client;
+        let under_way = hub.accepted.values().filter(mine).count();
         if under_way >= self.geometry[command.drive.index()].depth_max as usize {
             return Err(Full);
         }

@@ -1,0 +1,153 @@
+//! Writing keeps to its rules: chunks don't overlap or cross a segment, no write meets another or a
+//! trim, no member is given more at once than its depth, and fill drifts no further than allowed.
+
+mod world;
+
+use base::{BufferId, Duration, Instant, Timestamp};
+use format::{Ledger, Summary};
+use longtake_recorder::{
+    Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull,
+};
+use proptest::prelude::*;
+use uuid::Uuid;
+use world::World;
+use world::case::{Case, Ending, MemberCase, Wanted, cases, config};
+
+proptest! {
+    #![proptest_config(config(300))]
+
+    #[test]
+    fn writes_keep_to_their_rules_whatever_happens(
+        case in cases(Wanted {
+            endings: vec![Ending::Stop, Ending::Crash, Ending::PowerCut],
+            volatile: true,
+            ..Wanted::default()
+        })
+    ) {
+        // The watch on the bank holds each command to them.
+        World::run(case);
+    }
+
+    #[test]
+    fn fill_drifts_no_further_than_allowed_while_buffers_are_below_half(
+        speeds in proptest::collection::vec(1u64..40, 2..6),
+        depth in 1u32..6,
+        drift_kib in 0u64..512,
+        lengths in proptest::collection::vec(1u32..16, 200..400),
+    ) {
+        drift_is_bounded(&speeds, depth, drift_kib << 10, &lengths);
+    }
+}
+
+/// Many segments, so that nothing but speed and drift matters.
+fn roomy(members: usize) -> Case {
+    let member = MemberCase {
+        segments: 200,
+        rate_mb: 1000,
+        latency_us: 0,
+        jitter_us: 0,
+        depth_max: 32,
+        trims: false,
+    };
+    Case {
+        members: vec![member; members],
+        segment_kib: 256,
+        volatile: false,
+        placement: Placement::Adaptive,
+        when_full: WhenFull::Stop,
+        depth: 1,
+        buffers: 8,
+        drift_kib: 0,
+        flush_us: 1000,
+        trim_ahead: 0,
+        trim_interval_us: 0,
+        queues: 1,
+        interval_us: 100,
+        rounds: Vec::new(),
+        seed: 7,
+    }
+}
+
+/// Drives the core alone: members that take so many microseconds for a page, a source that keeps at
+/// most half of the buffers waiting.
+fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32]) {
+    let world = World::new(roomy(speeds.len()));
+    let config = Config {
+        take: Uuid::from_u128(1),
+        started: Timestamp::from_nanos(world::feed::EPOCH_NS),
+        placement: Placement::Adaptive,
+        when_full: WhenFull::Stop,
+        depth,
+        buffers: 16,
+        drift_max,
+        flush_interval: Duration::from_millis(1),
+        trim_ahead: 0,
+        trim_interval: Duration::ZERO,
+    };
+    let mut core = Recorder::new(config, world.open(&[]));
+    let mut now = Instant::START;
+    // What is under way, by when it is done: tag and member; each member does one at a time.
+    let mut under_way: Vec<(Instant, u64, usize)> = Vec::new();
+    let mut busy_until = vec![now; speeds.len()];
+    let mut written = vec![0u64; speeds.len()];
+    let (mut next, mut placed, mut acknowledged) = (0, 0, 0);
+    while acknowledged < lengths.len() {
+        while next < lengths.len() && core.buffers_held() < 8 {
+            let chunk = chunk(next as u32, lengths[next] * 4096);
+            next += 1;
+            core.handle(now, Input::Chunk(chunk));
+        }
+        while let Some(output) = core.poll_output() {
+            let (member, tag, us) = match output {
+                Output::WriteChunk { place, record, tag, .. } => {
+                    let member = usize::from(place.member);
+                    placed += 1;
+                    let least = written.iter().copied().min().expect("there are members");
+                    let drift = written[member] - least;
+                    assert!(drift <= drift_max, "drift: {drift} of {drift_max} before a chunk");
+                    written[member] += u64::from(record.summary.length);
+                    (member, tag, u64::from(record.summary.length) / 4096 * speeds[member])
+                }
+                Output::WriteIndex { place, tag, .. } => (usize::from(place.member), tag, 1),
+                Output::Trim { member, tag, .. } | Output::Flush { member, tag } => {
+                    (usize::from(member), tag, 1)
+                }
+                Output::Event(Event::Acknowledged { .. }) => {
+                    acknowledged += 1;
+                    continue;
+                }
+                Output::Release { .. } | Output::WantEnd | Output::Event(_) => continue,
+            };
+            busy_until[member] = busy_until[member].max(now) + Duration::from_micros(us);
+            under_way.push((busy_until[member], tag, member));
+        }
+        under_way.sort_unstable();
+        assert!(!under_way.is_empty() || placed == acknowledged, "progress: something is under way");
+        if under_way.is_empty() {
+            continue;
+        }
+        let (done, tag, _) = under_way.remove(0);
+        now = now.max(done);
+        core.handle(now, Input::Done { tag, outcome: Ok(()) });
+    }
+}
+
+fn chunk(buffer: u32, length: u32) -> ReadyChunk {
+    let summary = Summary {
+        length,
+        body_crc: 0,
+        queue: 0,
+        packets: 1,
+        packets_start: 600,
+        packets_end: 700,
+        captured_bytes: 50,
+        original_bytes: 50,
+        first_ns: 1,
+        last_ns: 2,
+        sealed_ns: 3,
+        plain: true,
+        loss: false,
+        end: false,
+    };
+    ReadyChunk { buffer: BufferId(buffer), summary, losses: Ledger::default() }
+}
