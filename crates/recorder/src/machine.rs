@@ -86,11 +86,13 @@ impl Recorder {
         let next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
         let take =
             TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
+        // The chunk that ends the take goes anywhere, so each keeps room for the longest.
+        let end_bytes = array.members.iter().map(|m| m.layout.chunk_min).max().unwrap_or(0);
         let members = array
             .members
             .into_iter()
             .enumerate()
-            .map(|(at, image)| Member::new(image, array.uuid, at as u16, count))
+            .map(|(at, image)| Member::new(image, array.uuid, at as u16, count, end_bytes))
             .collect();
         Self {
             take,
@@ -299,9 +301,15 @@ impl Recorder {
                 let Some(at) = next else { return Choice::Nowhere(Refusing::NoMember) };
                 match room(&self.members[at]) {
                     // The end of the take goes wherever there is room for it.
-                    Room::Full if end => working()
-                        .find(|(_, m)| room(m) == Room::Yes && slot(m))
-                        .map_or(Choice::Nowhere(Refusing::Full), |(at, _)| Choice::Member(at)),
+                    Room::Full if end => {
+                        let mut others = working().filter(|(_, m)| room(m) != Room::Full);
+                        let ready = |(_, m): &(usize, &Member)| room(m) == Room::Yes && slot(m);
+                        match others.clone().find(ready) {
+                            Some((at, _)) => Choice::Member(at),
+                            None if others.next().is_some() => Choice::Wait,
+                            None => Choice::Nowhere(Refusing::Full),
+                        }
+                    }
                     Room::Full => Choice::Nowhere(Refusing::Full),
                     Room::Yes if slot(&self.members[at]) => Choice::Member(at),
                     _ => Choice::Wait,

@@ -103,6 +103,8 @@ pub(crate) struct Member {
     pub(crate) indexing: Vec<Indexing>,
     pub(crate) pace: Pace,
     pub(crate) written: u64,
+    /// Room that is kept for the chunk that ends the take.
+    pub(crate) end_bytes: u32,
     pub(crate) failed: Option<DeviceError>,
     /// Number of the first chunk whose write failed: what was placed behind it isn't found again.
     pub(crate) hole: Option<u64>,
@@ -129,7 +131,15 @@ pub(crate) struct Head {
 }
 
 impl Member {
-    pub(crate) fn new(image: MemberImage, array: Uuid, member: u16, members: u16) -> Self {
+    pub(crate) fn new(
+        image: MemberImage,
+        array: Uuid,
+        member: u16,
+        members: u16,
+        end_bytes: u32,
+    ) -> Self {
+        // It was not there when the array was opened.
+        let missing = image.segments.is_empty();
         let place = Place { array, member, members, offset: 0 };
         let (head, next_from) = match image.head {
             Some(head) if !head.closed => {
@@ -143,7 +153,7 @@ impl Member {
         Self {
             place,
             layout: image.layout,
-            next_from: next_from % image.layout.segments,
+            next_from: next_from % image.layout.segments.max(1),
             segments: image.segments,
             head,
             in_flight: VecDeque::new(),
@@ -161,7 +171,8 @@ impl Member {
             indexing: Vec::new(),
             pace: Pace::default(),
             written: 0,
-            failed: None,
+            failed: missing.then_some(DeviceError::Gone),
+            end_bytes,
             hole: None,
             acknowledged: Count::ZERO,
             acknowledged_chunks: 0,
@@ -227,7 +238,7 @@ impl Member {
         protected: &[TimeRange],
     ) -> Room {
         let next = self.next_segment(wrap, protected);
-        let keep = if next == Next::Nothing && !ends_take { self.layout.chunk_min } else { 0 };
+        let keep = if next == Next::Nothing && !ends_take { self.end_bytes } else { 0 };
         if self.head_takes(length, keep) {
             return Room::Yes;
         }
