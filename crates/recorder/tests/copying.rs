@@ -3,8 +3,8 @@
 
 mod world;
 
-use format::pcapng::{Blocks, SECTION_HEADER};
 use format::ChunkRecord;
+use format::pcapng::{Blocks, SECTION_HEADER};
 use longtake_recorder::TimeRange;
 use longtake_recorder::takes::{Catalog, extents};
 use proptest::prelude::*;

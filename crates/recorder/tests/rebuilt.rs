@@ -5,11 +5,11 @@ mod world;
 
 use base::Random;
 use format::Layout;
-use longtake_recorder::{TimeRange, WhenFull};
 use longtake_recorder::takes::{Catalog, Entry};
+use longtake_recorder::{TimeRange, WhenFull};
 use proptest::prelude::*;
 use world::World;
-use world::case::{Ending, Wanted, cases, config};
+use world::case::{Wanted, cases, config};
 
 fn load(world: &World, missing: &[u16]) -> Catalog {
     let image = world.open(missing);

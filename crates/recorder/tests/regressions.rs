@@ -2,17 +2,21 @@
 
 mod world;
 
-use base::{BufferId, Bank, DriveId, Duration, Instant, Timestamp};
+use base::{Bank, BufferId, DriveId, Duration, Instant, Timestamp};
 use format::{Ledger, Summary};
-use longtake_recorder::{
-    Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull,
-};
+use longtake_recorder::{Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull};
 use uuid::Uuid;
 use world::World;
 use world::case::{Case, Ending, Fault, MemberCase, RoundCase};
 use world::watch::Kind;
 
-fn member(segments: u64, rate_mb: u64, latency_us: u64, jitter_us: u64, depth_max: u32) -> MemberCase {
+fn member(
+    segments: u64,
+    rate_mb: u64,
+    latency_us: u64,
+    jitter_us: u64,
+    depth_max: u32,
+) -> MemberCase {
     MemberCase { segments, rate_mb, latency_us, jitter_us, depth_max, trims: false }
 }
 
@@ -65,7 +69,8 @@ fn a_chunk_without_room_after_its_write_failed_was_both_a_gap_and_a_loss() {
 
 #[test]
 fn takes_that_left_no_chunk_shared_their_numbers() {
-    let rounds = vec![round(100, Ending::Crash), round(100, Ending::Crash), round(100, Ending::Stop)];
+    let rounds =
+        vec![round(100, Ending::Crash), round(100, Ending::Crash), round(100, Ending::Stop)];
     for seed in 0..20 {
         World::run(Case { seed, ..case(vec![member(4, 5, 0, 101, 2)], rounds.clone()) });
     }

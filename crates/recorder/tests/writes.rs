@@ -5,9 +5,7 @@ mod world;
 
 use base::{BufferId, Duration, Instant, Timestamp};
 use format::{Ledger, Summary};
-use longtake_recorder::{
-    Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull,
-};
+use longtake_recorder::{Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull};
 use proptest::prelude::*;
 use uuid::Uuid;
 use world::World;
@@ -122,7 +120,10 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
             under_way.push((busy_until[member], tag, member));
         }
         under_way.sort_unstable();
-        assert!(!under_way.is_empty() || placed == acknowledged, "progress: something is under way");
+        assert!(
+            !under_way.is_empty() || placed == acknowledged,
+            "progress: something is under way"
+        );
         if under_way.is_empty() {
             continue;
         }

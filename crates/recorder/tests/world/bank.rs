@@ -110,7 +110,11 @@ impl Shared {
         hub.accepted.clear();
         hub.done.iter_mut().for_each(Vec::clear);
         hub.once.clear();
-        if power { hub.bank.power_cut(seed) } else { hub.bank.crash(seed) }
+        if power {
+            hub.bank.power_cut(seed)
+        } else {
+            hub.bank.crash(seed)
+        }
         hub.watch.everything_ended();
     }
 
@@ -166,7 +170,11 @@ impl Hub {
         for (_, tag) in ready {
             let Accepted { command, drive, .. } = self.accepted[&tag];
             let command = Command { drive, tag, ..command };
-            assert_eq!(self.bank.submit(command), Ok(()), "the hub keeps count of what is accepted");
+            assert_eq!(
+                self.bank.submit(command),
+                Ok(()),
+                "the hub keeps count of what is accepted"
+            );
         }
     }
 
@@ -232,7 +240,11 @@ impl Bank for Shared {
         Ok(())
     }
 
-    fn wait(&mut self, until: Option<Instant>, done: &mut Vec<Completion>) -> Result<(), BankError> {
+    fn wait(
+        &mut self,
+        until: Option<Instant>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), BankError> {
         let hub = &mut *self.hub.borrow_mut();
         loop {
             hub.hand_on();

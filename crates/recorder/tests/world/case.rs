@@ -3,8 +3,8 @@
 use base::memory::MemoryDrive;
 use base::{Duration, Rate};
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
-use proptest::prelude::*;
 use longtake_recorder::{Placement, WhenFull};
+use proptest::prelude::*;
 
 use super::watch::Kind;
 
@@ -76,7 +76,9 @@ impl Case {
         self.members
             .iter()
             .map(|m| MemoryDrive {
-                capacity_bytes: DATA_OFFSET + m.segments * (self.segment_kib << 10) + SUPERBLOCK_BYTES,
+                capacity_bytes: DATA_OFFSET
+                    + m.segments * (self.segment_kib << 10)
+                    + SUPERBLOCK_BYTES,
                 depth_max: m.depth_max,
                 trim_unit_bytes: m.trims.then_some(4096),
                 trim_reads_zeros: m.segments.is_multiple_of(2),

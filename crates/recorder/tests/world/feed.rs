@@ -46,7 +46,7 @@ pub struct Source {
     pub next_packet: u64,
     /// Everything that was offered, and what this source knows to be lost.
     pub told: Ledger,
-    ended: bool,
+    end_given: bool,
 }
 
 impl Source {
@@ -85,7 +85,7 @@ impl Source {
             stopped: false,
             next_packet,
             told: Ledger::default(),
-            ended: false,
+            end_given: false,
         }
     }
 
@@ -101,7 +101,8 @@ impl Source {
         let random = &mut self.random;
         let stage = random.below(24) as usize;
         if stage < 4 {
-            let stage = [Stage::Interface, Stage::KernelRing, Stage::Filtered, Stage::NoBuffer][stage];
+            let stage =
+                [Stage::Interface, Stage::KernelRing, Stage::Filtered, Stage::NoBuffer][stage];
             let packets = 1 + random.below(9);
             queue.losses.lose(stage, Count::new(packets, packets * random.below(100)));
         }
@@ -118,7 +119,7 @@ impl Source {
         let length = 16 + random.below(if few { 3000 } else { 900 }) as usize;
         let count = Count::new(packets.len() as u64, packets.len() as u64 * (length as u64 + 4));
         queue.last_ns = ready_ns;
-        queue.ready = queue.ready + Duration::from_nanos(1 + random.below(2 * self.interval.as_nanos()));
+        queue.ready += Duration::from_nanos(1 + random.below(2 * self.interval.as_nanos()));
         let Some(buffer) = self.free.pop_front() else {
             queue.losses.lose(Stage::NoBuffer, count);
             return None;
@@ -204,9 +205,9 @@ impl Feed for Source {
     }
 
     fn end_chunk(&mut self) -> Option<ReadyChunk> {
-        assert!(self.stopped && !self.ended, "the end is asked for once, and last");
+        assert!(self.stopped && !self.end_given, "the end is asked for once, and last");
         let buffer = self.free.pop_front()?;
-        self.ended = true;
+        self.end_given = true;
         self.out.push(buffer);
         let mut losses = Ledger::default();
         for queue in &mut self.queues {

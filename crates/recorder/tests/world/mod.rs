@@ -79,8 +79,7 @@ impl World {
     pub fn new(case: Case) -> Self {
         let count = case.members.len();
         let metadata = 2 * count as u32;
-        let memory =
-            MemoryBuffers::new(READ_BUFFERS + metadata + case.buffers, CHUNK_MAX as usize);
+        let memory = MemoryBuffers::new(READ_BUFFERS + metadata + case.buffers, CHUNK_MAX as usize);
         let jitter = case.members.iter().map(|m| Duration::from_micros(m.jitter_us)).collect();
         let watch = Watch::new(&memory, count);
         let bank = Shared::new(case.drives(), jitter, &memory, watch, case.seed);

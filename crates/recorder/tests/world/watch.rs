@@ -139,7 +139,9 @@ impl Watch {
             _ if self.layouts.is_empty() => return None,
             Operation::Read { .. } => return None,
             Operation::Flush => return Some(Kind::Flush),
-            Operation::Write { offset, length, buffer } => (offset, u64::from(length), Some(buffer)),
+            Operation::Write { offset, length, buffer } => {
+                (offset, u64::from(length), Some(buffer))
+            }
             Operation::Trim { offset, length } => (offset, length, None),
         };
         let end = start + length;
