@@ -15,7 +15,9 @@ use crate::fields::{Get, Put};
 use crate::layout::PAGE_BYTES;
 use crate::ledger::{Count, Ledger};
 use crate::packet::{Interface, Packet};
-use crate::pcapng::{self, InterfaceTotals, PRIVATE_LEAST_BYTES, STATISTICS_BYTES_MAX};
+use crate::pcapng::{
+    self, InterfaceTotals, PACKET_OVERHEAD_BYTES, PRIVATE_LEAST_BYTES, STATISTICS_BYTES_MAX,
+};
 use crate::section::{Damage, HEADER_BYTES, Header, Kind, Place, RECORD_BYTES};
 
 const FLAG_END: u16 = 1;
@@ -164,7 +166,10 @@ impl ChunkRecord {
         let sound = u64::from(summary.length).is_multiple_of(PAGE_BYTES)
             && summary.length > HEADER_BYTES as u32
             && summary.packets_start <= summary.packets_end
-            && summary.packets_end <= summary.length;
+            && summary.packets_end <= summary.length
+            // A reader may take memory for them on the record's word.
+            && u64::from(summary.packets) * PACKET_OVERHEAD_BYTES as u64
+                <= u64::from(summary.packets_end - summary.packets_start);
         if !sound {
             return Err(Damage::Length);
         }
@@ -399,5 +404,48 @@ impl<B: Deref<Target = [u8]> + DerefMut> ChunkWriter<B> {
         self.summary.loss = !lossy.is_empty();
         self.summary.end = end;
         Sealed { buffer: self.buffer, summary: self.summary }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_more_packets_than_its_chunk_has_room_for_is_damaged() {
+        let mut writer = ChunkWriter::new(vec![0; 1 << 16], 4096, 1 << 16, 0);
+        let interface = Interface {
+            name: "a".into(),
+            description: String::new(),
+            link_type: crate::LinkType::ETHERNET,
+            snap_length: 0,
+            filter: String::new(),
+            speed_bits: 0,
+        };
+        assert_eq!(writer.interface(0, &interface), Ok(()));
+        for ns in 0..5 {
+            let timestamp = Timestamp::from_nanos(ns);
+            let packet =
+                Packet { interface: 0, timestamp, original_length: 0, data: &[], options: &[] };
+            assert_eq!(writer.packet(&packet, 0), Ok(()));
+        }
+        let sealed = writer.seal(&[], Timestamp::MIN, false);
+        let mut record = ChunkRecord {
+            take: TakeId { uuid: Uuid::nil(), started: Timestamp::MIN, first_sequence: 0 },
+            sequence: 0,
+            replaces: None,
+            ledger: Ledger::default(),
+            reused: None,
+            summary: sealed.summary,
+        };
+        let place = Place { array: Uuid::nil(), member: 0, members: 1, offset: 0 };
+        let mut chunk = sealed.buffer;
+        record.stamp(&place, &mut chunk);
+        assert_eq!(ChunkRecord::read(&chunk), Ok((place, record)));
+        for packets in [6, u32::MAX] {
+            record.summary.packets = packets;
+            record.stamp(&place, &mut chunk);
+            assert_eq!(ChunkRecord::read(&chunk), Err(Damage::Length));
+        }
     }
 }
