@@ -13,11 +13,12 @@ fn long(case: &world::case::Case) -> RoundCase {
     let capacity: u64 = case.members.iter().map(|m| m.segments * (case.segment_kib << 10)).sum();
     let rate: u64 = case.members.iter().map(|m| m.rate_mb).sum();
     let slowest = case.members.iter().map(|m| m.rate_mb).min().unwrap_or(1);
-    // Longer than the drives or the source take to fill it.
+    // Longer than the drives or the source take to fill it, stalls and latency of each chunk included;
+    // a take that has filled it ends then.
     let drives_us = 3 * capacity / slowest.min(rate);
     let source_us = 2 * capacity / 4096 * case.interval_us / u64::from(case.queues);
     RoundCase {
-        length_us: drives_us + source_us,
+        length_us: 20 * (drives_us + source_us) + 60_000_000,
         ending: Ending::Stop,
         steps_more: 0,
         faults: Vec::new(),
