@@ -75,9 +75,6 @@ pub struct Recording<'a, B, M, F> {
     drives: Vec<DriveId>,
     superblocks: Vec<Superblock>,
     metadata_free: Vec<BufferId>,
-    /// Metadata buffers that each of the bank's drives holds, and how many it may.
-    metadata_held: Vec<usize>,
-    metadata_share: usize,
     metadata: VecDeque<Metadata>,
     /// Commands that a drive did not take yet.
     commands: VecDeque<(DriveId, Operation, Owner, Option<BufferId>)>,
@@ -111,11 +108,8 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         metadata_buffers: Vec<BufferId>,
     ) -> Self {
         assert!(!metadata_buffers.is_empty(), "indexes and superblocks need a buffer");
-        let share = metadata_buffers.len() / drives.len().max(1);
         Self {
             core,
-            metadata_held: vec![0; bank.drives().len()],
-            metadata_share: share.max(1),
             bank,
             memory,
             feed,
@@ -269,15 +263,10 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
     /// Submits what waits: metadata as buffers allow, commands as the drives take them.
     fn start(&mut self) {
         while let Some(&buffer) = self.metadata_free.last() {
-            // A drive that stalls holds its share of the buffers and no more.
-            let held = &self.metadata_held;
-            let within = |m: &Metadata| held[m.drive.index()] < self.metadata_share;
-            let Some(next) = self.metadata.iter().position(within) else { break };
-            let Some(Metadata { drive, offset, bytes, tag }) = self.metadata.remove(next) else {
+            let Some(Metadata { drive, offset, bytes, tag }) = self.metadata.pop_front() else {
                 break;
             };
             self.metadata_free.pop();
-            self.metadata_held[drive.index()] += 1;
             self.memory.with(buffer, &mut |memory| memory[..bytes.len()].copy_from_slice(&bytes));
             let operation = Operation::Write { offset, length: bytes.len() as u32, buffer };
             self.commands.push_back((drive, operation, tag, Some(buffer)));
@@ -305,7 +294,6 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         };
         if let Some(buffer) = buffer {
             self.metadata_free.push(buffer);
-            self.metadata_held[completion.drive.index()] -= 1;
         }
         match owner {
             Owner::Core(tag) => {

@@ -182,6 +182,12 @@ impl World {
             judge_takes(&catalog, &found, &w.chunks, reused, unsubmitted);
             assert_no_overlap(&catalog);
         });
+        if self.clean && missing.is_empty() {
+            // What a ring gave up is told from what is missing.
+            for take in catalog.takes() {
+                assert!(take.gaps.is_empty(), "nothing went wrong, and {take:?} has gaps");
+            }
+        }
         catalog
     }
 }

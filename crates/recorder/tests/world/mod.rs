@@ -63,6 +63,8 @@ pub struct World {
     /// The ranges that count, and those that do if an update of the superblocks was cut short.
     pub protected: Vec<Protected>,
     pub protected_before: Vec<Vec<Protected>>,
+    /// Whether no recording crashed and no member failed so far.
+    pub clean: bool,
     /// Whether an update was cut short, so that a superblock's two copies may differ.
     pub torn: bool,
     pub book: Vec<MemberBook>,
@@ -92,6 +94,7 @@ impl World {
             protected: Vec::new(),
             protected_before: Vec::new(),
             torn: false,
+            clean: true,
             book: (0..count).map(|_| MemberBook::default()).collect(),
             rounds_done: 0,
             unsubmitted: BTreeMap::new(),
@@ -279,6 +282,7 @@ impl World {
             }
         }
         self.torn |= recording.updating();
+        self.clean &= report.finished && report.failed.is_empty() && report.ended;
         report.ledger = *recording.core().ledger();
         let acknowledged = recording.core().acknowledged();
         let source = recording.into_feed();
