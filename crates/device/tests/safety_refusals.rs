@@ -28,10 +28,12 @@ fn mounts(verdict: &Verdict) -> Vec<(&Path, &Path)> {
 }
 
 fn holders(verdict: &Verdict) -> Vec<(Use, &str)> {
-    let held = |refusal| match refusal {
-        &Refusal::Held { ref holder, .. } => Some((holder.how, holder.by.as_str())),
-        _ => None,
-    };
+    fn held(refusal: &Refusal) -> Option<(Use, &str)> {
+        match refusal {
+            Refusal::Held { holder, .. } => Some((holder.how, holder.by.as_str())),
+            _ => None,
+        }
+    }
     verdict.refusals.iter().filter_map(held).collect()
 }
 
