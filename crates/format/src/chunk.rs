@@ -24,6 +24,8 @@ const FLAG_END: u16 = 1;
 const FLAG_PLAIN: u16 = 2;
 const FLAG_LOSS: u16 = 4;
 const NO_SEQUENCE: u64 = u64::MAX;
+/// Sequence numbers are below this, so that counting on from any of them never overflows.
+const SEQUENCE_END: u64 = 1 << 63;
 /// The checksum runs behind the packing by at most this much and a packet: little enough that it finds
 /// the bytes in the L1 cache beside the packets they were copied from, enough to keep its pipelines full.
 const CHECKSUM_STRIDE: usize = 8 << 10;
@@ -163,19 +165,33 @@ impl ChunkRecord {
             loss: flags & FLAG_LOSS != 0,
             end: flags & FLAG_END != 0,
         };
-        let sound = u64::from(summary.length).is_multiple_of(PAGE_BYTES)
-            && summary.length > HEADER_BYTES as u32
-            && summary.packets_start <= summary.packets_end
-            && summary.packets_end <= summary.length
-            // A reader may take memory for them on the record's word.
-            && u64::from(summary.packets) * PACKET_OVERHEAD_BYTES as u64
-                <= u64::from(summary.packets_end - summary.packets_start);
-        if !sound {
-            return Err(Damage::Length);
-        }
         let ledger = Ledger::get(&mut get);
         let reused = Some(get.u64()).filter(|&n| n != NO_SEQUENCE);
-        Ok((header.place, Self { take, sequence, replaces, ledger, reused, summary }))
+        let record = Self { take, sequence, replaces, ledger, reused, summary };
+        record.sound().map(|()| (header.place, record))
+    }
+
+    /// Whether the record can be true. Checksums guard against accidents, not against a hostile hand,
+    /// and readers count with these numbers and take memory for them.
+    fn sound(&self) -> Result<(), Damage> {
+        let s = &self.summary;
+        let lengths = u64::from(s.length).is_multiple_of(PAGE_BYTES)
+            && s.length > HEADER_BYTES as u32
+            && s.packets_start <= s.packets_end
+            && s.packets_end <= s.length
+            && u64::from(s.packets) * PACKET_OVERHEAD_BYTES as u64
+                <= u64::from(s.packets_end - s.packets_start)
+            && s.captured_bytes <= u64::from(s.length);
+        let first = self.take.first_sequence;
+        let numbers = (first..SEQUENCE_END).contains(&self.sequence)
+            && self.replaces.is_none_or(|n| (first..self.sequence).contains(&n))
+            && s.queue < u16::MAX
+            && (s.packets == 0 || s.first_ns <= s.last_ns);
+        match (lengths, numbers) {
+            (true, true) => Ok(()),
+            (false, _) => Err(Damage::Length),
+            (true, false) => Err(Damage::Contradiction),
+        }
     }
 
     /// Fills in the header of a sealed chunk that goes to `place`.
@@ -412,7 +428,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_of_more_packets_than_its_chunk_has_room_for_is_damaged() {
+    fn a_record_that_cannot_be_true_is_damaged_whatever_its_checksum() {
         let mut writer = ChunkWriter::new(vec![0; 1 << 16], 4096, 1 << 16, 0);
         let interface = Interface {
             name: "a".into(),
@@ -430,9 +446,9 @@ mod tests {
             assert_eq!(writer.packet(&packet, 0), Ok(()));
         }
         let sealed = writer.seal(&[], Timestamp::MIN, false);
-        let mut record = ChunkRecord {
-            take: TakeId { uuid: Uuid::nil(), started: Timestamp::MIN, first_sequence: 0 },
-            sequence: 0,
+        let record = ChunkRecord {
+            take: TakeId { uuid: Uuid::nil(), started: Timestamp::MIN, first_sequence: 7 },
+            sequence: 9,
             replaces: None,
             ledger: Ledger::default(),
             reused: None,
@@ -442,10 +458,32 @@ mod tests {
         let mut chunk = sealed.buffer;
         record.stamp(&place, &mut chunk);
         assert_eq!(ChunkRecord::read(&chunk), Ok((place, record)));
-        for packets in [6, u32::MAX] {
-            record.summary.packets = packets;
-            record.stamp(&place, &mut chunk);
-            assert_eq!(ChunkRecord::read(&chunk), Err(Damage::Length));
+        let refusal = |change: fn(&mut ChunkRecord)| {
+            let mut changed = record;
+            change(&mut changed);
+            let mut chunk = chunk.clone();
+            changed.stamp(&place, &mut chunk);
+            ChunkRecord::read(&chunk).err()
+        };
+        let lengths: [fn(&mut ChunkRecord); 4] = [
+            |r| r.summary.packets = 6,
+            |r| r.summary.packets = u32::MAX,
+            |r| r.summary.packets_end = r.summary.length + 1,
+            |r| r.summary.captured_bytes = u64::MAX,
+        ];
+        for change in lengths {
+            assert_eq!(refusal(change), Some(Damage::Length));
+        }
+        let contradictions: [fn(&mut ChunkRecord); 6] = [
+            |r| r.take.first_sequence = r.sequence + 1,
+            |r| r.sequence = SEQUENCE_END,
+            |r| r.replaces = Some(r.sequence),
+            |r| r.replaces = Some(r.take.first_sequence - 1),
+            |r| r.summary.queue = u16::MAX,
+            |r| r.summary.first_ns = r.summary.last_ns + 1,
+        ];
+        for change in contradictions {
+            assert_eq!(refusal(change), Some(Damage::Contradiction));
         }
     }
 }

@@ -67,6 +67,8 @@ pub enum Damage {
     BodyChecksum,
     /// A length or count that can't be.
     Length,
+    /// Fields of a record that can't be true together.
+    Contradiction,
     /// A sound section, but of another kind, array, member or offset.
     Elsewhere,
 }
@@ -84,6 +86,7 @@ impl fmt::Display for Damage {
             Self::HeaderChecksum => f.write_str("the header does not match its checksum"),
             Self::BodyChecksum => f.write_str("the body does not match its checksum"),
             Self::Length => f.write_str("a length that cannot be"),
+            Self::Contradiction => f.write_str("a record that contradicts itself"),
             Self::Elsewhere => f.write_str("a section of another array, member or place"),
         }
     }

@@ -225,7 +225,8 @@ impl Catalog {
 
     /// Enters what lies between two chunks as a gap, or as overwritten where the ring gave it up.
     fn missing(&self, take: &mut Take, count: Count, from: u64, next: &ChunkRecord, from_ns: u64) {
-        if count.packets == 0 {
+        // Without a number between them nothing can be missing, whatever the ledgers say.
+        if count.packets == 0 || from >= next.sequence {
             return;
         }
         if self.reused.is_some_and(|reused| next.sequence - 1 <= reused || from <= reused) {
