@@ -19,6 +19,7 @@ mod record_status;
 mod replay;
 mod sources;
 mod take_list;
+mod teller;
 
 use std::process::ExitCode;
 

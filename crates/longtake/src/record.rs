@@ -157,7 +157,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         superblocks,
         metadata_buffers.to_vec(),
     );
-    let mut status = Status::new(arguments, totals, progress);
+    let mut status = Status::new(arguments, totals, progress)?;
     let outcome = run(arguments, recording, &asked, &stop, &mut status);
     // Also after a failure: the threads see it and end.
     stop.store(true, Ordering::Relaxed);
@@ -300,7 +300,7 @@ fn run<'a>(
         }
         for event in events.drain(..) {
             // Whether or not anybody still listens, the recording goes on.
-            status.event(now, &event).ok();
+            status.event(now, &event);
             debug_assert!(event != Event::Finished || recording.core().finished());
         }
         // One change of the superblocks at a time.
@@ -330,7 +330,7 @@ fn run<'a>(
                 }
             }
         }
-        status.show(now, recording.core()).ok();
+        status.show(now, recording.core());
         if over {
             return Ok(recording);
         }

@@ -1,5 +1,6 @@
 //! What a recording tells while it runs and at its end: a status for people, JSON lines for programs.
 
+use std::collections::VecDeque;
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,6 +17,7 @@ use uuid::Uuid;
 use crate::arguments::RecordArguments;
 use crate::instant::utc;
 use crate::outlet;
+use crate::teller::{Line, Teller};
 
 /// How often progress is shown on a terminal and in JSON.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
@@ -43,7 +45,11 @@ pub struct Totals {
 pub struct Status {
     json: bool,
     quiet: bool,
-    bar: Option<ProgressBar>,
+    /// Whether progress replaces itself on a terminal.
+    terminal: bool,
+    teller: Option<Teller>,
+    /// Lines that must be told and had to wait.
+    unsent: VecDeque<Line>,
     totals: Totals,
     progress: Arc<Progress>,
     start: Instant,
@@ -57,7 +63,14 @@ pub struct Status {
 
 impl Status {
     /// For a recording that is about to start.
-    pub fn new(arguments: &RecordArguments, totals: Totals, progress: Arc<Progress>) -> Self {
+    ///
+    /// # Errors
+    /// If the system gives no thread to tell from.
+    pub fn new(
+        arguments: &RecordArguments,
+        totals: Totals,
+        progress: Arc<Progress>,
+    ) -> Result<Self> {
         let quiet = arguments.quiet || arguments.json;
         let bar = (!quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -66,10 +79,12 @@ impl Status {
                 Err(_) => bar,
             }
         });
-        Self {
+        Ok(Self {
             json: arguments.json,
             quiet,
-            bar,
+            terminal: bar.is_some(),
+            teller: Some(Teller::start(bar)?),
+            unsent: VecDeque::new(),
             totals,
             progress,
             start: Instant::START,
@@ -77,6 +92,22 @@ impl Status {
             written: 0,
             acknowledged: Vec::new(),
             buffers_most: 0,
+        })
+    }
+
+    /// Has a line told, or drops it if so many wait that it would be old.
+    fn tell(&self, line: Line) -> bool {
+        self.teller.as_ref().is_some_and(|teller| teller.tell(line).is_ok())
+    }
+
+    /// Has a line told, later if it must be.
+    fn insist(&mut self, line: Line) {
+        self.unsent.push_back(line);
+        while let (Some(teller), Some(line)) = (&self.teller, self.unsent.pop_front()) {
+            if let Err(line) = teller.tell(line) {
+                self.unsent.push_front(line);
+                return;
+            }
         }
     }
 
@@ -91,27 +122,26 @@ impl Status {
                 "members": self.totals.drives, "source": self.totals.source,
                 "buffers": self.totals.buffers, "first_sequence": take.first_sequence,
             });
-            outlet::json_line(&line).ok();
+            self.insist(Line::Json(line.to_string()));
         }
     }
 
     /// When something is to be shown next.
     pub fn next(&self) -> Instant {
-        self.shown + if self.bar.is_some() || self.json { SHOW_EVERY } else { LOG_EVERY }
+        self.shown + if self.terminal || self.json { SHOW_EVERY } else { LOG_EVERY }
     }
 
     /// Tells what happened.
-    ///
-    /// # Errors
-    /// If standard output is gone.
-    pub fn event(&mut self, now: Instant, event: &Event) -> Result<()> {
+    pub fn event(&mut self, now: Instant, event: &Event) {
         match event {
             Event::Acknowledged { sequence, .. } => self.acknowledged.push(*sequence),
             Event::Durable { .. } | Event::Finished => {}
             Event::Reused { member, segment, last_ns } if self.json => {
-                outlet::json_line(&json!({
+                let line = json!({
                     "event": "reused", "member": member, "segment": segment, "last_ns": last_ns,
-                }))?;
+                });
+                // Progress says up to when, should this one find no room.
+                self.tell(Line::Json(line.to_string()));
             }
             Event::Reused { .. } => {}
             other if self.json => {
@@ -127,39 +157,28 @@ impl Status {
                     }
                     _ => None,
                 };
-                outlet::json_line(&json!({
+                let line = json!({
                     "event": name, "target": member, "text": other.to_string(),
                     "after_s": now.since(self.start).as_secs_f64(),
-                }))?;
+                });
+                self.insist(Line::Json(line.to_string()));
             }
-            other => self.say(&format!("longtake: {other}")),
-        }
-        Ok(())
-    }
-
-    fn say(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(text),
-            None => outlet::tell(text),
+            other => self.insist(Line::Text(format!("longtake: {other}"))),
         }
     }
 
     /// Shows progress if it is time to; acknowledgements are told each time in JSON.
-    ///
-    /// # Errors
-    /// If standard output is gone.
-    pub fn show(&mut self, now: Instant, core: &Recorder) -> Result<()> {
+    pub fn show(&mut self, now: Instant, core: &Recorder) {
         self.buffers_most = self.buffers_most.max(core.buffers_held());
         if self.json && !self.acknowledged.is_empty() {
             let (acknowledged, durable) = (core.acknowledged(), core.durable());
-            let chunks = std::mem::take(&mut self.acknowledged);
-            outlet::json_line(&json!({
-                "event": "acknowledged", "chunks": chunks,
-                "acknowledged": outlet::count_json(acknowledged), "durable": outlet::count_json(durable),
-            }))?;
+            let line = self.acknowledged_line(acknowledged, durable);
+            if self.tell(line) {
+                self.acknowledged.clear();
+            }
         }
         if now < self.next() {
-            return Ok(());
+            return;
         }
         let written: u64 = core.members().map(|m| m.written).sum();
         let rate = Rate::of(written - self.written, now.since(self.shown));
@@ -175,15 +194,17 @@ impl Status {
                 .members()
                 .map(|m| json!({"written": m.written, "rate": m.rate, "working": m.working}))
                 .collect();
-            return outlet::json_line(&json!({
+            let line = json!({
                 "event": "progress", "after_s": now.since(self.start).as_secs_f64(),
                 "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
                 "offered_packets": offered, "lost_packets": lost_sum, "members": members,
                 "ledger": outlet::ledger_json(core.ledger()), "reused_to_ns": core.reused_to_ns(),
-            }));
+            });
+            self.tell(Line::Json(line.to_string()));
+            return;
         }
         if self.quiet {
-            return Ok(());
+            return;
         }
         let members: Vec<String> = core
             .members()
@@ -197,11 +218,15 @@ impl Status {
             outlet::number(offered),
             outlet::number(lost_sum),
         );
-        match &self.bar {
-            Some(bar) => bar.set_message(line),
-            None => outlet::tell(&line.replace('\n', "; ")),
-        }
-        Ok(())
+        self.tell(Line::Status(line));
+    }
+
+    fn acknowledged_line(&self, acknowledged: Count, durable: Count) -> Line {
+        let line = json!({
+            "event": "acknowledged", "chunks": self.acknowledged,
+            "acknowledged": outlet::count_json(acknowledged), "durable": outlet::count_json(durable),
+        });
+        Line::Json(line.to_string())
     }
 
     /// Prints the account.
@@ -209,8 +234,12 @@ impl Status {
     /// # Errors
     /// If standard output is gone.
     pub fn finished(&mut self, now: Instant, core: &Recorder, notes: &[String]) -> Result<()> {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+        let mut last = std::mem::take(&mut self.unsent);
+        if self.json && !self.acknowledged.is_empty() {
+            last.push_back(self.acknowledged_line(core.acknowledged(), core.durable()));
+        }
+        if let Some(teller) = self.teller.take() {
+            teller.finish(last);
         }
         let ledger = core.ledger();
         let written: u64 = core.members().map(|m| m.written).sum();
