@@ -58,6 +58,8 @@ pub struct Recorder {
     take: TakeId,
     members: Vec<Member>,
     protected: Vec<TimeRange>,
+    /// As the array was found: they should be written again.
+    pub(crate) superblocks_differ: bool,
     waiting: VecDeque<Waiting>,
     /// Buffers that the core holds, waiting or in flight.
     held: u32,
@@ -97,6 +99,7 @@ impl Recorder {
         Self {
             take,
             members,
+            superblocks_differ: array.superblocks_differ,
             protected: array
                 .protected
                 .iter()

@@ -107,6 +107,9 @@ pub struct ArrayImage {
     pub next_sequence: u64,
     /// What a ring must not reuse.
     pub protected: Vec<Protected>,
+    /// Whether some copy of a superblock is damaged or older than the newest: a change of them was
+    /// cut short, or a member was not there. A recording begins by writing them all again.
+    pub superblocks_differ: bool,
     /// What was found wrong and did not hinder opening, in words.
     pub remarks: Vec<String>,
 }
@@ -221,6 +224,14 @@ pub fn superblock<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     drive: DriveId,
 ) -> Result<Superblock, OpenError> {
+    superblock_copies(reader, drive).map(|(superblock, _)| superblock)
+}
+
+/// The same, and whether both copies are sound and of one generation.
+fn superblock_copies<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    drive: DriveId,
+) -> Result<(Superblock, bool), OpenError> {
     let Geometry { name, capacity_bytes, .. } = reader.bank.drives()[drive.index()].clone();
     if capacity_bytes < 2 * SUPERBLOCK_BYTES {
         return Err(OpenError::NotMember { drive: name, damage: Damage::Short });
@@ -235,9 +246,12 @@ pub fn superblock<B: Bank, M: Buffers>(
     })?;
     let [first, copy] = read;
     match (first, copy) {
-        (Ok(first), Ok(copy)) if copy.generation > first.generation => Ok(copy),
-        (Ok(first), _) => Ok(first),
-        (Err(_), Ok(copy)) => Ok(copy),
+        (Ok(first), Ok(copy)) if copy.generation > first.generation => Ok((copy, false)),
+        (Ok(first), Ok(copy)) => {
+            let same = first.generation == copy.generation;
+            Ok((first, same))
+        }
+        (Ok(only), Err(_)) | (Err(_), Ok(only)) => Ok((only, false)),
         (Err(damage), Err(_)) => match failed {
             Some((at, error)) => Err(reader.error(ranges[at], error).into()),
             None => Err(OpenError::NotMember { drive: name, damage }),
@@ -264,8 +278,11 @@ pub fn open_some<B: Bank, M: Buffers>(
 ) -> Result<ArrayImage, OpenError> {
     let names: Vec<String> = reader.bank.drives().iter().map(|g| g.name.clone()).collect();
     let mut superblocks = Vec::new();
+    let mut superblocks_differ = false;
     for at in 0..names.len() {
-        superblocks.push(superblock(reader, DriveId(at as u16))?);
+        let (superblock, same) = superblock_copies(reader, DriveId(at as u16))?;
+        superblocks.push(superblock);
+        superblocks_differ |= !same;
     }
     let newest = superblocks
         .iter()
@@ -361,6 +378,8 @@ pub fn open_some<B: Bank, M: Buffers>(
         uuid: newest.array,
         protected: newest.protected.clone(),
         next_sequence: last.map_or(0, |last| last + SEQUENCE_GAP),
+        superblocks_differ: superblocks_differ
+            || superblocks.iter().any(|s| s.generation < newest.generation),
         superblock: newest,
         members,
         remarks,

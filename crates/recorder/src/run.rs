@@ -108,7 +108,8 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         metadata_buffers: Vec<BufferId>,
     ) -> Self {
         assert!(!metadata_buffers.is_empty(), "indexes and superblocks need a buffer");
-        Self {
+        let differ = core.superblocks_differ;
+        let mut recording = Self {
             core,
             bank,
             memory,
@@ -125,7 +126,13 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             wants_end: false,
             stopped: false,
             done: Vec::new(),
+        };
+        if differ && let Some(newest) = recording.superblocks.iter().max_by_key(|s| s.generation) {
+            // What a change that was cut short has left in one place only would go with that.
+            let ranges = newest.protected.clone();
+            recording.protect(ranges);
         }
+        recording
     }
 
     /// The state machine, for its figures.
