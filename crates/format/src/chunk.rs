@@ -25,7 +25,7 @@ const FLAG_PLAIN: u16 = 2;
 const FLAG_LOSS: u16 = 4;
 const NO_SEQUENCE: u64 = u64::MAX;
 /// Sequence numbers are below this, so that counting on from any of them never overflows.
-const SEQUENCE_END: u64 = 1 << 63;
+pub(crate) const SEQUENCE_END: u64 = 1 << 63;
 /// The checksum runs behind the packing by at most this much and a packet: little enough that it finds
 /// the bytes in the L1 cache beside the packets they were copied from, enough to keep its pipelines full.
 const CHECKSUM_STRIDE: usize = 8 << 10;

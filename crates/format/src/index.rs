@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use crate::chunk::ChunkRecord;
+use crate::chunk::{ChunkRecord, SEQUENCE_END};
 use crate::crc::crc32c;
 use crate::fields::{Get, Put};
 use crate::layout::PAGE_BYTES;
@@ -160,7 +160,17 @@ impl Footer {
         if footer.entries == 0 || footer.section_bytes < length_for(u64::from(footer.entries)) {
             return Err(Damage::Length);
         }
+        if footer.first_sequence > footer.last_sequence || footer.last_sequence >= SEQUENCE_END {
+            return Err(Damage::Contradiction);
+        }
         Ok(footer)
+    }
+
+    /// Whether it can be the index of a segment of this length on the member of `place`.
+    pub fn suits(&self, place: &Place, segment_bytes: u64) -> bool {
+        self.array == place.array
+            && self.member == place.member
+            && self.section_bytes < segment_bytes
     }
 
     /// Reads the entries from the last [`tail_length`] bytes of a segment.
@@ -175,7 +185,20 @@ impl Footer {
         if crc32c(entries) != self.entries_crc {
             return Err(Damage::BodyChecksum);
         }
-        entries.chunks_exact(RECORD_BYTES).map(ChunkRecord::decode_entry).collect()
+        let found: Vec<(Place, ChunkRecord)> = entries
+            .chunks_exact(RECORD_BYTES)
+            .map(ChunkRecord::decode_entry)
+            .collect::<Result<_, _>>()?;
+        if found.iter().any(|(place, _)| place.array != self.array || place.member != self.member) {
+            return Err(Damage::Elsewhere);
+        }
+        // One directly behind the other, as in the segment.
+        let follows = |pair: &[(Place, ChunkRecord)]| {
+            let [(one, first), (two, second)] = pair else { return true };
+            one.offset.checked_add(u64::from(first.summary.length)) == Some(two.offset)
+                && first.sequence < second.sequence
+        };
+        if found.windows(2).all(follows) { Ok(found) } else { Err(Damage::Contradiction) }
     }
 }
 
@@ -227,6 +250,18 @@ mod tests {
             .collect()
     }
 
+    fn footer_of(tail: &[u8]) -> Footer {
+        Footer::read(tail).unwrap()
+    }
+
+    #[test]
+    fn a_footer_whose_numbers_run_backward_is_damaged() {
+        let mut chunks = chunks(2);
+        chunks.reverse();
+        let written = encode(&chunks[0].0, length_for(2), &chunks);
+        assert_eq!(Footer::read(&written.tail), Err(Damage::Contradiction));
+    }
+
     #[test]
     fn an_index_reads_back_from_the_segments_end_whatever_lies_before() {
         for count in [1, 2, 64, 300] {
@@ -247,6 +282,17 @@ mod tests {
             // To a pcapng reader it is a section of two blocks, whole to the last byte.
             let blocks: Vec<_> = pcapng::Blocks::new(&segment_end).map(Result::unwrap).collect();
             assert_eq!(blocks.len(), 2);
+            // An index whose chunks don't lie one behind the other, or on its member, is none.
+            if count > 1 {
+                let mut moved = chunks.clone();
+                moved[1].0.offset += 4096;
+                let tail = encode(&place, section, &moved).tail;
+                assert_eq!(footer_of(&tail).entries(&tail), Err(Damage::Contradiction));
+                moved[1] = chunks[1];
+                moved[1].0.member = 7;
+                let tail = encode(&place, section, &moved).tail;
+                assert_eq!(footer_of(&tail).entries(&tail), Err(Damage::Elsewhere));
+            }
             // A changed entry is found.
             segment_end[tail_at + written.tail.len() - 200] ^= 1;
             assert_eq!(footer.entries(&segment_end[tail_at..]), Err(Damage::BodyChecksum));

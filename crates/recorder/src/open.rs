@@ -410,9 +410,8 @@ fn member<B: Bank, M: Buffers>(
             firsts[index / 2] = chunk_at(bytes, &place).ok().map(|record| record.sequence);
         }
         Ok(bytes) => {
-            footers[index / 2] = Footer::read(bytes)
-                .ok()
-                .filter(|footer| footer.array == at.array && footer.member == at.member);
+            footers[index / 2] =
+                Footer::read(bytes).ok().filter(|footer| footer.suits(at, layout.segment_bytes));
         }
         Err(error) => failed = Some((index, error)),
     })?;

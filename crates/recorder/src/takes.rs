@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use base::{Bank, Buffers, Duration, Timestamp};
 use format::index::{self, Footer};
-use format::{ChunkRecord, Count, Ledger, PAGE_BYTES, Place, TakeId};
+use format::{ChunkRecord, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
 use uuid::Uuid;
 
 use crate::open::{ArrayImage, OpenError, Segment, walk};
@@ -84,38 +84,37 @@ impl Catalog {
             let mut longer = Vec::new();
             reader.scatter(&ranges, |index, bytes| {
                 let segment = indexed[index];
-                let found = bytes.ok().and_then(|bytes| {
+                let footer = bytes.ok().and_then(|bytes| {
                     let footer = Footer::read(bytes).ok()?;
-                    let tail = index::tail_length(u64::from(footer.entries));
-                    if tail > bytes.len() as u64 {
-                        longer.push((segment, tail as u32));
-                        return Some(Vec::new());
-                    }
-                    footer.entries(&bytes[bytes.len() - tail as usize..]).ok()
+                    footer.suits(&place, member.layout.segment_bytes).then_some((footer, bytes))
                 });
-                match found {
-                    Some(found) => {
-                        entries.extend(
-                            found.into_iter().map(|(place, record)| Entry { place, record }),
-                        );
-                    }
+                let Some((footer, bytes)) = footer else {
+                    broken.push(segment);
+                    return;
+                };
+                let tail = index::tail_length(u64::from(footer.entries));
+                if tail > bytes.len() as u64 {
+                    longer.push((segment, tail));
+                    return;
+                }
+                let tail = &bytes[bytes.len() - tail as usize..];
+                match indexed_chunks(&footer, tail, &member.layout, segment) {
+                    Some(found) => entries.extend(found),
                     None => broken.push(segment),
                 }
             })?;
             for (segment, tail) in longer {
-                let offset = end(segment) - u64::from(tail);
-                let found = if tail <= reader.buffer_bytes() {
-                    let bytes = reader.one(Range { drive: member.drive, offset, length: tail })?;
-                    Footer::read(&bytes).and_then(|footer| footer.entries(&bytes)).ok()
-                } else {
-                    None
-                };
+                let mut found = None;
+                if tail <= u64::from(reader.buffer_bytes()) {
+                    let (offset, length) = (end(segment) - tail, tail as u32);
+                    let bytes = reader.one(Range { drive: member.drive, offset, length })?;
+                    found = Footer::read(&bytes)
+                        .ok()
+                        .filter(|footer| footer.suits(&place, member.layout.segment_bytes))
+                        .and_then(|f| indexed_chunks(&f, &bytes, &member.layout, segment));
+                }
                 match found {
-                    Some(found) => {
-                        entries.extend(
-                            found.into_iter().map(|(place, record)| Entry { place, record }),
-                        );
-                    }
+                    Some(found) => entries.extend(found),
                     None => broken.push(segment),
                 }
             }
@@ -245,6 +244,22 @@ impl Catalog {
             },
         });
     }
+}
+
+/// A segment's chunks by its index, if they lie in that segment from its start to the index.
+fn indexed_chunks(
+    footer: &Footer,
+    tail: &[u8],
+    layout: &Layout,
+    segment: u64,
+) -> Option<Vec<Entry>> {
+    let found = footer.entries(tail).ok()?;
+    let (first, _) = found.first()?;
+    let length: u64 = found.iter().map(|(_, chunk)| u64::from(chunk.summary.length)).sum();
+    let sound = first.offset == layout.segment_offset(segment)
+        && length + footer.section_bytes == layout.segment_bytes
+        && found.iter().all(|(_, chunk)| chunk.summary.length <= layout.chunk_max);
+    sound.then(|| found.into_iter().map(|(place, record)| Entry { place, record }).collect())
 }
 
 /// Chunks of a take that no member has.
