@@ -119,7 +119,7 @@ fn takes_follow_one_another_on_an_array() {
     let folder = scratch();
     let array = new_in(&folder, "array");
     for seed in 1..=4 {
-        let take = format!("--from synthetic:100MB/s,seed={seed} --until-bytes 4MB");
+        let take = format!("--from synthetic:max,seed={seed} --until-bytes 4MB");
         line(&format!("record -q {take} --to @ {SMALL}"), &array).code(0);
     }
     let takes = asked("takes @", &array);

@@ -24,7 +24,7 @@ const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB --memory 64M
 fn array(folder: &TempDir, name: &str) -> PathBuf {
     let array = new_in(folder, name);
     // In turn, so that each member holds a part.
-    let take = "--from synthetic:100MB/s --until-bytes 5MB --placement stripe";
+    let take = "--from synthetic:max --until-bytes 5MB --placement stripe";
     line(&format!("record -q {take} --to @ {SMALL}"), &array).code(0);
     array
 }
@@ -336,7 +336,7 @@ fn a_file_system_without_space_is_named_and_left_as_it_was() {
     line(&format!("record -q --from synthetic:10MB/s --for 1s --to @ {SMALL}"), &array).code(0);
     // What is extracted needs space too.
     let other = self::array(&folder, "other");
-    line("record -q --from synthetic:100MB/s --until-bytes 90MB --to @", &other).code(0);
+    line("record -q --from synthetic:max --until-bytes 90MB --to @", &other).code(0);
     let file = mounted.0.join("extract.pcapng");
     let ran = line(&format!("extract @ -q -o {}", text(&file)), &other).code(1);
     ran.says(&[text(&file), "cut short", "space"]);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Packets as long as they get keep tshark's part of these tests short.
-const SOURCE: &str = "synthetic:200MB/s,size=9000";
+const SOURCE: &str = "synthetic:max,size=9000";
 const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB --memory 64MiB";
 
 /// Copies every member by the printed commands, and counts the packets that the tools find in each.
