@@ -263,7 +263,8 @@ fn a_reader_overtaken_by_the_ring_takes_nothing_for_damage() {
     let ran = line(&slow, array).code(0);
     assert!(!ran.stderr.contains("missing"), "{}", ran.stderr);
     let options = Options { sizes: source::synthetic::Sizes::Imix, ..Options::default() };
-    assert!(!synthetic(&file, &options).packets.is_empty());
+    // Whatever it got is right. On a busy machine the ring may be ahead of it from the first chunk on.
+    synthetic(&file, &options);
     let checked = asked("array check @", array);
     assert!(checked["damaged"].as_array().is_some_and(Vec::is_empty), "{checked:#}");
     recorder.stop();
