@@ -100,7 +100,7 @@ fn a_ring_keeps_the_newest_and_what_is_protected_through_ten_laps() {
     let laps = if long() { 50 } else { 5 };
     let folder = scratch();
     let array = &new_in(&folder, "array");
-    let mut recorder = Recorder::start(&format!("--from synthetic:200MB/s --to @ {RING}"), array);
+    let mut recorder = Recorder::start(&format!("--from synthetic:300MB/s --to @ {RING}"), array);
 
     // An early lap, and one in the middle. The last of a span may still lie in buffers.
     recorder.wait_for_written(RING_BYTES / 2);
