@@ -29,8 +29,9 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
             let rig = &rig;
             Box::new(move || {
                 rig.forget_outputs()?;
+                // What the one before wrote is not to be written back at this one's cost.
+                nix::unistd::sync();
                 if cold {
-                    nix::unistd::sync();
                     fs::write("/proc/sys/vm/drop_caches", "3")
                         .context("dropping the page cache (it takes root)")?;
                 }

@@ -2,7 +2,6 @@
 //! can't exceed.
 
 use std::hint::black_box;
-use std::time::Instant;
 
 use anyhow::Result;
 use base::Timestamp;
@@ -10,9 +9,10 @@ use format::{Interface, Packet};
 use source::synthetic::{Options, Sizes, Synthetic};
 use source::{Ended, Loss, Sink};
 
+use super::Setting;
 use super::comparison::{Comparison, Unit};
+use super::machine::{self, ProcessorTime};
 use super::rounds::alone;
-use super::{Setting, machine};
 
 /// Bytes of packets in a round.
 const ROUND_BYTES: u64 = 4 << 30;
@@ -33,11 +33,11 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
         let rate = machine::pinned(|| {
             alone(setting.rounds, || {
                 let mut sink = Looking { left: packets, bytes: 0 };
-                let start = Instant::now();
+                let start = ProcessorTime::start();
                 for source in Synthetic::open(&options)? {
                     source.run(&mut sink);
                 }
-                Ok(packets as f64 / start.elapsed().as_secs_f64())
+                Ok(packets as f64 / start.seconds())
             })
         })?;
         found.push(Comparison {

@@ -6,6 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 
 /// Name and value, in the order in which they are shown.
@@ -104,4 +105,27 @@ pub fn pinned<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let outcome = run();
     sched_setaffinity(this_thread, &before).context("freeing this thread again")?;
     outcome
+}
+
+/// A stopwatch of this thread's processor time: what else runs on the same processor adds nothing.
+#[derive(Debug)]
+pub struct ProcessorTime {
+    started: std::time::Duration,
+}
+
+impl ProcessorTime {
+    /// Starts at zero.
+    pub fn start() -> Self {
+        Self { started: Self::now() }
+    }
+
+    /// Seconds of processor time since the start.
+    pub fn seconds(&self) -> f64 {
+        (Self::now() - self.started).as_secs_f64()
+    }
+
+    fn now() -> std::time::Duration {
+        let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID);
+        now.expect("every Linux has a clock for each thread").into()
+    }
 }

@@ -3,7 +3,6 @@
 use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use anyhow::Result;
 use base::{Duration, Timestamp};
@@ -17,7 +16,7 @@ use source::packer::{Packer, Pressure, Progress, Supply};
 
 use super::Setting;
 use super::comparison::{Comparison, Goal, Unit};
-use super::machine;
+use super::machine::{self, ProcessorTime};
 use super::rounds::{alone, interleaved};
 
 /// Shortest chunk of the default layout.
@@ -143,7 +142,7 @@ impl Packing {
             writer.interface(0, &interface()).expect("an empty chunk has room");
             writer
         };
-        let start = Instant::now();
+        let start = ProcessorTime::start();
         let mut writer = Some(next());
         self.each(|number, data| {
             let packet = Packet {
@@ -166,14 +165,14 @@ impl Packing {
         if let Some(last) = writer {
             black_box(last.seal(&[], Timestamp::MIN, false).summary);
         }
-        start.elapsed().as_secs_f64()
+        start.seconds()
     }
 
     /// Seconds that copying the same packets takes.
     fn copy(&self) -> f64 {
         let mut buffers = self.buffers();
         let mut next = || buffers.next().expect("an endless iterator");
-        let start = Instant::now();
+        let start = ProcessorTime::start();
         let mut buffer = next();
         let mut at = 0;
         self.each(|_, data| {
@@ -186,7 +185,7 @@ impl Packing {
             at += data.len();
         });
         black_box(&buffer[..]);
-        start.elapsed().as_secs_f64()
+        start.seconds()
     }
 
     /// Seconds that copying as many bytes takes without regard to packets.
@@ -194,7 +193,7 @@ impl Packing {
         const PIECE: usize = 128 << 10;
         let mut buffers = self.buffers();
         let mut next = || buffers.next().expect("an endless iterator");
-        let start = Instant::now();
+        let start = ProcessorTime::start();
         let mut buffer = next();
         let (mut at, mut from) = (0, 0);
         for _ in 0..self.packets * self.size / PIECE {
@@ -211,7 +210,7 @@ impl Packing {
             from += PIECE;
         }
         black_box(&buffer[..]);
-        start.elapsed().as_secs_f64()
+        start.seconds()
     }
 
     /// Seconds that the packer of a recording takes, its chunks taken from it at once.
@@ -240,7 +239,7 @@ impl Packing {
         };
         let mut packer = Packer::new(supply, 0, Pressure::Drops, Arc::new(Progress::default()));
         let number = packer.interface(&interface());
-        let start = Instant::now();
+        let start = ProcessorTime::start();
         self.each(|at, data| {
             let packet = Packet {
                 interface: number,
@@ -257,7 +256,7 @@ impl Packing {
             }
         });
         packer.finish();
-        Ok(start.elapsed().as_secs_f64())
+        Ok(start.seconds())
     }
 }
 
