@@ -6,17 +6,24 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 6] = [
+const ARROWS: [(&str, &[&str]); 10] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
     ("recorder", &["base", "format"]),
     ("source", &["base", "format", "device"]),
-    ("longtake", &["base", "format", "device", "recorder", "source"]),
+    ("load", &["base"]),
+    ("profile", &["base"]),
+    ("lab", &["base", "device", "load", "profile"]),
+    ("report", &["base", "lab", "load", "profile"]),
+    (
+        "longtake",
+        &["base", "device", "format", "lab", "load", "profile", "recorder", "report", "source"],
+    ),
 ];
 
 /// Rooms that read no clock, start no thread, open no file.
-const PURE: [&str; 3] = ["base", "format", "recorder"];
+const PURE: [&str; 5] = ["base", "format", "load", "profile", "recorder"];
 
 /// Lines of a file above which it is taken to have a second subject, tests not counted.
 const LINES_MAX: usize = 700;

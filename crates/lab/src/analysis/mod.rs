@@ -1,0 +1,1 @@
+//! From series to findings: change points, dips, steady state. Nothing here knows where a series came from.

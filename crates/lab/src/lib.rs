@@ -1,0 +1,5 @@
+//! Experiments, each a set of workloads that answers one question, and their analysis.
+
+#![forbid(unsafe_code)]
+
+pub mod analysis;

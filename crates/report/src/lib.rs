@@ -1,0 +1,3 @@
+//! Measurements as documents: self-contained HTML, SVG of each picture, CSV and Parquet series.
+
+#![forbid(unsafe_code)]
