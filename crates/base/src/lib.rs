@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bank;
+pub mod latency;
 pub mod random;
 pub mod time;
 pub mod units;
@@ -19,6 +20,7 @@ pub use bank::{
     Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, DriveId, Full, Geometry,
     NoBuffers, Operation,
 };
+pub use latency::Latencies;
 pub use random::Random;
 pub use time::{Duration, Instant, Timestamp};
 pub use units::{ByteSize, ParseUnitError, Rate};

@@ -1,0 +1,433 @@
+//! The engine: runs jobs on a bank. It stamps every command three times: when it was intended, when it was submitted,
+//! and (by the bank) when it was reaped.
+
+mod job;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use base::{Bank, BankError, BufferId, Buffers, Command, Completion, Duration, Instant, Operation};
+
+use crate::interval::{Interval, Miss, StreamInterval, Verb};
+use crate::plan::Plan;
+use crate::verify::Verification;
+use crate::workload::Workload;
+use job::{Job, Next};
+
+/// Failures in a row after which a job gives up: the drive is gone, and asking on would only heat a processor.
+const FAILURES_MAX: u32 = 100;
+
+/// What a command under way needs to be known by.
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    job: u32,
+    next: Next,
+    buffer: BufferId,
+    intended: Instant,
+    submitted: Instant,
+    /// It had to wait because its job had as many commands under way as it may.
+    delayed: bool,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// No new commands; those under way are waited for.
+    Draining,
+    /// Everything written is read again and compared.
+    ReadingBack,
+    Over,
+}
+
+/// Jobs of one plan running on one bank.
+#[derive(Debug)]
+pub struct Engine<'a, B, M> {
+    bank: &'a mut B,
+    memory: &'a M,
+    workload: Workload,
+    jobs: Vec<Job>,
+    slots: Vec<Option<Slot>>,
+    free_slots: Vec<u32>,
+    /// Open-loop jobs that may start a command, by when they intend to.
+    due: BinaryHeap<Reverse<(Instant, u32)>>,
+    /// Jobs whose command a drive had no room for, by drive.
+    waiting: Vec<VecDeque<u32>>,
+    room: Vec<u32>,
+    phase: Phase,
+    start: Instant,
+    end: Option<Instant>,
+    /// Bytes that may still be asked for.
+    bytes_left: Option<u64>,
+    interval: Interval,
+    interval_end: Instant,
+    /// What happened in the interval, by stream and verb: an index beats a map for every command.
+    counts: Vec<[StreamInterval; 3]>,
+    done: Vec<Completion>,
+}
+
+impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
+    /// Jobs that begin at `start` with buffers of at least [`Plan::buffer_bytes`] each.
+    ///
+    /// # Panics
+    /// With fewer than [`Plan::depth`] buffers.
+    pub fn new(
+        plan: &Plan,
+        bank: &'a mut B,
+        memory: &'a M,
+        buffers: Vec<BufferId>,
+        start: Instant,
+    ) -> Self {
+        assert!(
+            buffers.len() >= plan.depth() as usize,
+            "{} buffers for {} commands",
+            buffers.len(),
+            plan.depth()
+        );
+        let mut buffers = buffers;
+        let mut jobs = Vec::new();
+        for (index, job) in plan.jobs.iter().enumerate() {
+            let own = buffers.split_off(buffers.len() - plan.stream(job).depth as usize);
+            jobs.push(Job::new(plan, index, own, memory, start));
+        }
+        let workload = plan.workload.clone();
+        let room = bank.drives().iter().map(|drive| drive.depth_max).collect();
+        let mut engine = Self {
+            slots: (0..plan.depth()).map(|_| None).collect(),
+            free_slots: (0..plan.depth()).rev().collect(),
+            due: BinaryHeap::new(),
+            waiting: vec![VecDeque::new(); bank.drives().len()],
+            room,
+            phase: Phase::Running,
+            start,
+            end: workload.stop.time.map(|time| start + workload.warm_up.0 + time.0),
+            bytes_left: plan.stop_bytes(),
+            interval: Interval::new(0, start, workload.warm_up.0 > Duration::ZERO),
+            interval_end: start + workload.interval.0,
+            counts: (0..workload.streams.len()).map(|_| Default::default()).collect(),
+            done: Vec::new(),
+            bank,
+            memory,
+            workload,
+            jobs,
+        };
+        for index in 0..engine.jobs.len() as u32 {
+            let job = &engine.jobs[index as usize];
+            let first = job.schedule.as_ref().map_or(start, crate::schedule::Schedule::next);
+            // A closed loop starts with as many commands as may be under way, all at once.
+            engine.due.push(Reverse((first, index)));
+        }
+        engine
+    }
+
+    /// Starts no more commands. [`Engine::step`] goes on until those under way are done.
+    pub fn stop(&mut self) {
+        if self.phase == Phase::Running {
+            self.phase = Phase::Draining;
+        }
+    }
+
+    /// One round: starts what is due, waits for the next thing to happen, takes what is done. Appends the intervals that
+    /// ended to `closed`; returns whether everything is over.
+    ///
+    /// # Errors
+    /// [`BankError`] if the bank fails.
+    pub fn step(&mut self, closed: &mut Vec<Interval>) -> Result<bool, BankError> {
+        let now = self.bank.now();
+        if self.end.is_some_and(|end| now >= end) {
+            self.stop();
+        }
+        self.start_due(now);
+        if self.free_slots.len() == self.slots.len() && self.nothing_will_come() {
+            self.advance_phase(closed);
+            if self.phase == Phase::Over {
+                return Ok(true);
+            }
+        }
+        self.bank.wait(Some(self.wake_up()), &mut self.done)?;
+        let mut done = std::mem::take(&mut self.done);
+        for completion in done.drain(..) {
+            self.take(&completion, closed);
+        }
+        self.done = done;
+        if self.phase == Phase::Running {
+            let now = self.bank.now();
+            while now >= self.interval_end {
+                self.close(self.interval_end, closed);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Commands that are under way.
+    pub fn under_way(&self) -> usize {
+        self.slots.len() - self.free_slots.len()
+    }
+
+    /// What the jobs that verify have found.
+    pub fn verification(&self) -> Option<Verification> {
+        let mut all: Option<Verification> = None;
+        for found in self.jobs.iter().filter_map(|job| job.verifier.as_ref()) {
+            all.get_or_insert_default().add(found.verification());
+        }
+        all
+    }
+
+    /// Jobs that gave up, by stream's name, with what their drives said last.
+    pub fn given_up(&self) -> Vec<(String, String)> {
+        let dead = self.jobs.iter().filter(|job| job.failures >= FAILURES_MAX);
+        dead.map(|job| {
+            (self.workload.streams[usize::from(job.stream)].name.clone(), job.last_error.clone())
+        })
+        .collect()
+    }
+
+    fn nothing_will_come(&self) -> bool {
+        match self.phase {
+            Phase::Running => {
+                self.jobs.iter().all(|job| job.failures >= FAILURES_MAX)
+                    || self.bytes_left == Some(0)
+            }
+            _ => true,
+        }
+    }
+
+    /// When something must be looked at even if nothing is done.
+    fn wake_up(&self) -> Instant {
+        let mut wake = self.interval_end;
+        if self.phase == Phase::Running {
+            if let Some(&Reverse((due, _))) = self.due.peek() {
+                wake = wake.min(due);
+            }
+            if let Some(end) = self.end {
+                wake = wake.min(end);
+            }
+            wake
+        } else {
+            // Nothing else can happen than that commands are done; a second is as good as any.
+            self.bank.now() + Duration::from_secs(1)
+        }
+    }
+
+    fn start_due(&mut self, now: Instant) {
+        while self.phase == Phase::Running {
+            match self.due.peek() {
+                Some(&Reverse((due, _))) if due <= now => {}
+                _ => return,
+            }
+            let Some(Reverse((due, index))) = self.due.pop() else { return };
+            if self.end.is_some_and(|end| due >= end) {
+                continue;
+            }
+            self.start_job(index, due, false);
+        }
+    }
+
+    /// Starts all that a job may start now. `free` is since when it could have; `held_up` says that until then it could not,
+    /// because too much was under way.
+    fn start_job(&mut self, index: u32, free: Instant, held_up: bool) {
+        while self.phase == Phase::Running {
+            let job = &mut self.jobs[index as usize];
+            if job.failures >= FAILURES_MAX || self.bytes_left == Some(0) {
+                return;
+            }
+            let mut intended = free;
+            if let Some(schedule) = &job.schedule {
+                intended = schedule.next();
+                if intended > self.bank.now() || self.end.is_some_and(|end| intended >= end) {
+                    self.due.push(Reverse((intended, index)));
+                    return;
+                }
+            }
+            let Some(&buffer) = job.buffers.last() else {
+                job.held_up = true;
+                return;
+            };
+            let drive = job.drive.index();
+            if self.room[drive] == 0 {
+                job.held_up = true;
+                if !std::mem::replace(&mut job.waiting, true) {
+                    self.waiting[drive].push_back(index);
+                }
+                return;
+            }
+            let Some(next) = job.choose(self.bytes_left) else {
+                if job.under_way() > 0 {
+                    // Every place it drew is busy; a completion frees one.
+                    job.held_up = true;
+                    return;
+                }
+                continue;
+            };
+            job.buffers.pop();
+            let open = job.schedule.is_some();
+            if let Some(schedule) = &mut job.schedule {
+                schedule.advance(next.length, &mut job.random);
+            }
+            let next = job.fill(next, buffer, self.memory);
+            if let Some(left) = &mut self.bytes_left {
+                *left = left.saturating_sub(next.length);
+            }
+            let delayed = open && held_up && intended < free;
+            let submitted = self.submit(index, next, buffer, intended, delayed);
+            if open {
+                self.interval.lag.record(submitted.since(free.max(intended)));
+            }
+        }
+    }
+
+    fn submit(
+        &mut self,
+        index: u32,
+        next: Next,
+        buffer: BufferId,
+        intended: Instant,
+        delayed: bool,
+    ) -> Instant {
+        let job = &self.jobs[index as usize];
+        let Next { verb, offset, length, .. } = next;
+        let operation = match verb {
+            Verb::Read => Operation::Read { offset, length: length as u32, buffer },
+            Verb::Write => Operation::Write { offset, length: length as u32, buffer },
+            Verb::Trim => Operation::Trim { offset, length },
+        };
+        let drive = job.drive;
+        let tag = self.free_slots.pop().expect("a slot for each buffer");
+        let submitted = self.bank.now();
+        self.bank
+            .submit(Command { drive, operation, tag: u64::from(tag) })
+            .expect("no more commands than the drive's depth are under way");
+        self.room[drive.index()] -= 1;
+        self.slots[tag as usize] =
+            Some(Slot { job: index, next, buffer, intended, submitted, delayed });
+        submitted
+    }
+
+    /// Takes a completion: counts it, and starts what it made room for.
+    fn take(&mut self, completion: &Completion, closed: &mut Vec<Interval>) {
+        let slot = self.slots[completion.tag as usize].take().expect("a command completes once");
+        self.free_slots.push(completion.tag as u32);
+        self.room[completion.drive.index()] += 1;
+        // What is reaped at the very end of an interval belongs to it.
+        while self.phase == Phase::Running && completion.reaped > self.interval_end {
+            self.close(self.interval_end, closed);
+        }
+        if self.phase != Phase::ReadingBack {
+            self.count(&slot, completion);
+        }
+        if self.end.is_some_and(|end| completion.reaped >= end) {
+            self.stop();
+        }
+        let index = slot.job;
+        let job = &mut self.jobs[index as usize];
+        job.finish(&slot.next, slot.buffer, &completion.outcome, self.memory);
+        match self.phase {
+            Phase::Running => {
+                let held_up = std::mem::take(&mut job.held_up);
+                // Those that wait for the drive come first, or a fast job would never let them in.
+                if let Some(other) = self.waiting[completion.drive.index()].pop_front() {
+                    let other_job = &mut self.jobs[other as usize];
+                    other_job.waiting = false;
+                    other_job.held_up = false;
+                    self.start_job(other, completion.reaped, true);
+                }
+                if held_up && !self.jobs[index as usize].waiting {
+                    self.start_job(index, completion.reaped, true);
+                }
+            }
+            Phase::ReadingBack => self.read_back(index),
+            Phase::Draining | Phase::Over => {}
+        }
+    }
+
+    fn count(&mut self, slot: &Slot, completion: &Completion) {
+        let job = &mut self.jobs[slot.job as usize];
+        let stream = &mut self.counts[usize::from(job.stream)][slot.next.verb.index()];
+        stream.delayed += u64::from(slot.delayed);
+        if let Err(error) = &completion.outcome {
+            *stream.errors.entry(error.to_string()).or_default() += 1;
+            return;
+        }
+        let service = completion.reaped.since(slot.submitted);
+        let response = completion.reaped.since(slot.intended);
+        stream.bytes += slot.next.length;
+        stream.service.record(service);
+        stream.response.record(response);
+        if job.deadline.is_some_and(|deadline| response > deadline) {
+            stream.missed += 1;
+            self.interval.first_miss.get_or_insert(Miss {
+                stream: job.stream,
+                drive: job.drive.0,
+                intended_ns: slot.intended.since(self.start).as_nanos(),
+                waited_ns: slot.submitted.since(slot.intended).as_nanos(),
+                service_ns: service.as_nanos(),
+            });
+        }
+    }
+
+    fn close(&mut self, at: Instant, closed: &mut Vec<Interval>) {
+        let index = self.interval.index + 1;
+        let warm_up = at < self.start + self.workload.warm_up.0;
+        let mut whole = std::mem::replace(&mut self.interval, Interval::new(index, at, warm_up));
+        whole.length = at.since(whole.start);
+        for (stream, verbs) in self.counts.iter_mut().enumerate() {
+            for verb in Verb::ALL {
+                let counted = &mut verbs[verb.index()];
+                if counted.count() > 0 || !counted.errors.is_empty() {
+                    whole.streams.insert((stream as u16, verb), std::mem::take(counted));
+                }
+            }
+        }
+        closed.push(whole);
+        self.interval_end = at + self.workload.interval.0;
+    }
+
+    fn advance_phase(&mut self, closed: &mut Vec<Interval>) {
+        match self.phase {
+            Phase::Running | Phase::Draining => {
+                self.count_unsent();
+                let now = self.bank.now();
+                let empty =
+                    self.counts.iter().flatten().all(|c| c.count() == 0 && c.errors.is_empty());
+                if !empty || now > self.interval.start || self.interval.unsent > 0 {
+                    self.close(now, closed);
+                }
+                self.phase = Phase::ReadingBack;
+                for index in 0..self.jobs.len() as u32 {
+                    for _ in 0..self.jobs[index as usize].depth {
+                        self.read_back(index);
+                    }
+                }
+                if self.free_slots.len() == self.slots.len() {
+                    self.phase = Phase::Over;
+                }
+            }
+            Phase::ReadingBack | Phase::Over => self.phase = Phase::Over,
+        }
+    }
+
+    /// Commands of open loops that were intended before the end and never started.
+    fn count_unsent(&mut self) {
+        if self.bytes_left == Some(0) {
+            return;
+        }
+        let now = self.bank.now();
+        let end = self.end.map_or(now, |end| end.min(now));
+        self.interval.unsent = self.jobs.iter_mut().map(|job| job.unsent_before(end)).sum();
+    }
+
+    /// Starts the next read of what a job wrote, if there is more.
+    fn read_back(&mut self, index: u32) {
+        let job = &mut self.jobs[index as usize];
+        if self.room[job.drive.index()] == 0 || job.failures >= FAILURES_MAX {
+            return;
+        }
+        let (Some(next), Some(buffer)) = (job.next_to_read_back(), job.buffers.last().copied())
+        else {
+            return;
+        };
+        job.buffers.pop();
+        let now = self.bank.now();
+        self.submit(index, next, buffer, now, false);
+    }
+}
