@@ -1,7 +1,8 @@
-//! The project's own chores: benchmarks beside their references, and golden files.
+//! The project's own chores: benchmarks beside their references, golden files, and virtual machines.
 
 mod bench;
 mod golden;
+mod vm;
 
 use std::process::ExitCode;
 
@@ -15,12 +16,15 @@ enum Chore {
     Bench(bench::Arguments),
     /// Write the media format's golden files.
     Golden(golden::Arguments),
+    /// Run Longtake in a virtual machine with the real NVMe driver and emulated drives.
+    Vm(vm::Arguments),
 }
 
 fn main() -> ExitCode {
     let outcome = match Chore::parse() {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Golden(arguments) => golden::run(&arguments),
+        Chore::Vm(arguments) => vm::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,61 @@
+#!/bin/busybox sh
+# The guest's first process: mounts, modules, waits for the drives, runs the scenario's script, tells how
+# it ended. Standard output is the console; the second serial port leads to the host.
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/tmp
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t tmpfs tmp /tmp
+mount -t cgroup2 cgroup /sys/fs/cgroup
+ifconfig lo 127.0.0.1 up
+
+# Raw, so that files pass unchanged; kept open, so that it stays raw.
+exec 9<>/dev/ttyS1
+stty raw -echo -F /dev/ttyS1
+
+finish() {
+    echo "end $1" >&9
+    # The host ends the machine once it has read that.
+    sleep 60
+    poweroff -f
+}
+
+cat > /bin/say <<'SAY'
+#!/bin/sh
+echo "say $*" >&9
+SAY
+cat > /bin/await <<'AWAIT'
+#!/bin/sh
+IFS= read -r line <&9
+echo "$line"
+AWAIT
+cat > /bin/give <<'GIVE'
+#!/bin/sh
+set -e
+for file in "$@"; do
+    echo "file $(basename "$file") $(stat -c %s "$file")" >&9
+    cat "$file" >&9
+done
+GIVE
+chmod +x /bin/say /bin/await /bin/give
+
+for module in $(cat /modules/order); do
+    case $module in nvme.ko*) options=$(cat /scenario/driver-options) ;; *) options= ;; esac
+    # shellcheck disable=SC2086 # options are words
+    insmod "/modules/$module" $options || { echo "insmod $module failed"; finish 97; }
+done
+
+# The driver finds its drives in the background. (nvme0c0n1 is a path to nvme0n1, not a drive.)
+waited=0
+until [ "$(ls /sys/block | grep -c '^nvme[0-9]*n[0-9]*$')" -ge "$(cat /scenario/namespaces)" ]; do
+    waited=$((waited + 1))
+    if [ $waited -gt 1200 ]; then
+        echo "only these block devices have come: $(ls /sys/block)"
+        finish 98
+    fi
+    sleep 0.1
+done
+
+sh -e /scenario/script
+finish $?
