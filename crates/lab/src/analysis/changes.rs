@@ -43,6 +43,8 @@ impl Default for ChangeOptions {
 pub struct Change {
     /// The first interval after it, from 0.
     pub index: usize,
+    /// The intervals that may straddle it, at 95 %: from the first, up to but not including the second.
+    pub index_range: (usize, usize),
     /// Bytes before it.
     pub bytes: u64,
     /// Least and greatest bytes before it, at 95 %.
@@ -400,6 +402,7 @@ impl<'o> Judged<'o> {
                 let (low, high) = self.location_range(start, cuts[i], end);
                 Change {
                     index: self.starts[cuts[i]],
+                    index_range: (self.starts[low], self.starts[high]),
                     bytes: bytes_at(cuts[i]),
                     bytes_range: (bytes_at(low), bytes_at(high)),
                     at_ns: ns_at(cuts[i]),
