@@ -67,17 +67,12 @@ pub struct Engine<'a, B, M> {
 }
 
 impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
-    /// Jobs that begin at `start` with buffers of at least [`Plan::buffer_bytes`] each.
+    /// Jobs with buffers of at least [`Plan::buffer_bytes`] each, which are filled with what will be written. Then
+    /// [`Engine::begin`].
     ///
     /// # Panics
     /// With fewer than [`Plan::depth`] buffers.
-    pub fn new(
-        plan: &Plan,
-        bank: &'a mut B,
-        memory: &'a M,
-        buffers: Vec<BufferId>,
-        start: Instant,
-    ) -> Self {
+    pub fn new(plan: &Plan, bank: &'a mut B, memory: &'a M, buffers: Vec<BufferId>) -> Self {
         assert!(
             buffers.len() >= plan.depth() as usize,
             "{} buffers for {} commands",
@@ -88,11 +83,12 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         let mut jobs = Vec::new();
         for (index, job) in plan.jobs.iter().enumerate() {
             let own = buffers.split_off(buffers.len() - plan.stream(job).depth as usize);
-            jobs.push(Job::new(plan, index, own, memory, start));
+            jobs.push(Job::new(plan, index, own, memory));
         }
         let workload = plan.workload.clone();
         let room = bank.drives().iter().map(|drive| drive.depth_max).collect();
-        let mut engine = Self {
+        let start = bank.now();
+        Self {
             slots: (0..plan.depth()).map(|_| None).collect(),
             free_slots: (0..plan.depth()).rev().collect(),
             due: BinaryHeap::new(),
@@ -100,24 +96,31 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             room,
             phase: Phase::Running,
             start,
-            end: workload.stop.time.map(|time| start + workload.warm_up.0 + time.0),
+            end: None,
             bytes_left: plan.stop_bytes(),
-            interval: Interval::new(0, start, workload.warm_up.0 > Duration::ZERO),
-            interval_end: start + workload.interval.0,
+            interval: Interval::new(0, start, false),
+            interval_end: start,
             counts: (0..workload.streams.len()).map(|_| Default::default()).collect(),
             done: Vec::new(),
             bank,
             memory,
             workload,
             jobs,
-        };
-        for index in 0..engine.jobs.len() as u32 {
-            let job = &engine.jobs[index as usize];
-            let first = job.schedule.as_ref().map_or(start, crate::schedule::Schedule::next);
-            // A closed loop starts with as many commands as may be under way, all at once.
-            engine.due.push(Reverse((first, index)));
         }
-        engine
+    }
+
+    /// Sets the run's start, which may lie a little ahead.
+    pub fn begin(&mut self, start: Instant) {
+        let warm_up = self.workload.warm_up.0;
+        self.start = start;
+        self.end = self.workload.stop.time.map(|time| start + warm_up + time.0);
+        self.interval = Interval::new(0, start, warm_up > Duration::ZERO);
+        self.interval_end = start + self.workload.interval.0;
+        self.due.clear();
+        for (index, job) in self.jobs.iter_mut().enumerate() {
+            // A closed loop starts all that it may have under way at once.
+            self.due.push(Reverse((job.begin(start), index as u32)));
+        }
     }
 
     /// Starts no more commands. [`Engine::step`] goes on until those under way are done.

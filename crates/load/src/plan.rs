@@ -147,10 +147,11 @@ impl Plan {
         self.jobs.iter().map(|job| of(job.drive)).max().unwrap_or(1)
     }
 
-    /// Bytes that each buffer needs.
+    /// Bytes that each buffer needs; trims need none.
     pub fn buffer_bytes(&self) -> u32 {
-        let longest = |job| self.stream(job).block.longest();
-        self.jobs.iter().map(longest).max().unwrap_or(0) as u32
+        let streams = self.jobs.iter().map(|job| self.stream(job));
+        let moving = streams.filter(|stream| stream.read > 0 || stream.write > 0);
+        moving.map(|stream| stream.block.longest()).max().unwrap_or(512) as u32
     }
 
     /// Bytes that these jobs ask for before they stop, if the workload says so: their share of all.
@@ -276,7 +277,8 @@ fn region(stream: &Stream, geometry: &Geometry) -> Result<(u64, u64), Problem> {
     };
     for (size, _) in &stream.block.0 {
         multiple("block", size.0)?;
-        if size.0 > u64::from(geometry.transfer_max_bytes) {
+        let moves = stream.read > 0 || stream.write > 0;
+        if moves && size.0 > u64::from(geometry.transfer_max_bytes) {
             return Err((
                 "block",
                 format!(

@@ -17,7 +17,8 @@ fn run_on(
     let start = bank.now();
     let mut collector = Collector::new(&workload, start);
     let buffers = (0..plan.depth()).map(BufferId).collect();
-    let mut engine = Engine::new(&plan, bank, memory, buffers, start);
+    let mut engine = Engine::new(&plan, bank, memory, buffers);
+    engine.begin(start);
     let mut closed = Vec::new();
     while !engine.step(&mut closed).unwrap() {}
     assert_eq!(engine.under_way(), 0);
@@ -150,8 +151,8 @@ fn a_wrong_byte_is_found_wherever_it_is_and_nothing_else() {
     let workload = Workload::from_toml(text).unwrap();
     let plan = Plan::new(&workload, bank.drives()).unwrap();
     let mut bank_with_damage = Damaging { bank: &mut bank, at: 1_234_567, reads: 0 };
-    let mut engine =
-        Engine::new(&plan, &mut bank_with_damage, &memory, vec![BufferId(0)], Instant::START);
+    let mut engine = Engine::new(&plan, &mut bank_with_damage, &memory, vec![BufferId(0)]);
+    engine.begin(Instant::START);
     let mut closed = Vec::new();
     while !engine.step(&mut closed).unwrap() {}
     let found = engine.verification().unwrap();

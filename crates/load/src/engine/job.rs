@@ -6,9 +6,10 @@ use crate::address::Addresses;
 use crate::content::Filler;
 use crate::interval::Verb;
 use crate::plan::Plan;
+use crate::quantity::Pace;
 use crate::schedule::Schedule;
 use crate::verify::Verifier;
-use crate::workload::{Blocks, Content};
+use crate::workload::{Arrival, Blocks, Content};
 
 /// Draws of a place that is free before a job that verifies waits for one.
 const DRAWS_MAX: u32 = 16;
@@ -34,6 +35,9 @@ pub(super) struct Job {
     pub depth: u32,
     pub deadline: Option<Duration>,
     pub schedule: Option<Schedule>,
+    pace: Option<(Pace, Arrival)>,
+    /// Its share of the first distance, so that jobs of one rate don't all start together.
+    phase: f64,
     pub random: Random,
     /// Buffers that are free.
     pub buffers: Vec<BufferId>,
@@ -58,13 +62,7 @@ pub(super) struct Job {
 
 impl Job {
     /// The job of that place in the plan, with the buffers it may use.
-    pub fn new<M: Buffers>(
-        plan: &Plan,
-        index: usize,
-        buffers: Vec<BufferId>,
-        memory: &M,
-        start: Instant,
-    ) -> Self {
+    pub fn new<M: Buffers>(plan: &Plan, index: usize, buffers: Vec<BufferId>, memory: &M) -> Self {
         let job = &plan.jobs[index];
         let stream = plan.stream(job);
         // Jobs differ by everything that makes them what they are, however they are dealt out.
@@ -82,16 +80,14 @@ impl Job {
                 memory.with(*buffer, &mut |bytes| filler.prepare(bytes));
             }
         }
-        let schedule = stream.rate.map(|pace| {
-            let phase = f64::from(job.number) / f64::from(job.of.max(1));
-            Schedule::new(pace, stream.arrival, start, phase, stream.block.mean())
-        });
         Self {
             stream: job.stream,
             drive: job.drive,
             depth: stream.depth,
             deadline: stream.deadline.map(|time| time.0),
-            schedule,
+            pace: stream.rate.map(|pace| (pace, stream.arrival)),
+            phase: f64::from(job.number) / f64::from(job.of.max(1)),
+            schedule: None,
             buffers,
             held_up: false,
             waiting: false,
@@ -114,6 +110,14 @@ impl Job {
             read_back: job.from,
             random,
         }
+    }
+
+    /// Makes its schedule; returns when its first command is intended.
+    pub fn begin(&mut self, start: Instant) -> Instant {
+        self.schedule = self.pace.map(|(pace, arrival)| {
+            Schedule::new(pace, arrival, start, self.phase, self.blocks.mean())
+        });
+        self.schedule.as_ref().map_or(start, Schedule::next)
     }
 
     pub fn under_way(&self) -> usize {
