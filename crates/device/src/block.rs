@@ -19,6 +19,8 @@ pub(crate) struct BlockDevice {
     pub(crate) physical_block_bytes: u32,
     /// Unit of discards; None if it can't discard.
     pub(crate) discard_unit_bytes: Option<u32>,
+    /// Whether its driver has queues whose completions can be polled for.
+    pub(crate) polls: bool,
 }
 
 impl BlockDevice {
@@ -46,6 +48,7 @@ impl BlockDevice {
             logical_block_bytes,
             physical_block_bytes: physical.max(logical_block_bytes),
             discard_unit_bytes: unit.filter(|_| can_discard),
+            polls: number(&queue, "io_poll") == Some(1),
         })
     }
 

@@ -1,9 +1,11 @@
 //! Real banks: block devices and files on io_uring; which drives there are, and which may be written.
 
 mod block;
+mod claim;
 mod content;
 mod cost;
 mod discard;
+mod entry;
 pub mod holders;
 pub mod identity;
 pub mod link;
@@ -11,8 +13,10 @@ mod loops;
 mod mapping;
 mod mounts;
 mod overlap;
+mod passthrough;
 pub mod pool;
 mod preallocate;
+pub mod priority;
 mod refusal;
 mod ring;
 pub mod safety;
@@ -25,6 +29,7 @@ mod warning;
 pub mod wear;
 
 pub use pool::{Buffer, Pages, Pool, PoolError};
+pub use priority::{IoPriority, IoPriorityError, set_io_priority};
 pub use uring::{OpenError, Options, UringBank};
 pub use wake::Waker;
 pub use warning::Warning;

@@ -1,10 +1,14 @@
-//! Setting up an io_uring in the fastest way that the kernel knows.
+//! An io_uring, set up in the fastest way that the kernel knows, with entries of the size that its
+//! drives need.
 
 use std::fmt;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
-use io_uring::IoUring;
+use base::{BufferId, Duration};
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{Builder, IoUring, cqueue, squeue};
 
 use crate::pool::Pool;
 use crate::target::OpenTarget;
@@ -12,6 +16,9 @@ use crate::warning::Warning;
 
 /// Most submission queue entries that a ring can have (`IORING_MAX_ENTRIES` of Linux).
 pub(crate) const RING_ENTRIES_MAX: u32 = 32768;
+
+/// Longest single sleep: a clock that far ahead would overflow in the kernel's sum.
+const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// Why a bank can't be opened.
 #[derive(Debug)]
@@ -27,6 +34,8 @@ pub enum OpenError {
         depth_max: u32,
         /// Drives.
         drives: usize,
+        /// The greatest depth that so many such drives can have.
+        possible: u64,
     },
     /// The kernel has no io_uring for us.
     NoRing {
@@ -37,6 +46,8 @@ pub enum OpenError {
     KernelTooOld {
         /// What it lacks.
         lacking: &'static str,
+        /// The first version of Linux that has it.
+        since: &'static str,
     },
     /// A thread or a descriptor that the bank needs can't be had.
     Os {
@@ -53,11 +64,10 @@ impl fmt::Display for OpenError {
             Self::DriveCount { count } => {
                 write!(f, "a bank has between 1 and {} drives, not {count}", u16::MAX)
             }
-            Self::Depth { depth_max, drives } => write!(
+            Self::Depth { depth_max, drives, possible } => write!(
                 f,
                 "{drives} drives with {depth_max} commands each can't share one ring of at most \
-                 {RING_ENTRIES_MAX} commands; choose a queue depth between 1 and {}",
-                RING_ENTRIES_MAX as usize / 2 / (*drives).max(1)
+                 {RING_ENTRIES_MAX} entries; choose a queue depth between 1 and {possible}"
             ),
             Self::NoRing { reason } => {
                 let advice = match reason.raw_os_error() {
@@ -71,8 +81,8 @@ impl fmt::Display for OpenError {
                 };
                 write!(f, "setting up io_uring failed: {reason}; {advice}")
             }
-            Self::KernelTooOld { lacking } => {
-                write!(f, "this kernel's io_uring lacks {lacking}; Linux 5.11 or later has it")
+            Self::KernelTooOld { lacking, since } => {
+                write!(f, "this kernel's io_uring lacks {lacking}; Linux {since} or later has it")
             }
             Self::Os { attempted, reason } => write!(f, "{attempted} failed: {reason}"),
         }
@@ -81,82 +91,235 @@ impl fmt::Display for OpenError {
 
 impl std::error::Error for OpenError {}
 
-/// A ring with at least this many submission queue entries, disabled until [`enable`].
-pub(crate) fn build(entries: u32) -> Result<IoUring, OpenError> {
-    // Completions are worked on only when their one reader asks for them (Linux 6.1), or at least
-    // without interrupting it (5.19), or as it was before. All start disabled, so that the ring
-    // belongs to the thread that enables it and not to the one that makes it.
-    let deferred = IoUring::builder()
-        .setup_r_disabled()
-        .setup_submit_all()
-        .setup_single_issuer()
-        .setup_defer_taskrun()
-        .setup_taskrun_flag()
-        .build(entries);
-    let ring = deferred
-        .or_else(|error| {
-            fall_back(error)?;
-            IoUring::builder()
-                .setup_r_disabled()
-                .setup_submit_all()
-                .setup_coop_taskrun()
-                .setup_taskrun_flag()
-                .build(entries)
-        })
-        .or_else(|error| {
-            fall_back(error)?;
-            IoUring::builder().setup_r_disabled().build(entries)
-        })
-        .map_err(|reason| OpenError::NoRing { reason })?;
-    let parameters = ring.params();
-    for (has, lacking) in [
-        (parameters.is_feature_ext_arg(), "waiting with a time limit"),
-        (parameters.is_feature_nodrop(), "keeping completions that don't fit"),
-    ] {
-        if !has {
-            return Err(OpenError::KernelTooOld { lacking });
+/// What a ring must be able to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Needs {
+    /// Submission queue entries, at least.
+    pub(crate) entries: u32,
+    /// Entries of twice the size, for passthrough.
+    pub(crate) wide: bool,
+    /// Completions are polled for and interrupt nobody; nothing but reads and writes goes in.
+    pub(crate) polled: bool,
+}
+
+/// How long entering the kernel may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stay {
+    /// Only to hand over what is queued and to take what is done.
+    Not,
+    /// Until something is done, or for so long.
+    For(Duration),
+    /// Until something is done.
+    UntilDone,
+}
+
+/// A ring. It is disabled until [`Ring::enable`] binds it to a thread.
+pub(crate) struct Ring {
+    queues: Queues,
+    polled: bool,
+    /// The pool's memory is locked for good.
+    buffers_registered: bool,
+    /// The kernel keeps the files at hand, by their index.
+    files_registered: bool,
+}
+
+enum Queues {
+    Narrow(IoUring),
+    Wide(IoUring<squeue::Entry128, cqueue::Entry32>),
+}
+
+/// The same with entries of either size.
+macro_rules! with {
+    ($queues:expr, $ring:ident => $do:expr) => {
+        match $queues {
+            Queues::Narrow($ring) => $do,
+            Queues::Wide($ring) => $do,
+        }
+    };
+}
+
+impl Ring {
+    pub(crate) fn new(needs: Needs) -> Result<Self, OpenError> {
+        let queues = match needs.wide {
+            true => Queues::Wide(build(needs).map_err(|reason| match reason.raw_os_error() {
+                Some(libc::EINVAL) => OpenError::KernelTooOld {
+                    lacking: "large entries, which NVMe passthrough needs",
+                    since: "5.19",
+                },
+                _ => OpenError::NoRing { reason },
+            })?),
+            false => Queues::Narrow(build(needs).map_err(|reason| OpenError::NoRing { reason })?),
+        };
+        let parameters = with!(&queues, ring => ring.params());
+        for (has, lacking) in [
+            (parameters.is_feature_ext_arg(), "waiting with a time limit"),
+            (parameters.is_feature_nodrop(), "keeping completions that don't fit"),
+        ] {
+            if !has {
+                return Err(OpenError::KernelTooOld { lacking, since: "5.11" });
+            }
+        }
+        let (buffers_registered, files_registered) = (false, false);
+        Ok(Self { queues, polled: needs.polled, buffers_registered, files_registered })
+    }
+
+    /// Has the kernel lock the pool's memory for good. The pool must stay until it was unregistered,
+    /// or the ring is gone.
+    pub(crate) fn register_buffers(&mut self, pool: &Pool, warnings: &mut Vec<Warning>) {
+        let ranges = pool.ranges_to_register();
+        // SAFETY: the ranges are the pool's mapping, which stays until the pool goes; and the bank,
+        // which owns the ring, keeps the pool until it has unregistered them.
+        match with!(&self.queues, ring => unsafe { ring.submitter().register_buffers(&ranges) }) {
+            Ok(()) => self.buffers_registered = true,
+            Err(reason) => {
+                let (bytes, reason) = (pool.bytes(), reason.to_string());
+                warnings.push(Warning::BuffersNotRegistered { bytes, reason });
+            }
         }
     }
-    Ok(ring)
+
+    /// Has the kernel keep the targets' files at hand, by their index.
+    pub(crate) fn register_files(&mut self, targets: &[OpenTarget], warnings: &mut Vec<Warning>) {
+        let files: Vec<_> = targets.iter().map(|target| target.file.as_raw_fd()).collect();
+        match with!(&self.queues, ring => ring.submitter().register_files(&files)) {
+            Ok(()) => self.files_registered = true,
+            Err(reason) => {
+                warnings.push(Warning::FilesNotRegistered { reason: reason.to_string() });
+            }
+        }
+    }
+
+    /// Lets go of memory and files. The end of the ring does this too, but some time later. Failures
+    /// leave it to the end of the ring.
+    pub(crate) fn unregister(&mut self) {
+        with!(&self.queues, ring => {
+            if std::mem::take(&mut self.files_registered) {
+                drop(ring.submitter().unregister_files());
+            }
+            if std::mem::take(&mut self.buffers_registered) {
+                drop(ring.submitter().unregister_buffers());
+            }
+        });
+    }
+
+    /// Lets the ring take commands, from now on from this thread.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        with!(&self.queues, ring => ring.submitter().register_enable_rings())
+    }
+
+    /// How an entry names a file: by its index where it is registered, and a flag says so.
+    pub(crate) fn file(&self, index: u16, file: &File) -> (Fd, squeue::Flags) {
+        if self.files_registered {
+            (Fd(i32::from(index)), squeue::Flags::FIXED_FILE)
+        } else {
+            (Fd(file.as_raw_fd()), squeue::Flags::empty())
+        }
+    }
+
+    /// The registered range that a buffer lies in, if it is registered.
+    pub(crate) fn range_of(&self, pool: &Pool, buffer: Option<BufferId>) -> Option<u16> {
+        buffer.filter(|_| self.buffers_registered).map(|buffer| pool.range_of(buffer))
+    }
+
+    /// Queues an entry.
+    ///
+    /// # Safety
+    /// The memory that it names must stay the kernel's until its completion.
+    pub(crate) unsafe fn push(&mut self, entry: squeue::Entry) {
+        let pushed = match &mut self.queues {
+            // SAFETY: as the caller promises.
+            Queues::Narrow(ring) => unsafe { ring.submission().push(&entry) },
+            // SAFETY: as the caller promises.
+            Queues::Wide(ring) => unsafe { ring.submission().push(&entry.into()) },
+        };
+        pushed.expect("a ring is made with an entry for whatever can be in it");
+    }
+
+    /// Queues a large entry.
+    ///
+    /// # Safety
+    /// As [`Ring::push`].
+    pub(crate) unsafe fn push_wide(&mut self, entry: &squeue::Entry128) {
+        let Queues::Wide(ring) = &mut self.queues else {
+            unreachable!("a bank with drives that need large entries has rings for them")
+        };
+        // SAFETY: as the caller promises.
+        unsafe { ring.submission().push(entry) }
+            .expect("a ring is made with an entry for whatever can be in it");
+    }
+
+    /// How many entries the kernel hasn't seen.
+    pub(crate) fn queued(&mut self) -> usize {
+        with!(&mut self.queues, ring => ring.submission().len())
+    }
+
+    /// Appends what is done: user data and result.
+    pub(crate) fn reap(&mut self, reaped: &mut Vec<(u64, i32)>) {
+        with!(&mut self.queues, ring => reaped.extend(
+            ring.completion().map(|entry| (entry.user_data(), entry.result()))
+        ));
+    }
+
+    /// Gives the kernel what is queued, and stays. It may come back early.
+    pub(crate) fn enter(&mut self, stay: Stay) -> io::Result<()> {
+        with!(&mut self.queues, ring => {
+            let queue = ring.submission();
+            // A polled ring finds out what is done only by entering.
+            let needless =
+                !self.polled && queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
+            drop(queue);
+            let submitter = ring.submitter();
+            let entered = match stay {
+                Stay::Not if needless => return Ok(()),
+                Stay::Not => submitter.submit(),
+                Stay::UntilDone => submitter.submit_and_wait(1),
+                Stay::For(span) => {
+                    let span = Timespec::from(std::time::Duration::from(span.min(SLEEP_MAX)));
+                    submitter.submit_with_args(1, &SubmitArgs::new().timespec(&span))
+                }
+            };
+            let Err(error) = entered else { return Ok(()) };
+            match error.raw_os_error() {
+                // Time is up, or a signal came, or the kernel has to be emptied first: look again.
+                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+                _ => Err(error),
+            }
+        })
+    }
+}
+
+/// Completions are worked on only when their one reader asks for them (Linux 6.1), or at least
+/// without interrupting it (5.19), or as it was before. All start disabled, so that the ring belongs
+/// to the thread that enables it and not to the one that makes it.
+fn build<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    needs: Needs,
+) -> io::Result<IoUring<S, C>> {
+    let attempt = |set: fn(&mut Builder<S, C>)| {
+        let mut builder = IoUring::<S, C>::builder();
+        builder.setup_r_disabled();
+        if needs.polled {
+            builder.setup_iopoll();
+        }
+        set(&mut builder);
+        builder.build(needs.entries)
+    };
+    attempt(|builder| {
+        builder.setup_submit_all().setup_single_issuer();
+        builder.setup_defer_taskrun().setup_taskrun_flag();
+    })
+    .or_else(|error| {
+        fall_back(error)?;
+        attempt(|builder| {
+            builder.setup_submit_all().setup_coop_taskrun().setup_taskrun_flag();
+        })
+    })
+    .or_else(|error| {
+        fall_back(error)?;
+        attempt(|_| {})
+    })
 }
 
 /// Passes on what an older way of setting up would not mend.
 fn fall_back(error: io::Error) -> io::Result<()> {
     if error.raw_os_error() == Some(libc::EINVAL) { Ok(()) } else { Err(error) }
-}
-
-/// Lets the ring take commands, from now on from this thread.
-pub(crate) fn enable(ring: &IoUring) -> io::Result<()> {
-    ring.submitter().register_enable_rings()
-}
-
-/// Whether the kernel has locked the pool's memory for good.
-pub(crate) fn register_buffers(ring: &IoUring, pool: &Pool, warnings: &mut Vec<Warning>) -> bool {
-    let ranges = pool.ranges_to_register();
-    // SAFETY: the ranges are the pool's mapping, which stays until the pool goes; and the bank, which
-    // owns the ring, keeps the pool until it has unregistered them.
-    match unsafe { ring.submitter().register_buffers(&ranges) } {
-        Ok(()) => true,
-        Err(reason) => {
-            let (bytes, reason) = (pool.bytes(), reason.to_string());
-            warnings.push(Warning::BuffersNotRegistered { bytes, reason });
-            false
-        }
-    }
-}
-
-/// Whether the kernel keeps the targets' files at hand, by their index.
-pub(crate) fn register_files(
-    ring: &IoUring,
-    targets: &[OpenTarget],
-    warnings: &mut Vec<Warning>,
-) -> bool {
-    let files: Vec<_> = targets.iter().map(|target| target.file.as_raw_fd()).collect();
-    match ring.submitter().register_files(&files) {
-        Ok(()) => true,
-        Err(reason) => {
-            warnings.push(Warning::FilesNotRegistered { reason: reason.to_string() });
-            false
-        }
-    }
 }

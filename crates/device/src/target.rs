@@ -1,19 +1,22 @@
-//! From a path to a drive that a bank can use: a block device or a preallocated file, opened for
-//! direct I/O, locked against a second recorder, its geometry read.
+//! From a path to a drive that a bank can use: a block device, an NVMe generic device or a preallocated
+//! file, opened for direct I/O, locked against a second recorder, its geometry read.
 
 use std::ffi::CString;
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
 
 use base::Geometry;
 
 use crate::block::BlockDevice;
+use crate::claim::{self, Claim, patiently};
+use crate::passthrough::Namespace;
 pub use crate::preallocate::{CreateFileError, create_file};
+use crate::sysfs::{self, DeviceNumber, Node, System};
 use crate::warning::Warning;
 
 /// Longest read or write in bytes. Drives take less at once (`max_sectors_kb`); the kernel splits.
@@ -25,12 +28,6 @@ const DEPTH_MAX_DEFAULT: u32 = 32;
 /// Unit of direct I/O on files where the kernel doesn't tell (before Linux 6.1): it suits every
 /// file system on every drive.
 const FILE_BLOCK_BYTES_DEFAULT: u32 = 4096;
-
-/// Another program may lock or claim a drive for a moment: udev while it probes a device that has
-/// just been closed, `losetup` while it looks for a free one, [`is_locked`]. Who uses it holds it for
-/// longer than these attempts take.
-const ATTEMPTS_MAX: u32 = 20;
-const RETRY_AFTER: Duration = Duration::from_millis(25);
 
 /// What a target is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,22 +47,54 @@ pub enum Access {
 pub enum TargetKind {
     /// A block device, or a partition.
     BlockDevice,
+    /// An NVMe generic device (`/dev/ng0n1`): its namespace, past the block layer.
+    Passthrough,
     /// A regular file.
     File,
 }
 
-/// An open drive, ready for a bank.
+/// An open drive, ready for a bank. Who opened it for writing has it to himself until the last of its
+/// clones, and of the banks that were made of them, is gone.
 #[derive(Debug)]
 pub struct OpenTarget {
-    /// The open descriptor, which carries the lock.
+    /// The open descriptor.
     pub file: File,
-    /// Block device or file.
+    /// Block device, generic device or file.
     pub kind: TargetKind,
     /// What a bank will show of it.
     pub geometry: Geometry,
     /// What the drive writes without reading first, in bytes, as far as it tells: at least
     /// `geometry.block_bytes`.
     pub physical_block_bytes: u32,
+    /// Whether its completions can be polled for.
+    pub polls: bool,
+    /// What passthrough commands are made for.
+    pub(crate) namespace: Option<Namespace>,
+    claim: Arc<Claim>,
+}
+
+impl OpenTarget {
+    /// The same open target for one more bank of this process, such as one for each thread.
+    ///
+    /// # Errors
+    /// If the process may have no more open files.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self {
+            file: self.file.try_clone()?,
+            kind: self.kind,
+            geometry: self.geometry.clone(),
+            physical_block_bytes: self.physical_block_bytes,
+            polls: self.polls,
+            namespace: self.namespace,
+            claim: Arc::clone(&self.claim),
+        })
+    }
+
+    /// The open file that stands for the target where it is claimed or compared with another: for an
+    /// NVMe generic device the block device beside it, else the target itself.
+    pub fn claimed(&self) -> &File {
+        self.claim.file()
+    }
 }
 
 /// Why a target can't be opened.
@@ -100,6 +129,13 @@ pub enum TargetError {
         /// The target.
         path: PathBuf,
     },
+    /// An NVMe generic device that can't be used as it is.
+    Passthrough {
+        /// The target.
+        path: PathBuf,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// There is no room for even one block.
     Empty {
         /// The target.
@@ -132,7 +168,8 @@ impl fmt::Display for TargetError {
             ),
             Self::WrongKind { path, found } => write!(
                 f,
-                "{} is {found}; give a block device (such as /dev/nvme0n1) or a file",
+                "{} is {found}; give a block device (such as /dev/nvme0n1), an NVMe generic device \
+                 (/dev/ng0n1) or a file",
                 path.display()
             ),
             Self::Busy { path } => write!(
@@ -148,6 +185,9 @@ impl fmt::Display for TargetError {
                  another drive",
                 path.display()
             ),
+            Self::Passthrough { path, reason } => {
+                write!(f, "using {} for NVMe passthrough: {reason}", path.display())
+            }
             Self::Empty { path } => write!(
                 f,
                 "{} has no room for even one block; give a larger device or file",
@@ -162,51 +202,21 @@ impl fmt::Display for TargetError {
 
 impl std::error::Error for TargetError {}
 
-/// Opens a block device or a file. It stays as it is until a bank writes to it.
+/// Opens a block device, an NVMe generic device or a file. It stays as it is until a bank writes to it.
 ///
 /// # Errors
 /// [`TargetError`], before anything was changed.
 pub fn open(path: &Path, access: Access) -> Result<(OpenTarget, Vec<Warning>), TargetError> {
-    let writing = access != Access::Read;
-    let kind = kind_of(path)?;
-    let exclusive = kind == TargetKind::BlockDevice && access == Access::Write { exclusive: true };
     let mut warnings = Vec::new();
-    let file = open_direct(path, writing, exclusive, &mut warnings)?;
-    if writing {
-        lock(path, &file)?;
-    }
-    let os = |attempted, reason| TargetError::Os { attempted, path: path.to_owned(), reason };
-    // The path may have come to mean something else since it was looked at.
-    let is_block = BlockDevice::is(&file).map_err(|e| os("looking at", e))?;
-    let (capacity_bytes, block_bytes, physical_block_bytes, trim_unit_bytes) = if is_block {
-        let device = BlockDevice::of(&file).map_err(|e| os("asking for the size of", e))?;
-        let unit = device.discard_unit_bytes;
-        (device.capacity_bytes, device.logical_block_bytes, device.physical_block_bytes, unit)
-    } else {
-        let metadata = file.metadata().map_err(|e| os("looking at", e))?;
-        let alignment = direct_io_alignment(&file).map_err(|e| os("looking at", e))?;
-        let block = alignment.unwrap_or(FILE_BLOCK_BYTES_DEFAULT);
-        let unit = if writing { punch_unit(&file, metadata.len(), block) } else { None };
-        (metadata.len(), block, block.max(FILE_BLOCK_BYTES_DEFAULT), unit)
+    let target = match look(path)? {
+        Kind::Block => open_block_device(path, access)?,
+        Kind::Generic(beside) => open_generic(path, &beside, access)?,
+        Kind::File => open_file(path, access, &mut warnings)?,
     };
-    let capacity_bytes = capacity_bytes / u64::from(block_bytes) * u64::from(block_bytes);
-    if capacity_bytes == 0 {
+    if target.geometry.capacity_bytes == 0 {
         return Err(TargetError::Empty { path: path.to_owned() });
     }
-    let geometry = Geometry {
-        name: path.display().to_string(),
-        capacity_bytes,
-        block_bytes,
-        transfer_max_bytes: TRANSFER_BYTES_MAX,
-        depth_max: DEPTH_MAX_DEFAULT,
-        trim_unit_bytes,
-        // A hole reads as zeros. A discarded block does so only if the drive likes, and the kernel
-        // has stopped telling whether it does (`discard_zeroes_data` is 0 since Linux 4.12).
-        trim_reads_zeros: !is_block && trim_unit_bytes.is_some(),
-        writable: writing,
-    };
-    let kind = if is_block { TargetKind::BlockDevice } else { TargetKind::File };
-    Ok((OpenTarget { file, kind, geometry, physical_block_bytes }, warnings))
+    Ok((target, warnings))
 }
 
 /// Whether some process has the target open for writing through this crate.
@@ -214,54 +224,194 @@ pub fn open(path: &Path, access: Access) -> Result<(OpenTarget, Vec<Warning>), T
 /// # Errors
 /// [`TargetError`] if it can't be opened for reading.
 pub fn is_locked(path: &Path) -> Result<bool, TargetError> {
-    let file = File::open(path).map_err(|reason| open_error(path, false, reason))?;
-    // A shared lock, so that two who ask don't take each other for a recorder. The end of `file`
-    // gives it back.
-    match flock(&file, libc::LOCK_SH) {
-        Ok(()) => Ok(false),
-        Err(reason) if reason.kind() == io::ErrorKind::WouldBlock => Ok(true),
-        Err(reason) => Err(TargetError::Os { attempted: "locking", path: path.to_owned(), reason }),
+    let node = match look(path)? {
+        Kind::Generic(beside) => System::default().node(&beside.name),
+        Kind::Block | Kind::File => path.to_owned(),
+    };
+    let file = File::open(&node).map_err(|reason| open_error(path, false, reason))?;
+    claim::is_locked(&file).map_err(|reason| os(path, "locking", reason))
+}
+
+/// What a path leads to.
+enum Kind {
+    Block,
+    /// With the block device of the same namespace.
+    Generic(sysfs::BlockDevice),
+    File,
+}
+
+fn look(path: &Path) -> Result<Kind, TargetError> {
+    let node = System::default().resolve(path).map_err(|reason| open_error(path, false, reason))?;
+    let found = match node {
+        // A container may lack `/sys`: the device itself tells enough.
+        Node::Block(_) | Node::Unknown(_) => return Ok(Kind::Block),
+        Node::Generic(beside) => return Ok(Kind::Generic(beside)),
+        Node::File(_) => return Ok(Kind::File),
+        Node::Missing => return Err(TargetError::NotFound { path: path.to_owned() }),
+        Node::Other(found) => found,
+    };
+    Err(TargetError::WrongKind { path: path.to_owned(), found })
+}
+
+fn open_block_device(path: &Path, access: Access) -> Result<OpenTarget, TargetError> {
+    let file = patiently(|| block_options(access).open(path))
+        .map_err(|reason| open_error(path, access != Access::Read, reason))?;
+    if !BlockDevice::is(&file).map_err(|reason| os(path, "looking at", reason))? {
+        return Err(changed(path));
+    }
+    let claim = file.try_clone().map_err(|reason| os(path, "duplicating", reason))?;
+    let claim = claimed(path, claim, access, false)?;
+    let device =
+        BlockDevice::of(&file).map_err(|reason| os(path, "asking for the size of", reason))?;
+    let mut geometry = geometry(path, device.capacity_bytes, device.logical_block_bytes, access);
+    // A discarded block reads as zeros only if the drive likes, and the kernel has stopped telling
+    // whether it does (`discard_zeroes_data` is 0 since Linux 4.12).
+    geometry.trim_unit_bytes = device.discard_unit_bytes;
+    Ok(OpenTarget {
+        file,
+        kind: TargetKind::BlockDevice,
+        geometry,
+        physical_block_bytes: device.physical_block_bytes,
+        polls: device.polls,
+        namespace: None,
+        claim,
+    })
+}
+
+/// Commands go to the generic device. The block device beside it carries the claim, because whoever
+/// else may want the namespace (a mount, another recorder) meets us there.
+fn open_generic(
+    path: &Path,
+    beside: &sysfs::BlockDevice,
+    access: Access,
+) -> Result<OpenTarget, TargetError> {
+    let writing = access != Access::Read;
+    let node = System::default().node(&beside.name);
+    let block = patiently(|| block_options(access).open(&node))
+        .map_err(|reason| open_error(&node, writing, reason))?;
+    let metadata = block.metadata().map_err(|reason| os(&node, "looking at", reason))?;
+    if !metadata.file_type().is_block_device()
+        || DeviceNumber::from_raw(metadata.rdev()) != beside.number
+    {
+        return Err(changed(&node));
+    }
+    let claim = claimed(path, block, access, true)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(writing)
+        .open(path)
+        .map_err(|reason| open_error(path, writing, reason))?;
+    let passthrough = |reason: String| TargetError::Passthrough { path: path.to_owned(), reason };
+    let namespace = Namespace::of(&file, beside).map_err(|error| passthrough(error.to_string()))?;
+    let device = BlockDevice::of(claim.file())
+        .map_err(|reason| os(&node, "asking for the size of", reason))?;
+    if (namespace.block_bytes(), namespace.capacity_bytes())
+        != (device.logical_block_bytes, device.capacity_bytes)
+    {
+        return Err(passthrough(format!(
+            "it has {} bytes in blocks of {}, but {} has {} in blocks of {}; name that instead",
+            namespace.capacity_bytes(),
+            namespace.block_bytes(),
+            node.display(),
+            device.capacity_bytes,
+            device.logical_block_bytes
+        )));
+    }
+    let mut geometry = geometry(path, device.capacity_bytes, device.logical_block_bytes, access);
+    // What a deallocated block reads as is the drive's choice, and so is whether it deallocates.
+    geometry.trim_unit_bytes = namespace.trim_unit_bytes();
+    Ok(OpenTarget {
+        file,
+        kind: TargetKind::Passthrough,
+        geometry,
+        physical_block_bytes: device.physical_block_bytes,
+        polls: device.polls,
+        namespace: Some(namespace),
+        claim,
+    })
+}
+
+fn open_file(
+    path: &Path,
+    access: Access,
+    warnings: &mut Vec<Warning>,
+) -> Result<OpenTarget, TargetError> {
+    let writing = access != Access::Read;
+    let file = open_direct(path, writing, warnings)?;
+    let metadata = file.metadata().map_err(|reason| os(path, "looking at", reason))?;
+    if !metadata.is_file() {
+        return Err(changed(path));
+    }
+    let claim = file.try_clone().map_err(|reason| os(path, "duplicating", reason))?;
+    let claim = claimed(path, claim, access, false)?;
+    let alignment = direct_io_alignment(&file).map_err(|reason| os(path, "looking at", reason))?;
+    let block = alignment.unwrap_or(FILE_BLOCK_BYTES_DEFAULT);
+    let mut geometry = geometry(path, metadata.len(), block, access);
+    // A hole reads as zeros.
+    geometry.trim_unit_bytes =
+        if writing { punch_unit(&file, metadata.len(), block) } else { None };
+    geometry.trim_reads_zeros = geometry.trim_unit_bytes.is_some();
+    Ok(OpenTarget {
+        file,
+        kind: TargetKind::File,
+        geometry,
+        physical_block_bytes: block.max(FILE_BLOCK_BYTES_DEFAULT),
+        polls: false,
+        namespace: None,
+        claim,
+    })
+}
+
+fn geometry(path: &Path, capacity_bytes: u64, block_bytes: u32, access: Access) -> Geometry {
+    Geometry {
+        name: path.display().to_string(),
+        capacity_bytes: capacity_bytes / u64::from(block_bytes) * u64::from(block_bytes),
+        block_bytes,
+        transfer_max_bytes: TRANSFER_BYTES_MAX,
+        depth_max: DEPTH_MAX_DEFAULT,
+        trim_unit_bytes: None,
+        trim_reads_zeros: false,
+        writable: access != Access::Read,
     }
 }
 
-fn kind_of(path: &Path) -> Result<TargetKind, TargetError> {
-    let metadata = std::fs::metadata(path).map_err(|reason| open_error(path, false, reason))?;
-    let kind = metadata.file_type();
-    let found = if kind.is_block_device() {
-        return Ok(TargetKind::BlockDevice);
-    } else if kind.is_file() {
-        return Ok(TargetKind::File);
-    } else if kind.is_dir() {
-        "a directory"
-    } else if kind.is_char_device() {
-        "a character device"
-    } else {
-        "neither a block device nor a file"
-    };
-    Err(TargetError::WrongKind { path: path.to_owned(), found })
+fn claimed(
+    path: &Path,
+    file: File,
+    access: Access,
+    bypassed: bool,
+) -> Result<Arc<Claim>, TargetError> {
+    if access == Access::Read {
+        return Ok(Arc::new(Claim::shared(file)));
+    }
+    let claim = Claim::exclusive(file, bypassed).map_err(|reason| match reason.kind() {
+        io::ErrorKind::WouldBlock => TargetError::BeingRecorded { path: path.to_owned() },
+        _ => os(path, "locking", reason),
+    });
+    claim.map(Arc::new)
+}
+
+fn block_options(access: Access) -> OpenOptions {
+    // Without O_CREAT, O_EXCL is for block devices: fail if something holds it (open(2)).
+    let exclusive = if access == (Access::Write { exclusive: true }) { libc::O_EXCL } else { 0 };
+    let mut options = OpenOptions::new();
+    options.read(true).write(access != Access::Read).custom_flags(libc::O_DIRECT | exclusive);
+    options
 }
 
 fn open_direct(
     path: &Path,
     writing: bool,
-    exclusive: bool,
     warnings: &mut Vec<Warning>,
 ) -> Result<File, TargetError> {
-    // Without O_CREAT, O_EXCL is for block devices: fail if something holds it (open(2)).
-    let exclusive = if exclusive { libc::O_EXCL } else { 0 };
-    let open = |direct| {
-        let mut options = OpenOptions::new();
-        options.read(true).write(writing).custom_flags(direct | exclusive);
-        patiently(|| options.open(path))
-    };
+    let open =
+        |direct| OpenOptions::new().read(true).write(writing).custom_flags(direct).open(path);
     let mut warn = |reason: &str| {
         warnings.push(Warning::NoDirectIo { path: path.to_owned(), reason: reason.to_owned() });
     };
     match open(libc::O_DIRECT) {
         Ok(file) => {
-            // A block device's node lies in memory too; what is behind it doesn't.
-            let regular = file.metadata().is_ok_and(|m| m.is_file());
-            if regular && lies_in_memory(&file) {
+            if lies_in_memory(&file) {
                 warn("its file system lies in memory");
             }
             Ok(file)
@@ -273,6 +423,15 @@ fn open_direct(
         }
         Err(reason) => Err(open_error(path, writing, reason)),
     }
+}
+
+/// The path has come to mean something else since it was looked at.
+fn changed(path: &Path) -> TargetError {
+    TargetError::WrongKind { path: path.to_owned(), found: "exchanged while it was opened" }
+}
+
+fn os(path: &Path, attempted: &'static str, reason: io::Error) -> TargetError {
+    TargetError::Os { attempted, path: path.to_owned(), reason }
 }
 
 fn open_error(path: &Path, writing: bool, reason: io::Error) -> TargetError {
@@ -350,39 +509,4 @@ fn punch_unit(file: &File, length: u64, block: u32) -> Option<u32> {
         )
     };
     (answer == 0).then_some(unit)
-}
-
-fn lock(path: &Path, file: &File) -> Result<(), TargetError> {
-    let path = || path.to_owned();
-    patiently(|| flock(file, libc::LOCK_EX)).map_err(|reason| match reason.kind() {
-        io::ErrorKind::WouldBlock => TargetError::BeingRecorded { path: path() },
-        _ => TargetError::Os { attempted: "locking", path: path(), reason },
-    })
-}
-
-/// Tries again while somebody else has the drive, for about half a second.
-fn patiently<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    for _ in 1..ATTEMPTS_MAX {
-        match attempt().map_err(|reason| reason.raw_os_error()) {
-            Err(Some(libc::EWOULDBLOCK | libc::EBUSY)) => std::thread::sleep(RETRY_AFTER),
-            Err(Some(number)) => return Err(io::Error::from_raw_os_error(number)),
-            Err(None) => break,
-            Ok(done) => return Ok(done),
-        }
-    }
-    attempt()
-}
-
-/// Takes (`LOCK_SH`, `LOCK_EX`) or gives back (`LOCK_UN`) the lock without waiting.
-pub(crate) fn flock(file: &File, operation: libc::c_int) -> io::Result<()> {
-    loop {
-        // SAFETY: no memory is involved.
-        if unsafe { libc::flock(file.as_raw_fd(), operation | libc::LOCK_NB) } == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
 }

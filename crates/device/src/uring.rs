@@ -1,46 +1,58 @@
 //! The real bank: all drives of a run on one io_uring, with direct I/O from registered memory.
 //!
-//! `submit` only queues; `wait` hands everything queued to the kernel in one system call, before it
-//! looks for what is done. So a caller submits what it has and then waits (or polls, with an `until`
-//! that has passed): a command sits unseen by its drive while its caller does something else.
+//! `submit` queues, and hands what is queued to the kernel whenever it is [`HAND_OVER_AT`] commands.
+//! `wait` hands over the rest in the system call in which it sleeps, or before it returns. So a
+//! caller submits what it has and then waits (or polls, with an `until` that has passed): a command
+//! sits unseen by its drive while its caller does something else.
+//!
+//! Drives that are polled have a second ring for their reads and writes, because in such a ring nothing
+//! else is allowed. Long commands of passthrough drives go out in pieces, as the block layer would cut
+//! them.
 
 use std::fmt;
 use std::fs::File;
-use std::os::fd::AsRawFd;
+use std::io;
 use std::sync::Arc;
 
 use base::{
     Bank, BankError, Buffers, Command, Completion, DeviceError, Duration, Full, Geometry, Instant,
     Operation,
 };
-use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode, squeue};
+use io_uring::opcode;
+use io_uring::types::Fd;
 
-use crate::discard::{DiscardThread, discard_entry, ring_can_discard};
+use crate::discard::{DiscardThread, ring_can_discard};
+use crate::entry::{self, Answer, Piece};
+use crate::passthrough::{self, Namespace, TrimRange};
 use crate::pool::Pool;
 pub use crate::ring::OpenError;
-use crate::ring::{self, RING_ENTRIES_MAX};
-use crate::target::{OpenTarget, TargetKind, flock};
+use crate::ring::{Needs, RING_ENTRIES_MAX, Ring, Stay};
+use crate::target::{OpenTarget, TargetKind};
 use crate::wake::Waker;
 use crate::warning::Warning;
+
+/// Commands that are handed over together at most. Linux gives a drive nothing of what it is handed
+/// before it has gone through all of it, so that a drive would idle over more; and with fewer, the
+/// system call itself is felt.
+const HAND_OVER_AT: usize = 4;
+
+/// Pieces of one command that are under way at once.
+const PIECES_MAX: u16 = 8;
 
 /// How often the rest of a short transfer is asked for before it is an error.
 const SHORT_RETRIES_MAX: u8 = 2;
 
-/// How often a command that the kernel was too busy for is given to it again.
+/// How often a command that the kernel or the drive was too busy for is given to it again.
 const BUSY_RETRIES_MAX: u8 = 100;
 
 /// How long the end of a bank waits for what is under way. Linux gives up on an NVMe command after
 /// 30 s and a reset; what is still there then is lost, and its memory is never given back.
 const DRAIN_MAX: Duration = Duration::from_secs(90);
 
-/// Longest single sleep: a clock that far ahead would overflow in the kernel's sum.
-const SLEEP_MAX: Duration = Duration::from_secs(3600);
-
 /// Marks the completion of the waker's poll; no slot has this number.
 const WAKE: u64 = u64::MAX;
 
-/// How a bank uses the kernel. The defaults are the fastest.
+/// How a bank uses the kernel. The defaults are the fastest that leave the processor free to others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Commands under way on one drive before [`Full`].
@@ -51,31 +63,47 @@ pub struct Options {
     pub register_files: bool,
     /// Trim block devices through the ring, where the kernel can, instead of from a thread.
     pub trim_by_ring: bool,
+    /// Poll drives for their completions, where their driver can, instead of being interrupted:
+    /// shorter latency, for all the time of the processor while reads or writes are under way.
+    pub poll: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { depth_max: 32, register_buffers: true, register_files: true, trim_by_ring: true }
+        Self {
+            depth_max: 32,
+            register_buffers: true,
+            register_files: true,
+            trim_by_ring: true,
+            poll: false,
+        }
     }
 }
 
-/// Block devices and files behind one ring. See [`Bank`] for what it promises.
+/// Block devices, NVMe generic devices and files behind one ring (two, if some are polled). See
+/// [`Bank`] for what it promises.
 ///
 /// It may move to another thread until it first waits; after that it belongs to the thread that did.
 /// Dropping it waits for what is under way.
 pub struct UringBank {
-    ring: IoUring,
+    /// Everything that isn't polled, and the waker's poll.
+    ring: Ring,
+    /// Reads and writes of drives that are polled.
+    polled: Option<Ring>,
     geometry: Vec<Geometry>,
     drives: Vec<Drive>,
     pool: Arc<Pool>,
-    buffers_registered: bool,
-    files_registered: bool,
     /// Commands accepted and not answered, by number; the number is the ring's `user_data`.
     slots: Vec<Option<Slot>>,
     free_slots: Vec<u32>,
+    /// How many of them are in the polled ring.
+    polled_under_way: usize,
+    /// What a passthrough drive reads of the range that a slot's command trims; by number, or empty
+    /// without such drives.
+    trim_ranges: Vec<TrimRange>,
     /// Answered without the kernel: refused, or nothing to do.
     answered: Vec<(u32, Result<(), DeviceError>)>,
-    /// What the ring says is done: number and result. Kept for its memory.
+    /// What the rings say is done: number and result. Kept for its memory.
     reaped: Vec<(u64, i32)>,
     discards: Option<DiscardThread>,
     waker: Waker,
@@ -88,29 +116,65 @@ pub struct UringBank {
 
 struct Drive {
     target: OpenTarget,
-    trim: Trim,
+    /// It is trimmed by the thread, which uses this descriptor, instead of through the ring.
+    trim_by_thread: Option<Arc<File>>,
+    polled: bool,
     under_way: u32,
+    /// Longest read or write, and longest trim, that is one entry, in bytes.
+    piece_max_bytes: u64,
+    trim_piece_max_bytes: u64,
 }
 
-/// How a drive is trimmed. Whether it can be, its geometry tells.
-#[derive(Clone, Debug)]
-enum Trim {
-    /// `BLOCK_URING_CMD_DISCARD`.
-    Ring,
-    /// `BLKDISCARD` on a thread of its own, which uses this descriptor.
-    Thread(Arc<File>),
-    /// A hole in a file.
-    Hole,
-}
-
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Slot {
     command: Command,
     /// Where the command's buffer lies; unused without one.
     memory: *mut u8,
-    moved: u32,
+    /// Entries in a ring.
+    pieces: u16,
+    /// Bytes of the command that were put into a ring.
+    handed: u64,
+    /// Bytes that one entry after the other has moved.
+    moved: u64,
+    /// The first failure of a piece.
+    failure: Option<DeviceError>,
+    /// A piece met with somebody too busy.
+    busy: Option<DeviceError>,
     short_retries: u8,
     busy_retries: u8,
+}
+
+impl Slot {
+    fn new(command: Command, memory: *mut u8) -> Self {
+        let (failure, busy) = (None, None);
+        let (short_retries, busy_retries) = (0, 0);
+        Self {
+            command,
+            memory,
+            pieces: 0,
+            handed: 0,
+            moved: 0,
+            failure,
+            busy,
+            short_retries,
+            busy_retries,
+        }
+    }
+
+    /// Offset and length of the command in bytes.
+    fn range(&self) -> (u64, u64) {
+        match self.command.operation {
+            Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } => {
+                (offset, u64::from(length))
+            }
+            Operation::Trim { offset, length } => (offset, length),
+            Operation::Flush => (0, 0),
+        }
+    }
+
+    fn moves_data(&self) -> bool {
+        self.command.operation.buffer().is_some()
+    }
 }
 
 // SAFETY: the pointers in `slots` lead into the pool, which the bank keeps alive and which any
@@ -121,8 +185,7 @@ impl fmt::Debug for UringBank {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("UringBank")
             .field("geometry", &self.geometry)
-            .field("buffers_registered", &self.buffers_registered)
-            .field("files_registered", &self.files_registered)
+            .field("polled", &self.polled.is_some())
             .field("under_way", &self.under_way())
             .finish_non_exhaustive()
     }
@@ -142,30 +205,37 @@ impl UringBank {
         if targets.is_empty() || targets.len() > usize::from(u16::MAX) {
             return Err(OpenError::DriveCount { count: targets.len() });
         }
-        // One entry for each command and one for the waker's poll.
-        let commands_max = (targets.len() as u64) * u64::from(options.depth_max);
-        if commands_max == 0 || commands_max > u64::from(RING_ENTRIES_MAX / 2) {
-            return Err(OpenError::Depth { depth_max: options.depth_max, drives: targets.len() });
-        }
-        let commands_max = commands_max as u32;
-        let ring = ring::build(commands_max + 1)?;
-        let mut warnings = Vec::new();
-        let buffers_registered =
-            options.register_buffers && ring::register_buffers(&ring, &pool, &mut warnings);
-        let files_registered =
-            options.register_files && ring::register_files(&ring, &targets, &mut warnings);
         let waker = Waker::new()
             .map_err(|reason| OpenError::Os { attempted: "making an eventfd", reason })?;
+        let mut warnings = Vec::new();
+        let polled: Vec<bool> =
+            targets.iter().map(|target| options.poll && polls(target, &mut warnings)).collect();
+        let needs = needs(&targets, &pool, options.depth_max)?;
+        let open_ring = |needs: Needs, holds_data: bool, warnings: &mut Vec<Warning>| {
+            let mut ring = Ring::new(needs)?;
+            if options.register_buffers && holds_data {
+                ring.register_buffers(&pool, warnings);
+            }
+            if options.register_files {
+                ring.register_files(&targets, warnings);
+            }
+            Ok(ring)
+        };
+        let ring = open_ring(needs, polled.contains(&false), &mut warnings)?;
+        let polled_ring = polled
+            .contains(&true)
+            .then(|| open_ring(Needs { polled: true, ..needs }, true, &mut warnings))
+            .transpose()?;
         let mut discards = None;
         let mut drives = Vec::with_capacity(targets.len());
-        for mut target in targets {
+        for (mut target, polled) in targets.into_iter().zip(polled) {
             target.geometry.depth_max = options.depth_max;
+            let mut trim_by_thread = None;
             let trims = target.geometry.writable && target.geometry.trim_unit_bytes.is_some();
-            let trim = if target.kind == TargetKind::File {
-                Trim::Hole
-            } else if !trims || (options.trim_by_ring && ring_can_discard(&target.file)) {
-                Trim::Ring
-            } else {
+            if target.kind == TargetKind::BlockDevice
+                && trims
+                && !(options.trim_by_ring && ring_can_discard(&target.file))
+            {
                 let os = |attempted| move |reason| OpenError::Os { attempted, reason };
                 if discards.is_none() {
                     let thread = DiscardThread::start(waker.clone());
@@ -173,21 +243,24 @@ impl UringBank {
                     warnings.push(Warning::TrimByThread);
                 }
                 let file = target.file.try_clone();
-                Trim::Thread(Arc::new(file.map_err(os("duplicating a descriptor"))?))
-            };
-            drives.push(Drive { target, trim, under_way: 0 });
+                trim_by_thread = Some(Arc::new(file.map_err(os("duplicating a descriptor"))?));
+            }
+            drives.push(Drive::new(target, trim_by_thread, polled, &pool));
         }
+        let commands_max = drives.len() * options.depth_max as usize;
+        let passthrough = drives.iter().any(|drive| drive.target.namespace.is_some());
         let bank = Self {
             ring,
+            polled: polled_ring,
             geometry: drives.iter().map(|drive| drive.target.geometry.clone()).collect(),
             drives,
             pool,
-            buffers_registered,
-            files_registered,
-            slots: vec![None; commands_max as usize],
-            free_slots: (0..commands_max).rev().collect(),
-            answered: Vec::with_capacity(commands_max as usize),
-            reaped: Vec::with_capacity(commands_max as usize + 1),
+            slots: (0..commands_max).map(|_| None).collect(),
+            free_slots: (0..commands_max as u32).rev().collect(),
+            polled_under_way: 0,
+            trim_ranges: vec![TrimRange::default(); if passthrough { commands_max } else { 0 }],
+            answered: Vec::with_capacity(commands_max),
+            reaped: Vec::with_capacity(commands_max + 1),
             listens: discards.is_some(),
             discards,
             waker,
@@ -248,136 +321,158 @@ impl UringBank {
         if aligned && inside && (fits || !moves) { None } else { invalid }
     }
 
-    /// Hands the command of a slot, or what is left of it, to the ring or to the thread for trims.
+    /// Puts the command of a slot, or the next pieces of it, into a ring or before the thread for
+    /// trims.
     fn start(&mut self, number: u32) {
-        let slot = self.slots[number as usize].expect("a slot that starts is taken");
-        let drive = &self.drives[slot.command.drive.index()];
-        if let (Operation::Trim { offset, length }, Trim::Thread(file)) =
-            (slot.command.operation, &drive.trim)
+        let slot = self.slots[number as usize].as_mut().expect("a slot that starts is taken");
+        let index = slot.command.drive.index();
+        let drive = &self.drives[index];
+        let operation = slot.command.operation;
+        if let (Operation::Trim { offset, length }, Some(file)) = (operation, &drive.trim_by_thread)
         {
             let thread = self.discards.as_ref().expect("started with the first such drive");
             thread.discard(number, Arc::clone(file), offset, length);
+            (slot.pieces, slot.handed) = (1, length);
             return;
         }
-        let entry = self.entry(drive, &slot).user_data(u64::from(number));
-        self.push(&entry);
-    }
-
-    fn entry(&self, drive: &Drive, slot: &Slot) -> squeue::Entry {
-        // A registered file is named by its index, and a flag says so.
-        let (file, flags) = if self.files_registered {
-            (Fd(i32::from(slot.command.drive.0)), squeue::Flags::FIXED_FILE)
-        } else {
-            (Fd(drive.target.file.as_raw_fd()), squeue::Flags::empty())
+        let ring = match &mut self.polled {
+            Some(polled) if drive.polled && slot.moves_data() => polled,
+            _ => &mut self.ring,
         };
-        let memory = slot.memory.wrapping_add(slot.moved as usize);
-        let moved = u64::from(slot.moved);
-        let entry = match slot.command.operation {
-            Operation::Read { offset, length, buffer } => {
-                let (offset, length) = (offset + moved, length - slot.moved);
-                if self.buffers_registered {
-                    let range = self.pool.range_of(buffer);
-                    opcode::ReadFixed::new(file, memory, length, range).offset(offset).build()
-                } else {
-                    opcode::Read::new(file, memory, length).offset(offset).build()
-                }
-            }
-            Operation::Write { offset, length, buffer } => {
-                let (offset, length) = (offset + moved, length - slot.moved);
-                if self.buffers_registered {
-                    let range = self.pool.range_of(buffer);
-                    opcode::WriteFixed::new(file, memory, length, range).offset(offset).build()
-                } else {
-                    opcode::Write::new(file, memory, length).offset(offset).build()
-                }
-            }
-            Operation::Trim { offset, length } => match drive.trim {
-                Trim::Hole => opcode::Fallocate::new(file, length)
-                    .offset(offset)
-                    .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
-                    .build(),
-                Trim::Ring | Trim::Thread(_) => discard_entry(file, offset, length),
-            },
-            Operation::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+        let (file, flags) = ring.file(slot.command.drive.0, &drive.target.file);
+        let registered = ring.range_of(&self.pool, operation.buffer());
+        let (start, length) = slot.range();
+        let longest = match operation {
+            Operation::Trim { .. } => drive.trim_piece_max_bytes,
+            _ => drive.piece_max_bytes,
         };
-        entry.flags(flags)
-    }
-
-    fn push(&mut self, entry: &squeue::Entry) {
-        // SAFETY: the memory that a read or write names belongs to a buffer whose state is IN_FLIGHT
-        // until the completion of the command, so that no reference to it exists meanwhile (see
-        // `pool`); the range lies inside the buffer, because longer commands are refused; and the
-        // bank keeps the pool until everything is done, or for ever (see `drop`). Other entries
-        // name no memory.
-        unsafe { self.ring.submission().push(entry) }
-            .expect("the ring has an entry for each slot and one for the waker's poll");
+        loop {
+            let mut piece = Piece {
+                offset: start + slot.handed,
+                length: (length - slot.handed).min(longest),
+                memory: slot.memory.wrapping_add(slot.handed as usize),
+            };
+            slot.pieces += 1;
+            slot.handed += piece.length;
+            let user_data = u64::from(number);
+            if let Some(namespace) = &drive.target.namespace {
+                if let Operation::Trim { .. } = operation {
+                    let range = &mut self.trim_ranges[number as usize];
+                    *range = namespace.trim_range(piece.offset, piece.length);
+                    piece.memory = range.as_mut_ptr();
+                }
+                let entry = namespace.entry(file, &operation, piece, registered);
+                // SAFETY: as below; and a trim's range stays as it is until the completion, because
+                // a trim is one piece at a time and its slot is taken until then, and stays where
+                // it is for as long as the bank, or for ever (see `drop`).
+                unsafe { ring.push_wide(&entry.flags(flags).user_data(user_data)) };
+            } else {
+                let entry = entry::entry(file, drive.target.kind, &operation, piece, registered);
+                // SAFETY: the memory that a read or write names belongs to a buffer whose state is
+                // IN_FLIGHT until the command is finished, which is not before all its pieces are
+                // done, so that no reference to it exists meanwhile (see `pool`); the piece lies
+                // inside the buffer, because longer commands are refused; and the bank keeps the
+                // pool until everything is done, or for ever (see `drop`). Other entries name no
+                // memory.
+                unsafe { ring.push(entry.flags(flags).user_data(user_data)) };
+            }
+            let one_at_a_time = matches!(operation, Operation::Trim { .. });
+            if slot.handed == length || slot.pieces == PIECES_MAX || one_at_a_time {
+                return;
+            }
+        }
     }
 
     /// Appends what is done. What must be asked for again is queued.
     fn reap(&mut self, done: &mut Vec<Completion>) {
-        let mut answered = std::mem::take(&mut self.answered);
-        for (number, outcome) in answered.drain(..) {
-            self.finish(number, outcome, done);
-        }
-        self.answered = answered;
-
         let mut reaped = std::mem::take(&mut self.reaped);
-        reaped.extend(self.ring.completion().map(|entry| (entry.user_data(), entry.result())));
+        self.ring.reap(&mut reaped);
+        if let Some(polled) = &mut self.polled {
+            polled.reap(&mut reaped);
+        }
+        while let Some((number, result)) = self.discards.as_ref().and_then(DiscardThread::done) {
+            reaped.push((u64::from(number), result));
+        }
+        if reaped.is_empty() && self.answered.is_empty() {
+            self.reaped = reaped;
+            return;
+        }
+        // All of it was seen at once, and this is when: going through it takes time of its own.
+        let now = self.now();
         for (number, result) in reaped.drain(..) {
             if number == WAKE {
                 self.waker.drain();
                 self.poll_armed = false;
             } else {
-                self.react(number as u32, result, done);
+                self.react(number as u32, result, now, done);
             }
         }
         self.reaped = reaped;
-
-        while let Some((number, result)) = self.discards.as_ref().and_then(DiscardThread::done) {
-            self.react(number, result, done);
+        let mut answered = std::mem::take(&mut self.answered);
+        for (number, outcome) in answered.drain(..) {
+            self.finish(number, outcome, now, done);
         }
+        self.answered = answered;
     }
 
-    /// Finishes a command by what the kernel returned for it, or asks for the rest.
-    fn react(&mut self, number: u32, result: i32, done: &mut Vec<Completion>) {
-        let slot = self.slots[number as usize].as_mut().expect("the kernel answers once");
-        let length = match slot.command.operation {
-            Operation::Read { length, .. } | Operation::Write { length, .. } => length,
-            Operation::Trim { .. } | Operation::Flush => 0,
+    /// Finishes a command by what came back for its last piece, or asks for the rest.
+    fn react(&mut self, number: u32, result: i32, now: Instant, done: &mut Vec<Completion>) {
+        let slot = self.slots[number as usize].as_mut().expect("each piece is answered once");
+        let index = slot.command.drive.index();
+        let (_, length) = slot.range();
+        let rest = if slot.moves_data() { length - slot.moved } else { 0 };
+        let answer = match &self.drives[index].target.namespace {
+            Some(_) => passthrough::answer(result),
+            None => entry::answer(result, rest),
         };
-        let outcome = if result < 0 {
-            let busy = matches!(-result, libc::EINTR | libc::EAGAIN);
-            if busy && slot.busy_retries < BUSY_RETRIES_MAX {
+        slot.pieces -= 1;
+        match answer {
+            Answer::Done => {}
+            Answer::Busy(error) => slot.busy = Some(error),
+            Answer::Failed(error) => slot.failure = slot.failure.take().or(Some(error)),
+            Answer::Moved(bytes) => {
+                slot.moved += u64::from(bytes);
+                let whole_blocks =
+                    slot.moved.is_multiple_of(u64::from(self.geometry[index].block_bytes));
+                if bytes > 0 && whole_blocks && slot.short_retries < SHORT_RETRIES_MAX {
+                    slot.short_retries += 1;
+                    slot.handed = slot.moved;
+                } else {
+                    slot.failure = Some(DeviceError::Short { moved: slot.moved as u32 });
+                }
+            }
+        }
+        // After a failure nothing more is started, but the memory is the kernel's until all its
+        // pieces are back.
+        if slot.pieces > 0 {
+            if slot.failure.is_none() && slot.busy.is_none() && slot.handed < length {
+                self.start(number);
+            }
+            return;
+        }
+        let outcome = match (slot.failure.take(), slot.busy.take()) {
+            (Some(error), _) => Err(error),
+            (None, Some(_)) if slot.busy_retries < BUSY_RETRIES_MAX => {
                 slot.busy_retries += 1;
+                slot.handed = slot.moved;
                 self.start(number);
                 return;
             }
-            Err(device_error(-result))
-        } else if length == 0 {
-            Ok(())
-        } else {
-            slot.moved += result as u32;
-            let block = self.geometry[slot.command.drive.index()].block_bytes;
-            if slot.moved == length {
-                Ok(())
-            } else if result > 0
-                && slot.moved.is_multiple_of(block)
-                && slot.short_retries < SHORT_RETRIES_MAX
-            {
-                slot.short_retries += 1;
+            (None, Some(error)) => Err(error),
+            (None, None) if slot.handed < length => {
                 self.start(number);
                 return;
-            } else {
-                Err(DeviceError::Short { moved: slot.moved })
             }
+            (None, None) => Ok(()),
         };
-        self.finish(number, outcome, done);
+        self.finish(number, outcome, now, done);
     }
 
     fn finish(
         &mut self,
         number: u32,
         outcome: Result<(), DeviceError>,
+        reaped: Instant,
         done: &mut Vec<Completion>,
     ) {
         let slot = self.slots[number as usize].take().expect("a command finishes once");
@@ -386,68 +481,76 @@ impl UringBank {
         self.drives[drive.index()].under_way -= 1;
         if let Some(buffer) = operation.buffer() {
             self.pool.end_flight(buffer);
+            self.polled_under_way -= usize::from(self.drives[drive.index()].polled);
         }
-        done.push(Completion { drive, tag, outcome, reaped: self.now() });
+        done.push(Completion { drive, tag, outcome, reaped });
     }
 
-    /// Binds the ring to this thread, the first time.
+    /// Binds the rings to this thread, the first time.
     fn enable(&mut self) -> Result<(), BankError> {
         if !self.enabled {
-            ring::enable(&self.ring).map_err(|reason| BankError {
-                attempted: "enabling the io_uring",
-                reason: reason.to_string(),
-            })?;
+            for ring in std::iter::once(&self.ring).chain(&self.polled) {
+                ring.enable().map_err(|reason| BankError {
+                    attempted: "enabling the io_uring",
+                    reason: reason.to_string(),
+                })?;
+            }
             self.enabled = true;
         }
         Ok(())
     }
 
-    /// Gives the kernel what is queued, and waits for at most `span` for one thing to be done (zero:
-    /// not at all). It may return early.
-    fn enter(&mut self, span: Duration) -> Result<(), BankError> {
-        let queue = self.ring.submission();
-        let needless = queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
-        drop(queue);
-        if span == Duration::ZERO && needless {
-            return Ok(());
+    /// Gives the kernel what is queued if it is enough to be worth it, once the bank has its thread.
+    fn hand_over_many(&mut self) {
+        for ring in std::iter::once(&mut self.ring).chain(&mut self.polled) {
+            if self.enabled && ring.queued() >= HAND_OVER_AT {
+                // If this fails, the queue stays as it is, and the next wait says so.
+                drop(ring.enter(Stay::Not));
+            }
         }
-        let submitter = self.ring.submitter();
-        let entered = if span == Duration::ZERO {
-            submitter.submit()
-        } else {
-            let span = Timespec::from(std::time::Duration::from(span.min(SLEEP_MAX)));
-            submitter.submit_with_args(1, &SubmitArgs::new().timespec(&span))
-        };
-        let Err(error) = entered else { return Ok(()) };
-        let reason = match error.raw_os_error() {
-            // Time is up, or a signal came, or the kernel has to be emptied first: look again.
-            Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => return Ok(()),
-            Some(libc::EEXIST) => "the bank belongs to the thread that first waited".to_owned(),
-            _ => error.to_string(),
-        };
-        Err(BankError { attempted: "entering the io_uring", reason })
     }
 
     /// Gives the kernel what is still queued.
     fn hand_over(&mut self) -> Result<(), BankError> {
-        if self.ring.submission().is_empty() { Ok(()) } else { self.enter(Duration::ZERO) }
+        for ring in std::iter::once(&mut self.ring).chain(&mut self.polled) {
+            if ring.queued() > 0 {
+                ring.enter(Stay::Not).map_err(cannot_enter)?;
+            }
+        }
+        Ok(())
     }
 
-    /// Sleeps until something may be done, for at most `span`; true if a waker ended it.
-    fn sleep(&mut self, span: Duration) -> Result<bool, BankError> {
-        if !self.listens || span == Duration::ZERO {
-            self.enter(span)?;
+    /// Hands over what is queued and sleeps until something may be done, for at most `span` (None:
+    /// for as long as it takes); true if a waker ended it.
+    fn sleep(&mut self, span: Option<Duration>) -> Result<bool, BankError> {
+        if let Some(polled) = self.polled.as_mut().filter(|_| self.polled_under_way > 0) {
+            // A polled drive rouses nobody, so there is no sleep: the caller looks again. The kernel
+            // looks for us while there is nothing else to look at.
+            self.ring.enter(Stay::Not).map_err(cannot_enter)?;
+            let under_way = self.slots.len() - self.free_slots.len();
+            let alone = span.is_none() && !self.listens && under_way == self.polled_under_way;
+            polled.enter(if alone { Stay::UntilDone } else { Stay::Not }).map_err(cannot_enter)?;
+            return Ok(self.listens && self.waker.end_sleep());
+        }
+        let stay = match span {
+            Some(Duration::ZERO) => Stay::Not,
+            Some(span) => Stay::For(span),
+            None => Stay::UntilDone,
+        };
+        if !self.listens || stay == Stay::Not {
+            self.ring.enter(stay).map_err(cannot_enter)?;
             return Ok(self.listens && self.waker.end_sleep());
         }
         if !self.poll_armed {
             let poll = opcode::PollAdd::new(Fd(self.waker.event()), libc::POLLIN as u32);
-            self.push(&poll.build().user_data(WAKE));
+            // SAFETY: the entry names no memory.
+            unsafe { self.ring.push(poll.build().user_data(WAKE)) };
             self.poll_armed = true;
         }
-        let span = if self.waker.begin_sleep() { span } else { Duration::ZERO };
-        let entered = self.enter(span);
+        let stay = if self.waker.begin_sleep() { stay } else { Stay::Not };
+        let entered = self.ring.enter(stay);
         let woken = self.waker.end_sleep();
-        entered.map(|()| woken)
+        entered.map_err(cannot_enter).map(|()| woken)
     }
 
     /// Waits until nothing is under way; false if that can't be had.
@@ -464,6 +567,58 @@ impl UringBank {
     }
 }
 
+impl Drive {
+    fn new(
+        target: OpenTarget,
+        trim_by_thread: Option<Arc<File>>,
+        polled: bool,
+        pool: &Pool,
+    ) -> Self {
+        let piece_max_bytes = piece_max_bytes(&target, pool);
+        let trim_piece_max_bytes =
+            target.namespace.as_ref().map_or(u64::MAX, Namespace::trim_piece_max_bytes);
+        Self { target, trim_by_thread, polled, under_way: 0, piece_max_bytes, trim_piece_max_bytes }
+    }
+}
+
+/// Longest read or write that is one entry. The block layer and file systems cut them as they need.
+fn piece_max_bytes(target: &OpenTarget, pool: &Pool) -> u64 {
+    target.namespace.as_ref().map_or(u64::MAX, |namespace| namespace.piece_max_bytes(pool.pages()))
+}
+
+/// What the rings for these targets must have.
+fn needs(targets: &[OpenTarget], pool: &Pool, depth_max: u32) -> Result<Needs, OpenError> {
+    let entries_a_depth: u64 = targets
+        .iter()
+        .map(|target| {
+            let longest = u64::from(target.geometry.transfer_max_bytes).min(pool.size() as u64);
+            longest.div_ceil(piece_max_bytes(target, pool)).clamp(1, u64::from(PIECES_MAX))
+        })
+        .sum();
+    let entries = entries_a_depth * u64::from(depth_max);
+    // Rings have powers of two of them.
+    let entries_max = u64::from(RING_ENTRIES_MAX / 2);
+    if entries == 0 || entries > entries_max {
+        let possible = entries_max / entries_a_depth;
+        return Err(OpenError::Depth { depth_max, drives: targets.len(), possible });
+    }
+    Ok(Needs {
+        // And one for the waker's poll.
+        entries: entries as u32 + 1,
+        wide: targets.iter().any(|target| target.namespace.is_some()),
+        polled: false,
+    })
+}
+
+/// Whether a target that is to be polled can be; if not, that is worth a warning.
+fn polls(target: &OpenTarget, warnings: &mut Vec<Warning>) -> bool {
+    if !target.polls {
+        let name = target.geometry.name.clone();
+        warnings.push(Warning::NotPolled { name, file: target.kind == TargetKind::File });
+    }
+    target.polls
+}
+
 impl Bank for UringBank {
     fn drives(&self) -> &[Geometry] {
         &self.geometry
@@ -477,7 +632,8 @@ impl Bank for UringBank {
         Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 
-    /// Queues a command; [`Bank::wait`] hands it to its drive.
+    /// Queues a command. Its drive has it when [`HAND_OVER_AT`] are queued, or when [`Bank::wait`] is
+    /// called.
     ///
     /// # Panics
     /// If there is no such drive, or the command's buffer doesn't exist or is in use.
@@ -493,27 +649,30 @@ impl Bank for UringBank {
             return Err(Full);
         }
         let memory = match command.operation.buffer() {
-            Some(buffer) => self.pool.begin_flight(buffer).as_ptr(),
+            Some(buffer) => {
+                let memory = self.pool.begin_flight(buffer).as_ptr();
+                self.polled_under_way += usize::from(self.drives[index].polled);
+                memory
+            }
             None => std::ptr::null_mut(),
         };
         let number = self.free_slots.pop().expect("a slot for each command a drive may have");
         self.drives[index].under_way += 1;
-        let slot = Slot { command, memory, moved: 0, short_retries: 0, busy_retries: 0 };
+        let slot = Slot::new(command, memory);
+        let nothing = slot.range().1 == 0 && command.operation != Operation::Flush;
         self.slots[number as usize] = Some(slot);
-        let nothing = matches!(
-            command.operation,
-            Operation::Read { length: 0, .. }
-                | Operation::Write { length: 0, .. }
-                | Operation::Trim { length: 0, .. }
-        );
         match self.refusal(&command) {
             Some(error) => self.answered.push((number, Err(error))),
             None if nothing => self.answered.push((number, Ok(()))),
-            None => self.start(number),
+            None => {
+                self.start(number);
+                self.hand_over_many();
+            }
         }
         Ok(())
     }
 
+    /// Hands over what is queued before it looks, sleeps or returns.
     fn wait(
         &mut self,
         until: Option<Instant>,
@@ -526,9 +685,9 @@ impl Bank for UringBank {
             if done.len() > before || (until.is_none() && self.under_way() == 0) {
                 return self.hand_over();
             }
-            let span = until.map_or(Duration::MAX, |until| until.since(self.now()));
+            let span = until.map(|until| until.since(self.now()));
             let woken = self.sleep(span)?;
-            if woken || span == Duration::ZERO {
+            if woken || span == Some(Duration::ZERO) {
                 self.reap(done);
                 return self.hand_over();
             }
@@ -543,48 +702,21 @@ impl Drop for UringBank {
                 thread.join();
             }
         } else {
-            // A drive may still write to the memory, so it must never be used for anything else.
+            // A drive may still use the memory, so it must never be used for anything else.
             std::mem::forget(Arc::clone(&self.pool));
+            std::mem::forget(std::mem::take(&mut self.trim_ranges));
         }
-        // The end of the ring does this too, but some time later; the next to open these drives
-        // should find them free. Failures leave it to the end of the ring.
-        let submitter = self.ring.submitter();
-        if self.files_registered {
-            drop(submitter.unregister_files());
-        }
-        if self.buffers_registered {
-            drop(submitter.unregister_buffers());
-        }
-        for drive in &self.drives {
-            drop(flock(&drive.target.file, libc::LOCK_UN));
+        // The next to open these drives should find them free.
+        for ring in std::iter::once(&mut self.ring).chain(&mut self.polled) {
+            ring.unregister();
         }
     }
 }
 
-/// What an error number of a read, write, trim or flush says of the drive (`errno(3)`; the block
-/// layer's table is `blk_errors` in `block/blk-core.c`).
-fn device_error(number: i32) -> DeviceError {
-    match number {
-        libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN => DeviceError::Gone,
-        libc::EIO | libc::ENODATA | libc::EREMOTEIO | libc::EILSEQ => DeviceError::Medium,
-        libc::ENOSPC | libc::EDQUOT => DeviceError::NoSpace,
-        _ => DeviceError::Os(number),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn error_numbers_become_what_a_recorder_can_act_on() {
-        for (number, error) in [
-            (libc::ENODEV, DeviceError::Gone),
-            (libc::EIO, DeviceError::Medium),
-            (libc::EDQUOT, DeviceError::NoSpace),
-            (libc::ETIMEDOUT, DeviceError::Os(libc::ETIMEDOUT)),
-        ] {
-            assert_eq!(device_error(number), error);
-        }
-    }
+fn cannot_enter(reason: io::Error) -> BankError {
+    let reason = match reason.raw_os_error() {
+        Some(libc::EEXIST) => "the bank belongs to the thread that first waited".to_owned(),
+        _ => reason.to_string(),
+    };
+    BankError { attempted: "entering the io_uring", reason }
 }

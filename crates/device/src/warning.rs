@@ -43,6 +43,13 @@ pub enum Warning {
     },
     /// The kernel can't trim through io_uring, so a thread of its own issues the trims.
     TrimByThread,
+    /// The drive can't be polled for completions, so it interrupts as ever.
+    NotPolled {
+        /// What the user called the drive.
+        name: String,
+        /// Whether it is a file, and so never polled.
+        file: bool,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -82,6 +89,16 @@ impl fmt::Display for Warning {
             Self::TrimByThread => f.write_str(
                 "this kernel can't trim block devices through io_uring (Linux 6.12 and later can), \
                  so a thread of its own trims, one range at a time",
+            ),
+            Self::NotPolled { name, file: true } => write!(
+                f,
+                "{name} is not polled but interrupts, because it is a file; name the block device \
+                 that it lies on to have that polled"
+            ),
+            Self::NotPolled { name, file: false } => write!(
+                f,
+                "{name} is not polled but interrupts, because its driver has no queues for polling; \
+                 for NVMe, load the driver with poll_queues=N (`nvme.poll_queues=N` when booting)"
             ),
         }
     }

@@ -78,7 +78,13 @@ impl Fixture for OnDrives {
 
 /// Without anything that is registered, and with few commands at once.
 fn plain() -> Options {
-    Options { depth_max: 3, register_buffers: false, register_files: false, trim_by_ring: false }
+    Options {
+        depth_max: 3,
+        register_buffers: false,
+        register_files: false,
+        trim_by_ring: false,
+        poll: false,
+    }
 }
 
 mod files {

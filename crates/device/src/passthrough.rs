@@ -1,0 +1,400 @@
+//! NVMe passthrough: commands of the NVM command set, put into an io_uring as they go to the drive,
+//! past the block layer, on a generic device (`/dev/ng0n1`).
+//!
+//! Sources: Linux's `linux/nvme_ioctl.h` and `drivers/nvme/host/ioctl.c`; NVM Express Base
+//! Specification 2.0 (status codes) and NVM Command Set Specification 1.0 (commands, Identify
+//! Namespace).
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::AsRawFd;
+
+use base::{DeviceError, Operation};
+use io_uring::types::Fd;
+use io_uring::{opcode, squeue};
+
+use crate::entry::{Answer, Piece, device_error};
+use crate::mapping::Pages;
+use crate::sysfs::BlockDevice;
+
+/// `NVME_IOCTL_ID`: the namespace identifier.
+const NVME_IOCTL_ID: libc::Ioctl = libc::_IO(b'N' as u32, 0x40);
+
+/// `NVME_IOCTL_ADMIN_CMD`.
+const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = libc::_IOWR::<NvmeCommand>(b'N' as u32, 0x41);
+
+/// `NVME_URING_CMD_IO`.
+const NVME_URING_CMD_IO: u32 = libc::_IOWR::<NvmeCommand>(b'N' as u32, 0x80) as u32;
+
+/// Opcodes of the NVM command set.
+const FLUSH: u8 = 0x00;
+const WRITE: u8 = 0x01;
+const READ: u8 = 0x02;
+const DATASET_MANAGEMENT: u8 = 0x09;
+
+/// Identify, with CNS 0: the Identify Namespace data structure.
+const IDENTIFY: u8 = 0x06;
+
+/// Dataset Management's attribute Deallocate (`cdw11`, bit 2).
+const DEALLOCATE: u32 = 1 << 2;
+
+/// Logical blocks that a read or write names at most: 16 bits, and 0 means one.
+const BLOCKS_MAX: u64 = 1 << 16;
+
+/// Unit of `queue/max_segments`: a buffer's memory is contiguous in pages of this at least.
+const PAGE_BYTES: u64 = 4096;
+
+/// `struct nvme_uring_cmd`, and `struct nvme_passthru_cmd` whose last field is the result.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct NvmeCommand {
+    opcode: u8,
+    flags: u8,
+    reserved: u16,
+    nsid: u32,
+    cdw2: u32,
+    cdw3: u32,
+    metadata: u64,
+    addr: u64,
+    metadata_len: u32,
+    data_len: u32,
+    cdw10: u32,
+    cdw11: u32,
+    cdw12: u32,
+    cdw13: u32,
+    cdw14: u32,
+    cdw15: u32,
+    timeout_ms: u32,
+    result: u32,
+}
+
+const COMMAND_BYTES: usize = size_of::<NvmeCommand>();
+const _: () = assert!(COMMAND_BYTES == 72 && offset_of!(NvmeCommand, cdw10) == 40);
+
+/// One range of Dataset Management, little-endian: attributes, blocks, first block.
+pub(crate) type TrimRange = [u8; 16];
+
+/// A namespace behind a generic device, which commands are made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Namespace {
+    nsid: u32,
+    /// The binary logarithm of the logical block size.
+    block_shift: u8,
+    /// Logical blocks.
+    blocks: u64,
+    /// Longest read or write in bytes, as the driver has it from the controller's MDTS.
+    transfer_max_bytes: u64,
+    /// Pieces of memory that one command may have.
+    segments_max: u64,
+    /// Unit of deallocation in bytes; None if it can't.
+    trim_unit_bytes: Option<u32>,
+    /// Longest range to deallocate in bytes.
+    trim_max_bytes: u64,
+}
+
+/// Why a generic device can't be used.
+#[derive(Debug)]
+pub(crate) enum NamespaceError {
+    Os { attempted: &'static str, reason: io::Error },
+    Status(u16),
+    Metadata { bytes: u16 },
+    BlockSize { shift: u8 },
+}
+
+impl fmt::Display for NamespaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Os { attempted, reason } => write!(f, "{attempted} failed: {reason}"),
+            Self::Status(status) => {
+                write!(f, "Identify Namespace failed with NVMe status {status:#x}")
+            }
+            Self::Metadata { bytes } => write!(
+                f,
+                "its blocks carry {bytes} bytes of metadata each, which passthrough would have to \
+                 move; name its block device instead, or format it without metadata"
+            ),
+            Self::BlockSize { shift } => {
+                write!(f, "it claims blocks of 2^{shift} bytes; name its block device instead")
+            }
+        }
+    }
+}
+
+impl Namespace {
+    /// Asks the drive behind an open generic device; `beside` is its block device in sysfs, which
+    /// tells the driver's limits.
+    pub(crate) fn of(generic: &File, beside: &BlockDevice) -> Result<Self, NamespaceError> {
+        // SAFETY: NVME_IOCTL_ID takes no memory.
+        let nsid = unsafe { libc::ioctl(generic.as_raw_fd(), NVME_IOCTL_ID) };
+        let os = |attempted, reason| NamespaceError::Os { attempted, reason };
+        let nsid = u32::try_from(nsid)
+            .map_err(|_| os("asking for its namespace", io::Error::last_os_error()))?;
+        let identity = identify(generic, nsid)?;
+        let (block_shift, blocks) = format_of(&identity)?;
+        let queue = |name: &str| beside.number_attribute(&format!("queue/{name}"));
+        let transfer_max_bytes = queue("max_hw_sectors_kb").unwrap_or(128) << 10;
+        let granularity = queue("discard_granularity").unwrap_or(0).max(1 << block_shift);
+        let trim_max_bytes = queue("discard_max_hw_bytes").unwrap_or(0);
+        let trim_unit_bytes = u32::try_from(granularity)
+            .ok()
+            .filter(|unit| unit.is_power_of_two() && trim_max_bytes >= u64::from(*unit));
+        Ok(Self {
+            nsid,
+            block_shift,
+            blocks,
+            transfer_max_bytes,
+            segments_max: queue("max_segments").unwrap_or(1).max(1),
+            trim_unit_bytes,
+            trim_max_bytes: trim_max_bytes.min(u64::from(u32::MAX) << block_shift),
+        })
+    }
+
+    /// Bytes of a logical block.
+    pub(crate) fn block_bytes(&self) -> u32 {
+        1 << self.block_shift
+    }
+
+    /// Bytes of all blocks.
+    pub(crate) fn capacity_bytes(&self) -> u64 {
+        self.blocks << self.block_shift
+    }
+
+    /// Unit of trims in bytes; None if it can't trim.
+    pub(crate) fn trim_unit_bytes(&self) -> Option<u32> {
+        self.trim_unit_bytes
+    }
+
+    /// The longest read or write that goes to the drive as one command, in bytes. Memory in small
+    /// pages may be scattered over as many pieces.
+    pub(crate) fn piece_max_bytes(&self, pages: Pages) -> u64 {
+        let scattered =
+            if pages == Pages::Huge { u64::MAX } else { self.segments_max * PAGE_BYTES };
+        let longest = self.transfer_max_bytes.min(scattered).min(BLOCKS_MAX << self.block_shift);
+        // Pieces start where pages of memory do, unless blocks are larger than that.
+        let unit = PAGE_BYTES.max(u64::from(self.block_bytes()));
+        (longest / unit * unit).max(unit)
+    }
+
+    /// The longest trim that goes to the drive as one command, in bytes.
+    pub(crate) fn trim_piece_max_bytes(&self) -> u64 {
+        let unit = u64::from(self.trim_unit_bytes.unwrap_or(self.block_bytes()));
+        (self.trim_max_bytes / unit * unit).max(unit)
+    }
+
+    /// What Dataset Management reads of the range from `offset` on.
+    pub(crate) fn trim_range(&self, offset: u64, length: u64) -> TrimRange {
+        let mut range = [0; 16];
+        range[4..8].copy_from_slice(&((length >> self.block_shift) as u32).to_le_bytes());
+        range[8..].copy_from_slice(&(offset >> self.block_shift).to_le_bytes());
+        range
+    }
+
+    /// The entry for a piece of `operation`, whose data is at `memory`: in the registered range of
+    /// that number, if there is one. A trim's memory is its [`TrimRange`].
+    pub(crate) fn entry(
+        &self,
+        file: Fd,
+        operation: &Operation,
+        piece: Piece,
+        registered: Option<u16>,
+    ) -> squeue::Entry128 {
+        opcode::UringCmd80::new(file, NVME_URING_CMD_IO)
+            .cmd(self.command(operation, piece).bytes())
+            .buf_index(registered)
+            .build()
+    }
+
+    fn command(&self, operation: &Operation, piece: Piece) -> NvmeCommand {
+        let mut command = NvmeCommand { nsid: self.nsid, ..NvmeCommand::default() };
+        let block = piece.offset >> self.block_shift;
+        match operation {
+            Operation::Read { .. } | Operation::Write { .. } => {
+                let reads = matches!(operation, Operation::Read { .. });
+                command.opcode = if reads { READ } else { WRITE };
+                command.addr = piece.memory.expose_provenance() as u64;
+                command.data_len = piece.length as u32;
+                command.cdw10 = block as u32;
+                command.cdw11 = (block >> 32) as u32;
+                // Blocks, less one.
+                command.cdw12 = (piece.length >> self.block_shift) as u32 - 1;
+            }
+            Operation::Trim { .. } => {
+                command.opcode = DATASET_MANAGEMENT;
+                command.addr = piece.memory.expose_provenance() as u64;
+                command.data_len = size_of::<TrimRange>() as u32;
+                // Ranges, less one.
+                command.cdw10 = 0;
+                command.cdw11 = DEALLOCATE;
+            }
+            Operation::Flush => command.opcode = FLUSH,
+        }
+        command
+    }
+}
+
+impl NvmeCommand {
+    /// As it stands in a ring's entry, which has room for 80 bytes.
+    fn bytes(self) -> [u8; 80] {
+        let mut bytes = [0; 80];
+        // SAFETY: all fields are integers and there is no padding (the assertion on its size), so
+        // that it is 72 initialised bytes.
+        let own = unsafe { &*(&raw const self).cast::<[u8; COMMAND_BYTES]>() };
+        bytes[..COMMAND_BYTES].copy_from_slice(own);
+        bytes
+    }
+}
+
+/// From an NVMe status (positive) or an error number (negative).
+pub(crate) fn answer(result: i32) -> Answer {
+    match result {
+        0 => Answer::Done,
+        ..0 => match -result {
+            // The command was cancelled, as by a reset of the controller.
+            number @ (libc::EINTR | libc::EAGAIN) => Answer::Busy(DeviceError::Os(number)),
+            number => Answer::Failed(device_error(number)),
+        },
+        // Status Code Type in bits 10 to 8, Status Code in bits 7 to 0; above them, hints.
+        status => match (status >> 8 & 7, status & 0xff) {
+            // Namespace Not Ready; Command Interrupted.
+            (0, 0x82 | 0x21) => Answer::Busy(DeviceError::Os(libc::EBUSY)),
+            // Invalid Opcode, Field or Namespace; LBA Out of Range.
+            (0, 0x01) => Answer::Failed(DeviceError::Os(libc::EOPNOTSUPP)),
+            (0, 0x02 | 0x0b | 0x80) => Answer::Failed(DeviceError::Os(libc::EINVAL)),
+            // Aborted, because it was asked for or because its queue was deleted.
+            (0, 0x07 | 0x08) => Answer::Failed(DeviceError::Os(libc::ECANCELED)),
+            // Namespace is Write Protected; Capacity Exceeded; Reservation Conflict.
+            (0, 0x20) => Answer::Failed(DeviceError::Os(libc::EROFS)),
+            (0, 0x81) => Answer::Failed(DeviceError::NoSpace),
+            (0, 0x83) => Answer::Failed(DeviceError::Os(libc::EBADE)),
+            // Media and Data Integrity Errors, of which Access Denied is none.
+            (2, 0x86) => Answer::Failed(DeviceError::Os(libc::EACCES)),
+            (2, _) => Answer::Failed(DeviceError::Medium),
+            // Path Related: no way to the drive is left.
+            (3, _) => Answer::Failed(DeviceError::Gone),
+            _ => Answer::Failed(DeviceError::Os(libc::EIO)),
+        },
+    }
+}
+
+/// The Identify Namespace data structure.
+fn identify(generic: &File, nsid: u32) -> Result<[u8; 4096], NamespaceError> {
+    let mut data = [0; 4096];
+    let mut command = NvmeCommand {
+        opcode: IDENTIFY,
+        nsid,
+        addr: data.as_mut_ptr().expose_provenance() as u64,
+        data_len: data.len() as u32,
+        ..NvmeCommand::default()
+    };
+    // SAFETY: the ioctl reads and writes the command, which has the kernel's layout, and fills the
+    // 4096 bytes at its address, which are ours.
+    let answer =
+        unsafe { libc::ioctl(generic.as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut command) };
+    match answer {
+        0 => Ok(data),
+        status @ 1.. => Err(NamespaceError::Status(status as u16)),
+        ..0 => {
+            let reason = io::Error::last_os_error();
+            Err(NamespaceError::Os { attempted: "Identify Namespace", reason })
+        }
+    }
+}
+
+/// The binary logarithm of the block size and the number of blocks, from Identify Namespace: NSZE in
+/// bytes 0 to 7, FLBAS in byte 26, and from byte 128 on, four bytes for each LBA format.
+fn format_of(identity: &[u8; 4096]) -> Result<(u8, u64), NamespaceError> {
+    let blocks = u64::from_le_bytes(*identity.first_chunk().expect("8 of 4096 bytes"));
+    let flbas = identity[26];
+    let index = usize::from(flbas & 0xf | flbas >> 1 & 0x30);
+    let format = &identity[128 + 4 * index..][..4];
+    let metadata = u16::from_le_bytes([format[0], format[1]]);
+    let shift = format[2];
+    if metadata != 0 {
+        return Err(NamespaceError::Metadata { bytes: metadata });
+    }
+    // 512 bytes to 64 KiB.
+    if !(9..=16).contains(&shift) || blocks > u64::MAX >> shift {
+        return Err(NamespaceError::BlockSize { shift });
+    }
+    Ok((shift, blocks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::BufferId;
+
+    fn namespace() -> Namespace {
+        Namespace {
+            nsid: 7,
+            block_shift: 12,
+            blocks: 1 << 40,
+            transfer_max_bytes: 512 << 10,
+            segments_max: 127,
+            trim_unit_bytes: Some(4096),
+            trim_max_bytes: 1 << 31,
+        }
+    }
+
+    #[test]
+    fn a_read_names_its_blocks_and_its_memory() {
+        let operation = Operation::Read { offset: 0, length: 0, buffer: BufferId(0) };
+        let memory = std::ptr::without_provenance_mut(0x7000_1000);
+        let piece = Piece { offset: 5 << 44, length: 64 << 10, memory };
+        let bytes = namespace().command(&operation, piece).bytes();
+        assert_eq!(bytes[0], 2);
+        assert_eq!(bytes[4..8], 7u32.to_ne_bytes());
+        assert_eq!(bytes[24..32], 0x7000_1000u64.to_ne_bytes());
+        assert_eq!(bytes[36..40], 0x1_0000u32.to_ne_bytes());
+        assert_eq!(bytes[44..48], 5u32.to_ne_bytes());
+        assert_eq!(bytes[48..52], 15u32.to_ne_bytes());
+    }
+
+    #[test]
+    fn pieces_keep_to_the_drives_limits_and_to_the_memorys_pages() {
+        assert_eq!(namespace().piece_max_bytes(Pages::Huge), 512 << 10);
+        assert_eq!(namespace().piece_max_bytes(Pages::Normal), 127 * 4096);
+        let small = Namespace { block_shift: 9, transfer_max_bytes: 64 << 20, ..namespace() };
+        assert_eq!(small.piece_max_bytes(Pages::Huge), 32 << 20, "65536 blocks of 512 bytes");
+    }
+
+    #[test]
+    fn a_trim_range_holds_length_then_start_in_blocks() {
+        let range = namespace().trim_range(3 << 20, 1 << 20);
+        assert_eq!(range[..4], [0; 4]);
+        assert_eq!(range[4..8], 256u32.to_le_bytes());
+        assert_eq!(range[8..], 768u64.to_le_bytes());
+    }
+
+    #[test]
+    fn identify_tells_block_size_and_count_and_metadata_is_refused() {
+        let mut identity = [0; 4096];
+        identity[..8].copy_from_slice(&1000u64.to_le_bytes());
+        identity[26] = 0x21; // format 17: bits 5 and 6 are the upper ones
+        identity[128 + 4 * 17..][..4].copy_from_slice(&[0, 0, 12, 0]);
+        assert_eq!(format_of(&identity).unwrap(), (12, 1000));
+        identity[128 + 4 * 17] = 8;
+        let error = format_of(&identity).unwrap_err();
+        assert!(error.to_string().contains("8 bytes of metadata"), "{error}");
+        identity[128 + 4 * 17..][..4].copy_from_slice(&[0, 0, 70, 0]);
+        assert!(matches!(format_of(&identity), Err(NamespaceError::BlockSize { shift: 70 })));
+    }
+
+    #[test]
+    fn statuses_become_what_a_recorder_can_act_on() {
+        const DO_NOT_RETRY: i32 = 0x4000;
+        for (result, expected) in [
+            (0, Answer::Done),
+            (0x281 | DO_NOT_RETRY, Answer::Failed(DeviceError::Medium)),
+            (0x80 | DO_NOT_RETRY, Answer::Failed(DeviceError::Os(libc::EINVAL))),
+            (0x82, Answer::Busy(DeviceError::Os(libc::EBUSY))),
+            (0x371, Answer::Failed(DeviceError::Gone)),
+            (-libc::EINTR, Answer::Busy(DeviceError::Os(libc::EINTR))),
+            (-libc::ENODEV, Answer::Failed(DeviceError::Gone)),
+        ] {
+            assert_eq!(answer(result), expected, "{result:#x}");
+        }
+    }
+}
