@@ -5,7 +5,7 @@
 mod synthetic;
 
 use base::Random;
-use lab::analysis::{ChangeOptions, Point, Series, changes};
+use longtake_lab::analysis::{ChangeOptions, Point, Series, changes};
 use synthetic::{GB_S, Noise, SECOND_NS, levels, noisy, seconds};
 
 /// Flat: one level for the whole series. Noise about it may be white or remember (autoregression up
@@ -19,14 +19,14 @@ fn flat(seed: u64, n: usize) -> Vec<f64> {
         1 => Noise::Autoregressive(sd, 0.3),
         _ => Noise::Autoregressive(sd, 0.6),
     };
-    let wave = if seed % 5 == 0 { 0.02 } else { 0.0 };
+    let wave = if seed.is_multiple_of(5) { 0.02 } else { 0.0 };
     let level: Vec<f64> = (0..n)
         .map(|i| {
             2.0 * GB_S * (1.0 + wave * (std::f64::consts::TAU * i as f64 / n as f64 * 1.5).sin())
         })
         .collect();
     let mut rates = noisy(&level, noise, &mut random);
-    if seed % 3 == 0 {
+    if seed.is_multiple_of(3) {
         for rate in &mut rates {
             match random.below(100) {
                 0 | 1 => *rate *= 0.3,
@@ -126,6 +126,33 @@ fn a_fall_by_half_is_found_at_its_byte_among_periodic_dips() {
         assert_eq!(found.changes.len(), 1, "seed {seed}: {:#?}", found.changes);
         let miss = found.changes[0].bytes.abs_diff(truth) as f64 / series.total_bytes() as f64;
         assert!(miss <= 0.02, "seed {seed}: missed by {miss}");
+    }
+}
+
+#[test]
+fn a_limit_enforced_in_bursts_is_a_level_and_its_fall_by_half_is_found() {
+    for seed in 0..50u64 {
+        let mut random = Random::new(7_000 + seed);
+        let at = 200 + 4 * seed as usize;
+        // Thrice the level in one interval of three, nothing in the others.
+        let bursts: Vec<f64> = (0..267)
+            .flat_map(|_| {
+                let full = 3.0 * (0.9 + 0.2 * random.below(1_000) as f64 / 1e3);
+                let which = random.below(3);
+                (0..3).map(move |i| if i == which { full } else { 0.0 })
+            })
+            .collect();
+        let half: Vec<f64> = levels(800, &[(0, GB_S), (at, 0.5 * GB_S)]);
+        let rates: Vec<f64> =
+            half.iter().zip(&bursts).map(|(level, burst)| level * burst).collect();
+        let series = seconds(&rates);
+        let truth = series.cumulative_bytes()[at] as f64 / series.total_bytes() as f64;
+        let found = changes::find(&series, &ChangeOptions::default()).changes;
+        assert_eq!(found.len(), 1, "seed {seed}: {found:#?}");
+        let place = found[0].bytes as f64 / series.total_bytes() as f64;
+        assert!((place - truth).abs() < 0.02, "seed {seed}: {place} for {truth}");
+        let even: Vec<f64> = bursts.iter().map(|burst| burst * GB_S).collect();
+        assert_eq!(changes::find(&seconds(&even), &ChangeOptions::default()).changes, []);
     }
 }
 

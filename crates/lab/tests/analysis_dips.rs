@@ -5,7 +5,7 @@
 mod synthetic;
 
 use base::Random;
-use lab::analysis::{ChangeOptions, DipOptions, Dips, Series, changes, dips};
+use longtake_lab::analysis::{ChangeOptions, DipOptions, Dips, Series, changes, dips};
 use synthetic::{GB_S, Noise, SECOND_NS, levels, noisy, seconds};
 
 fn dips_of(series: &Series) -> Dips {

@@ -5,8 +5,8 @@
 mod synthetic;
 
 use base::Random;
-use lab::analysis::fill::{self, PhaseKind};
-use lab::analysis::{Cause, Fill, FillInput, Finding, Point, Sample, Series};
+use longtake_lab::analysis::fill::{self, PhaseKind};
+use longtake_lab::analysis::{Cause, Fill, FillInput, Finding, Point, Sample, Series};
 use synthetic::{GB_S, Noise, SECOND_NS, normal};
 
 /// Writes `capacity` bytes: `steps` are (from this byte, rate), intervals of a second.

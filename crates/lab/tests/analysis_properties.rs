@@ -5,7 +5,9 @@
 mod synthetic;
 
 use base::Random;
-use lab::analysis::{ChangeOptions, DipOptions, Point, Segmentation, Series, changes, dips};
+use longtake_lab::analysis::{
+    ChangeOptions, DipOptions, Point, Segmentation, Series, changes, dips,
+};
 use proptest::prelude::*;
 use synthetic::{Noise, levels, noisy, seconds};
 

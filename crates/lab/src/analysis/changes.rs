@@ -115,6 +115,11 @@ const SEGMENT_CELLS_MIN: usize = 6;
 const PENALTY: f64 = 3.0;
 /// Noise is taken to be at least this share of a level: simulated series may have none at all.
 const NOISE_MIN: f64 = 0.001;
+/// Pieces are joined, as long as there are enough, when more than this share of them differs from the
+/// next by more than a factor of two.
+const LEAPS_MAX: f64 = 0.2;
+/// Joining noisy pieces leaves at least this many, so that a place is known within 1 % of the bytes.
+const CELLS_JOINED_MIN: usize = 100;
 /// A rate below this share of the median counts as this share, so that it has a logarithm.
 const RATE_MIN: f64 = 0.001;
 /// Values further than this many deviations from their neighbours are strays.
@@ -136,7 +141,12 @@ pub fn find(series: &Series, options: &ChangeOptions) -> Segmentation {
     if series.is_empty() {
         return Segmentation::default();
     }
-    let judged = Judged::new(series, options);
+    let mut judged = Judged::new(series, options, options.cells_max);
+    // Rates that leap between nothing and much (a limit enforced in bursts) have no useful logarithm:
+    // pieces are joined until they are of one kind.
+    while judged.leaps() > LEAPS_MAX && judged.len() >= 2 * CELLS_JOINED_MIN {
+        judged = Judged::new(series, options, judged.len() / 2);
+    }
     let mut cuts = judged.propose();
     judged.keep_the_sure(&mut cuts);
     if judged.drop_excursions(&mut cuts) {
@@ -160,8 +170,8 @@ struct Judged<'o> {
 }
 
 impl<'o> Judged<'o> {
-    fn new(series: &Series, options: &'o ChangeOptions) -> Self {
-        let (cells, starts) = series.joined(options.cells_max.max(4 * SEGMENT_CELLS_MIN));
+    fn new(series: &Series, options: &'o ChangeOptions, cells_max: usize) -> Self {
+        let (cells, starts) = series.joined(cells_max.max(4 * SEGMENT_CELLS_MIN));
         let cells_min =
             SEGMENT_CELLS_MIN.max((options.segment_min_share * cells.len() as f64).ceil() as usize);
         let moving: Vec<f64> = cells.iter().map(Joined::rate).filter(|r| *r > 0.0).collect();
@@ -186,6 +196,15 @@ impl<'o> Judged<'o> {
 
     fn len(&self) -> usize {
         self.values.len()
+    }
+
+    /// The share of neighbours that differ by more than a factor of two.
+    fn leaps(&self) -> f64 {
+        let leaps = |pair: &&[Joined]| {
+            let (a, b) = (pair[0].rate(), pair[1].rate());
+            a.max(b) > 2.0 * a.min(b)
+        };
+        self.cells.windows(2).filter(leaps).count() as f64 / self.len() as f64
     }
 
     /// Penalty of a change, in squared units of the long-run deviation.

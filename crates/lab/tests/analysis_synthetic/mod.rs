@@ -1,7 +1,7 @@
 //! Series made by rule: a level with steps, noise of a stated kind, dips at stated places.
 
 use base::Random;
-use lab::analysis::{Point, Series};
+use longtake_lab::analysis::{Point, Series};
 
 pub const SECOND_NS: u64 = 1_000_000_000;
 pub const GB_S: f64 = 1e9;
