@@ -3,3 +3,13 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod answer;
+pub mod experiment;
+pub mod lab;
+pub mod rig;
+pub mod threads;
+
+pub use answer::{Answer, Figure, Unit};
+pub use lab::{Cost, Lab, LabError, Progress, Step};
+pub use rig::{BankRig, Go, Rig, RigError};
+pub use threads::{ThreadOptions, ThreadRig};

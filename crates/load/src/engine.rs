@@ -162,6 +162,11 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         Ok(false)
     }
 
+    /// The bank's clock.
+    pub fn now(&self) -> Instant {
+        self.bank.now()
+    }
+
     /// Commands that are under way.
     pub fn under_way(&self) -> usize {
         self.slots.len() - self.free_slots.len()

@@ -1,0 +1,156 @@
+//! A rig: drives with instruments around them, on which workloads run. Experiments know nothing else, so they are the same
+//! on real drives and on simulated ones.
+
+use std::fmt;
+
+use base::{Bank, BankError, BufferId, Buffers, Duration, Geometry};
+use load::measurement::Collector;
+use load::{Engine, Interval, Measurement, Plan, PlanError, Workload};
+
+use crate::analysis::Sample;
+
+/// Whether a run goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Go {
+    /// It does.
+    On,
+    /// It has shown what it was to show: stop now, and keep what was measured.
+    Stop,
+}
+
+/// Looks at every interval as it closes, with what the drives' own sensors said meanwhile (drive and sample).
+pub type Watch<'a> = dyn FnMut(&Interval, &[(u16, Sample)]) -> Go + 'a;
+
+/// Why a workload didn't run.
+#[derive(Debug)]
+pub enum RigError {
+    /// It doesn't fit the drives.
+    Plan(PlanError),
+    /// The bank can't be opened.
+    Open(String),
+    /// The bank failed.
+    Bank(BankError),
+}
+
+impl fmt::Display for RigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan(error) => write!(f, "the workload doesn't fit the drives: {error}"),
+            Self::Open(reason) => f.write_str(reason),
+            Self::Bank(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RigError {}
+
+impl From<PlanError> for RigError {
+    fn from(error: PlanError) -> Self {
+        Self::Plan(error)
+    }
+}
+
+impl From<BankError> for RigError {
+    fn from(error: BankError) -> Self {
+        Self::Bank(error)
+    }
+}
+
+/// Drives with instruments around them.
+pub trait Rig {
+    /// The drives.
+    fn drives(&self) -> &[Geometry];
+
+    /// Runs a workload to its end, or until `watch` has seen enough.
+    ///
+    /// # Errors
+    /// [`RigError`]; failures of single commands are in the measurement instead.
+    fn run(&mut self, workload: &Workload, watch: &mut Watch<'_>) -> Result<Measurement, RigError>;
+
+    /// Leaves the drives alone for a while. `tick` is called now and then with the time rested; it may end the rest.
+    ///
+    /// # Errors
+    /// If the bank fails.
+    fn rest(
+        &mut self,
+        time: Duration,
+        tick: &mut dyn FnMut(Duration) -> Go,
+    ) -> Result<(), RigError>;
+}
+
+/// A rig of one bank and one engine: for simulated drives, and wherever a bank is already open.
+#[derive(Debug)]
+pub struct BankRig<B, M> {
+    bank: B,
+    memory: M,
+    buffers: Vec<BufferId>,
+}
+
+impl<B: Bank, M: Buffers> BankRig<B, M> {
+    /// On an open bank, with buffers as many as the deepest workload needs.
+    pub fn new(bank: B, memory: M, buffers: Vec<BufferId>) -> Self {
+        Self { bank, memory, buffers }
+    }
+
+    /// The bank.
+    pub fn bank(&mut self) -> &mut B {
+        &mut self.bank
+    }
+}
+
+impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
+    fn drives(&self) -> &[Geometry] {
+        self.bank.drives()
+    }
+
+    fn run(&mut self, workload: &Workload, watch: &mut Watch<'_>) -> Result<Measurement, RigError> {
+        let plan = Plan::new(workload, self.bank.drives())?;
+        let names = self.bank.drives().iter().map(|drive| drive.name.clone()).collect();
+        if self.buffers.len() < plan.depth() as usize
+            || self.memory.size() < plan.buffer_bytes() as usize
+        {
+            return Err(RigError::Open(format!(
+                "the workload needs {} buffers of {} bytes and this bank has {} of {}",
+                plan.depth(),
+                plan.buffer_bytes(),
+                self.buffers.len(),
+                self.memory.size()
+            )));
+        }
+        let mut engine = Engine::new(&plan, &mut self.bank, &self.memory, self.buffers.clone());
+        let start = engine.now();
+        engine.begin(start);
+        let mut collector = Collector::new(workload, start);
+        let mut closed = Vec::new();
+        loop {
+            let over = engine.step(&mut closed)?;
+            for interval in closed.drain(..) {
+                collector.add(&interval);
+                if watch(&interval, &[]) == Go::Stop {
+                    engine.stop();
+                }
+            }
+            if over {
+                break;
+            }
+        }
+        Ok(collector.finish(names, 1, None, engine.verification(), engine.given_up()))
+    }
+
+    fn rest(
+        &mut self,
+        time: Duration,
+        tick: &mut dyn FnMut(Duration) -> Go,
+    ) -> Result<(), RigError> {
+        let start = self.bank.now();
+        let mut done = Vec::new();
+        loop {
+            let rested = self.bank.now().since(start);
+            if rested >= time || tick(rested) == Go::Stop {
+                return Ok(());
+            }
+            self.bank
+                .wait_for(time.saturating_sub(rested).min(Duration::from_secs(1)), &mut done)?;
+        }
+    }
+}

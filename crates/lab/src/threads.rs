@@ -1,0 +1,395 @@
+//! A rig of real drives: several engines, each with a thread, a ring and memory of its own, on the same drives.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration as StdDuration;
+
+use base::{Duration, Geometry, Instant};
+use device::priority::{IoPriority, set_io_priority};
+use device::target::OpenTarget;
+use device::{Options, Pages, Pool, UringBank, Warning};
+use load::measurement::{Collector, ProcessorTime};
+use load::verify::Verification;
+use load::workload::Priority;
+use load::{Engine, Interval, Measurement, Plan, Workload};
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::unistd::Pid;
+
+use crate::analysis::Sample;
+use crate::rig::{Go, Rig, RigError, Watch};
+
+/// How the engines use the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadOptions {
+    /// Engines, at most: streams of different priorities are always apart.
+    pub threads: usize,
+    /// Processors to bind them to, in turn; empty leaves them to the kernel.
+    pub cpus: Vec<usize>,
+    /// Poll for completions where the drives can, instead of waiting for interrupts.
+    pub poll: bool,
+}
+
+impl Default for ThreadOptions {
+    fn default() -> Self {
+        Self { threads: 1, cpus: Vec::new(), poll: false }
+    }
+}
+
+/// How often the drives' sensors are read.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+/// Time from the last engine being ready to the common start.
+const COUNTDOWN: Duration = Duration::from_millis(2);
+
+/// Reads the drives' sensors; called about once a second.
+pub type Sensors = Box<dyn FnMut() -> Vec<(u16, Sample)> + Send>;
+
+/// Real drives.
+pub struct ThreadRig {
+    targets: Vec<OpenTarget>,
+    geometry: Vec<Geometry>,
+    options: ThreadOptions,
+    sensors: Sensors,
+    /// What opening the banks said, each once.
+    warnings: Vec<String>,
+}
+
+impl std::fmt::Debug for ThreadRig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ThreadRig")
+            .field("geometry", &self.geometry)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What an engine's thread says.
+enum Word {
+    /// Its bank is open and its buffers are full; its clock says this.
+    Ready(Instant),
+    /// These intervals are over.
+    Closed(Vec<Interval>),
+    /// It has ended.
+    Ended(Result<Ending, RigError>),
+}
+
+struct Ending {
+    cpu: ProcessorTime,
+    verification: Option<Verification>,
+    given_up: Vec<(String, String)>,
+    warnings: Vec<Warning>,
+}
+
+struct Worker {
+    thread: JoinHandle<()>,
+    start: Sender<Instant>,
+}
+
+impl ThreadRig {
+    /// On open drives. `sensors` are read beside every run.
+    pub fn new(targets: Vec<OpenTarget>, options: ThreadOptions, sensors: Sensors) -> Self {
+        let geometry = targets.iter().map(|target| target.geometry.clone()).collect();
+        Self { targets, geometry, options, sensors, warnings: Vec::new() }
+    }
+
+    /// What there was to warn of since the last call.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    fn spawn(
+        &self,
+        plans: Vec<Plan>,
+        words: &Sender<(usize, Word)>,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Vec<Worker>, RigError> {
+        let mut workers = Vec::new();
+        for (index, plan) in plans.into_iter().enumerate() {
+            let targets =
+                self.targets.iter().map(OpenTarget::try_clone).collect::<Result<Vec<_>, _>>();
+            let targets = targets.map_err(|reason| {
+                RigError::Open(format!(
+                    "opening the drives once more for a thread failed: {reason}"
+                ))
+            })?;
+            let (start, starts) = channel();
+            let (words, stop, options) = (words.clone(), Arc::clone(stop), self.options.clone());
+            let thread = std::thread::Builder::new()
+                .name(format!("load-{index}"))
+                .spawn(move || {
+                    let ended = engine(&plan, targets, &options, index, &words, &starts, &stop);
+                    // Nobody listening means that the run was given up.
+                    words.send((index, Word::Ended(ended))).ok();
+                })
+                .map_err(|reason| RigError::Open(format!("starting a thread failed: {reason}")))?;
+            workers.push(Worker { thread, start });
+        }
+        Ok(workers)
+    }
+}
+
+impl Rig for ThreadRig {
+    fn drives(&self) -> &[Geometry] {
+        &self.geometry
+    }
+
+    fn run(&mut self, workload: &Workload, watch: &mut Watch<'_>) -> Result<Measurement, RigError> {
+        let plans = Plan::new(workload, &self.geometry)?.split(self.options.threads);
+        let threads = plans.len();
+        let (words, heard) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let workers = self.spawn(plans, &words, &stop)?;
+        drop(words);
+        let (starts, threads_running): (Vec<_>, Vec<_>) =
+            workers.into_iter().map(|w| (w.start, w.thread)).unzip();
+        let outcome = self.follow(workload, watch, &heard, starts, &stop);
+        stop.store(true, Ordering::Relaxed);
+        drop(heard);
+        for thread in threads_running {
+            thread.join().expect("an engine's thread does not panic");
+        }
+        let (collector, ending) = outcome?;
+        for warning in ending.warnings.iter().map(ToString::to_string) {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+        let names = self.geometry.iter().map(|drive| drive.name.clone()).collect();
+        Ok(collector.finish(
+            names,
+            threads as u32,
+            Some(ending.cpu),
+            ending.verification,
+            ending.given_up,
+        ))
+    }
+
+    fn rest(
+        &mut self,
+        time: Duration,
+        tick: &mut dyn FnMut(Duration) -> Go,
+    ) -> Result<(), RigError> {
+        let start = std::time::Instant::now();
+        let time = StdDuration::from(time);
+        loop {
+            let rested = start.elapsed();
+            if rested >= time || tick(Duration::from_nanos(rested.as_nanos() as u64)) == Go::Stop {
+                return Ok(());
+            }
+            std::thread::sleep((time - rested).min(StdDuration::from_millis(200)));
+        }
+    }
+}
+
+impl ThreadRig {
+    /// From the engines' being ready to their end: starts them together and joins their intervals.
+    fn follow(
+        &mut self,
+        workload: &Workload,
+        watch: &mut Watch<'_>,
+        heard: &Receiver<(usize, Word)>,
+        starts: Vec<Sender<Instant>>,
+        stop: &AtomicBool,
+    ) -> Result<(Collector, Ending), RigError> {
+        let mut latest = Instant::START;
+        for _ in 0..starts.len() {
+            match heard.recv() {
+                Ok((_, Word::Ready(now))) => latest = latest.max(now),
+                Ok((_, Word::Ended(Err(error)))) => return Err(error),
+                _ => return Err(RigError::Open("an engine ended before it began".to_owned())),
+            }
+        }
+        let start = latest + COUNTDOWN;
+        for sender in &starts {
+            // An engine that is gone says so by its last word.
+            sender.send(start).ok();
+        }
+        let mut collector = Collector::new(workload, start);
+        let mut joiner = Joiner::new(starts.len());
+        let mut whole = Ending {
+            cpu: ProcessorTime::default(),
+            verification: None,
+            given_up: Vec::new(),
+            warnings: Vec::new(),
+        };
+        let began = std::time::Instant::now();
+        let mut sampled_ns = 0;
+        let mut fresh = Vec::new();
+        let mut failure = None;
+        while joiner.running > 0 {
+            let elapsed_ns = began.elapsed().as_nanos() as u64;
+            if elapsed_ns >= sampled_ns {
+                sampled_ns = elapsed_ns + SAMPLE_EVERY.as_nanos();
+                fresh.extend(
+                    (self.sensors)()
+                        .into_iter()
+                        .map(|(drive, sample)| (drive, Sample { at_ns: elapsed_ns, ..sample })),
+                );
+            }
+            match heard.recv_timeout(StdDuration::from_millis(200)) {
+                Ok((index, Word::Closed(intervals))) => joiner.add(index, intervals),
+                Ok((index, Word::Ended(ended))) => {
+                    joiner.end(index);
+                    match ended {
+                        Ok(ending) => whole.join(ending),
+                        Err(error) => {
+                            stop.store(true, Ordering::Relaxed);
+                            failure.get_or_insert(error);
+                        }
+                    }
+                }
+                Ok((_, Word::Ready(_))) | Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            while let Some(interval) = joiner.next() {
+                collector.add(&interval);
+                if watch(&interval, &fresh) == Go::Stop {
+                    stop.store(true, Ordering::Relaxed);
+                }
+                fresh.clear();
+            }
+        }
+        failure.map_or(Ok((collector, whole)), Err)
+    }
+}
+
+impl Ending {
+    fn join(&mut self, other: Self) {
+        self.cpu.user_ns += other.cpu.user_ns;
+        self.cpu.system_ns += other.cpu.system_ns;
+        self.cpu.busiest_ns = self.cpu.busiest_ns.max(other.cpu.busiest_ns);
+        if let Some(found) = other.verification {
+            self.verification.get_or_insert_default().add(&found);
+        }
+        self.given_up.extend(other.given_up);
+        self.warnings.extend(other.warnings);
+    }
+}
+
+/// One engine's life, on a thread of its own.
+fn engine(
+    plan: &Plan,
+    targets: Vec<OpenTarget>,
+    options: &ThreadOptions,
+    index: usize,
+    words: &Sender<(usize, Word)>,
+    starts: &Receiver<Instant>,
+    stop: &AtomicBool,
+) -> Result<Ending, RigError> {
+    prepare_thread(plan, options, index)?;
+    let open = |error: &dyn std::fmt::Display| RigError::Open(error.to_string());
+    let (pool, mut warnings) =
+        Pool::new(plan.depth(), plan.buffer_bytes() as usize, Pages::Huge).map_err(|e| open(&e))?;
+    let bank_options =
+        Options { depth_max: plan.depth_of_one_drive(), poll: options.poll, ..Options::default() };
+    let (mut bank, found) =
+        UringBank::open(targets, Arc::clone(&pool), bank_options).map_err(|e| open(&e))?;
+    warnings.extend(found);
+    let mut engine = Engine::new(plan, &mut bank, &pool, pool.buffer_ids().collect());
+    words.send((index, Word::Ready(engine.now()))).ok();
+    let Ok(start) = starts.recv() else {
+        return Err(RigError::Open("the run was given up before it began".to_owned()));
+    };
+    engine.begin(start);
+    let before = processor_time();
+    let mut closed = Vec::new();
+    while !engine.step(&mut closed)? {
+        if !closed.is_empty() {
+            words.send((index, Word::Closed(std::mem::take(&mut closed)))).ok();
+        }
+        if stop.load(Ordering::Relaxed) {
+            engine.stop();
+        }
+    }
+    words.send((index, Word::Closed(closed))).ok();
+    let after = processor_time();
+    let (user_ns, system_ns) = (after.0 - before.0, after.1 - before.1);
+    let cpu = ProcessorTime { user_ns, system_ns, busiest_ns: user_ns + system_ns };
+    Ok(Ending { cpu, verification: engine.verification(), given_up: engine.given_up(), warnings })
+}
+
+/// Binds the thread, gives it its streams' priority, and has it woken on time.
+fn prepare_thread(plan: &Plan, options: &ThreadOptions, index: usize) -> Result<(), RigError> {
+    let failed = |what: &str, reason: &dyn std::fmt::Display| {
+        RigError::Open(format!("{what} failed: {reason}"))
+    };
+    if !options.cpus.is_empty() {
+        let cpu = options.cpus[index % options.cpus.len()];
+        let mut set = CpuSet::new();
+        set.set(cpu)
+            .and_then(|()| sched_setaffinity(Pid::from_raw(0), &set))
+            .map_err(|reason| failed(&format!("binding a thread to processor {cpu}"), &reason))?;
+    }
+    // The kernel may otherwise wake a sleeper 50 us late to save power.
+    nix::sys::prctl::set_timerslack(1)
+        .map_err(|reason| failed("asking for exact timers", &reason))?;
+    let priority = plan.jobs.first().and_then(|job| plan.stream(job).priority);
+    if let Some(priority) = priority {
+        let wanted = match priority {
+            Priority::RealTime(level) => IoPriority::RealTime(level),
+            Priority::BestEffort(level) => IoPriority::BestEffort(level),
+            Priority::Idle => IoPriority::Idle,
+        };
+        set_io_priority(wanted)
+            .map_err(|reason| failed(&format!("giving a stream priority {priority}"), &reason))?;
+    }
+    Ok(())
+}
+
+/// Of this thread: user and kernel, in nanoseconds.
+fn processor_time() -> (u64, u64) {
+    let ns = |time: nix::sys::time::TimeVal| {
+        (time.tv_sec() * 1_000_000_000 + time.tv_usec() * 1_000) as u64
+    };
+    getrusage(UsageWho::RUSAGE_THREAD)
+        .map_or((0, 0), |usage| (ns(usage.user_time()), ns(usage.system_time())))
+}
+
+/// Joins what several engines did in the same interval.
+struct Joiner {
+    /// Each engine's intervals that still wait for the others', by index; None when it has ended.
+    queues: Vec<(VecDeque<Interval>, bool)>,
+    running: usize,
+    /// What is left of engines that have ended.
+    late: BTreeMap<u64, Interval>,
+}
+
+impl Joiner {
+    fn new(engines: usize) -> Self {
+        Self {
+            queues: (0..engines).map(|_| (VecDeque::new(), true)).collect(),
+            running: engines,
+            late: BTreeMap::new(),
+        }
+    }
+
+    fn add(&mut self, engine: usize, intervals: Vec<Interval>) {
+        self.queues[engine].0.extend(intervals);
+    }
+
+    fn end(&mut self, engine: usize) {
+        if std::mem::replace(&mut self.queues[engine].1, false) {
+            self.running -= 1;
+        }
+    }
+
+    /// The next interval that every engine has closed.
+    fn next(&mut self) -> Option<Interval> {
+        if self.queues.iter().any(|(queue, running)| *running && queue.is_empty()) {
+            return None;
+        }
+        for (queue, _) in &mut self.queues {
+            if let Some(interval) = queue.pop_front() {
+                self.late
+                    .entry(interval.index)
+                    .and_modify(|whole| whole.add(&interval))
+                    .or_insert(interval);
+            }
+        }
+        self.late.pop_first().map(|(_, interval)| interval)
+    }
+}
