@@ -7,6 +7,7 @@ pub mod answer;
 pub mod experiment;
 pub mod lab;
 pub mod rig;
+pub mod steady;
 pub mod threads;
 
 pub use answer::{Answer, Figure, Unit};

@@ -6,6 +6,8 @@
 pub mod address;
 pub mod content;
 pub mod engine;
+pub mod fio_job;
+pub mod hdr_log;
 pub mod interval;
 pub mod measurement;
 pub mod plan;
