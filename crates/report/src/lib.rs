@@ -1,3 +1,25 @@
 //! Measurements as documents: self-contained HTML, SVG of each picture, CSV and Parquet series.
+//!
+//! A caller fills a [`document::Document`] with words, numbers and [`picture::Picture`]s;
+//! [`html::page`] makes one file of it that needs nothing else, [`svg::draw`] draws a picture alone.
 
 #![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate self as longtake_report;
+
+pub mod axis;
+pub mod document;
+pub mod echarts;
+mod escape;
+pub mod html;
+pub mod palette;
+pub mod picture;
+pub mod series;
+pub mod sparkline;
+pub mod svg;
+pub mod thin;
+
+#[cfg(test)]
+#[path = "../tests/sample/mod.rs"]
+mod sample;
