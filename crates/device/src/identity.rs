@@ -284,7 +284,7 @@ pub(crate) fn of_block(system: &System, path: &Path, device: &BlockDevice) -> Dr
         rotational: disk.number_attribute("queue/rotational").map(|n| n == 1),
         read_only: device.number_attribute("ro") == Some(1)
             || disk.number_attribute("ro") == Some(1),
-        link: link_of(system, disk, nvme.as_ref()),
+        link: link_place(system, disk, nvme.as_ref()).and_then(|place| place.read()),
         wear: wear_of(system, kind, nvme.as_ref()),
         nvme,
         backing: loops::describe(system, disk.clone()).map(|found| found.path),
@@ -372,12 +372,25 @@ fn is_controller(name: &str) -> bool {
     name.strip_prefix("nvme").is_some_and(crate::sysfs::is_digits)
 }
 
-fn link_of(system: &System, disk: &BlockDevice, nvme: Option<&Namespace>) -> Option<Link> {
-    let Some(namespace) = nvme else { return link::sata(&disk.directory) };
-    namespace
-        .controllers
-        .iter()
-        .find_map(|name| link::pcie(&system.sys.join("class/nvme").join(name).join("device")))
+/// Where a disk's link is to be read.
+pub(crate) fn link_place(
+    system: &System,
+    disk: &BlockDevice,
+    nvme: Option<&Namespace>,
+) -> Option<link::Place> {
+    let Some(namespace) = nvme else { return Some(link::Place::Sata(disk.directory.clone())) };
+    let controller = namespace.controllers.first()?;
+    Some(link::Place::Pcie(system.sys.join("class/nvme").join(controller).join("device")))
+}
+
+/// A controller's node, and its number by sysfs.
+pub(crate) fn controller_node(
+    system: &System,
+    controller: &str,
+) -> (PathBuf, Option<DeviceNumber>) {
+    let folder = system.sys.join("class/nvme").join(controller);
+    let number = attribute(&folder, "dev").and_then(|text| DeviceNumber::parse(&text));
+    (system.dev.join(controller), number)
 }
 
 fn wear_of(system: &System, kind: Kind, nvme: Option<&Namespace>) -> Wear {
@@ -390,9 +403,8 @@ fn wear_of(system: &System, kind: Kind, nvme: Option<&Namespace>) -> Wear {
     let Some(controller) = namespace.controllers.first() else {
         return Wear::unknown("the namespace has no controller in /sys");
     };
-    let folder = system.sys.join("class/nvme").join(controller);
-    let number = attribute(&folder, "dev").and_then(|text| DeviceNumber::parse(&text));
-    wear::read(&system.dev.join(controller), number)
+    let (node, number) = controller_node(system, controller);
+    wear::read(&node, number)
 }
 
 fn partitions(system: &System, device: &BlockDevice) -> Vec<Partition> {

@@ -177,7 +177,7 @@ fn an_nvme_drive_is_listed_with_its_maker_link_and_namespace() {
     assert_eq!(drive.rotational, Some(false));
     let now = PcieLink { generation: 3, lanes: 2 };
     let best = PcieLink { generation: 4, lanes: 4 };
-    assert_eq!(drive.link, Some(Link::Pcie { now, best }));
+    assert_eq!(drive.link, Some(Link::Pcie { now, best, slot: None }));
     let namespace = drive.nvme.as_ref().unwrap();
     assert_eq!(namespace.id, Some(1));
     assert_eq!(namespace.controllers, ["nvme0"]);
