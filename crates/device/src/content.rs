@@ -1,7 +1,7 @@
 //! What an open target holds, as reasons not to write it.
 //!
-//! A block device is judged by known marks, and the user's confirmation stands for the rest; nobody
-//! confirms a file, so in a file any byte that isn't zero is somebody's.
+//! A block device is judged by known marks, and the user's confirmation stands for the rest; a new file
+//! needs none, so in a file any byte that isn't zero is somebody's until its path is typed.
 
 use std::fs::File;
 use std::io;

@@ -217,9 +217,10 @@ impl fmt::Display for Refusal {
             ),
             Self::ForeignContent { path, offset } => write!(
                 f,
-                "{} is not empty (its first data is at byte {offset}) and not Longtake's: move it \
-                 away if somebody needs it, or give a file that doesn't exist yet",
-                path.display()
+                "{} is not empty (its first data is at byte {offset}) and not Longtake's: give a file \
+                 that doesn't exist yet, or, if nobody needs what is in it, {}",
+                path.display(),
+                erase_argument(&path.display().to_string())
             ),
             Self::Unreadable { path, attempted, reason } => write!(
                 f,

@@ -128,7 +128,8 @@ pub fn inspect_in(system: &System, path: &Path) -> Verdict {
 }
 
 /// Proof that a new array may be made on `path`: nothing speaks against it, and for a block device
-/// `confirmations` has its serial number (see [`Drive::confirmation`]).
+/// `confirmations` has its serial number (see [`Drive::confirmation`]). A file that isn't empty is refused
+/// unless `confirmations` has its path.
 ///
 /// # Errors
 /// Every reason not to, a missing confirmation among them.
@@ -159,7 +160,7 @@ pub fn authorize_in(
     purpose: Purpose,
 ) -> Result<Authorized, Vec<Refusal>> {
     let verdict = inspect_in(system, path);
-    let mut refusals = for_purpose(path, verdict.refusals, purpose);
+    let mut refusals = for_purpose(path, verdict.refusals, purpose, confirmations);
     if let Some(drive) = &verdict.drive
         && let Some(word) = drive.confirmation()
         && purpose != Purpose::Continue
@@ -177,14 +178,19 @@ pub fn authorize_in(
     }
     let claim = match &verdict.drive {
         None => None,
-        Some(drive) => Some(claim(path, drive, purpose)?),
+        Some(drive) => Some(claim(path, drive, purpose, confirmations)?),
     };
     Ok(Authorized { path: path.to_owned(), drive: verdict.drive, claim })
 }
 
 /// Opens it for good, then looks once more: what was inspected by name may have been replaced, or
 /// written to, in between. From here on the kernel keeps others off a block device.
-fn claim(path: &Path, drive: &Drive, purpose: Purpose) -> Result<File, Vec<Refusal>> {
+fn claim(
+    path: &Path,
+    drive: &Drive,
+    purpose: Purpose,
+    confirmations: &[String],
+) -> Result<File, Vec<Refusal>> {
     let node = drive.device.as_deref().unwrap_or(path);
     let exclusive = if drive.device.is_some() { libc::O_EXCL } else { 0 };
     let opened = OpenOptions::new()
@@ -210,7 +216,7 @@ fn claim(path: &Path, drive: &Drive, purpose: Purpose) -> Result<File, Vec<Refus
         return Err(changed());
     }
     let found = content::refusals(path, &file, drive);
-    let refusals = for_purpose(path, found, purpose);
+    let refusals = for_purpose(path, found, purpose, confirmations);
     if refusals.is_empty() { Ok(file) } else { Err(refusals) }
 }
 
@@ -223,11 +229,18 @@ fn same(one: &fs::Metadata, other: &fs::Metadata) -> bool {
     }
 }
 
-/// The reasons that count for a purpose.
-fn for_purpose(path: &Path, refusals: Vec<Refusal>, purpose: Purpose) -> Vec<Refusal> {
+/// The reasons that count for a purpose. A file's unknown contents are given up by typing its path.
+fn for_purpose(
+    path: &Path,
+    refusals: Vec<Refusal>,
+    purpose: Purpose,
+    confirmations: &[String],
+) -> Vec<Refusal> {
+    let given_up = confirmations.iter().any(|word| Path::new(word) == path);
     let is_array = |refusal: &Refusal| matches!(refusal, Refusal::LongtakeArray { .. });
     let had_array = refusals.iter().any(is_array);
     let mut left = refusals;
+    left.retain(|refusal| !(given_up && matches!(refusal, Refusal::ForeignContent { .. })));
     if purpose != Purpose::Create {
         left.retain(|refusal| !is_array(refusal));
     }

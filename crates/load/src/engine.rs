@@ -10,6 +10,7 @@ use base::{Bank, BankError, BufferId, Buffers, Command, Completion, Duration, In
 
 use crate::interval::{Interval, Miss, StreamInterval, Verb};
 use crate::plan::Plan;
+use crate::schedule::Schedule;
 use crate::verify::Verification;
 use crate::workload::Workload;
 use job::{Job, Next};
@@ -239,13 +240,12 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             if job.failures >= FAILURES_MAX || self.bytes_left == Some(0) {
                 return;
             }
-            let mut intended = free;
-            if let Some(schedule) = &job.schedule {
-                intended = schedule.next();
-                if intended > self.bank.now() || self.end.is_some_and(|end| intended >= end) {
-                    self.due.push(Reverse((intended, index)));
-                    return;
-                }
+            let intended = job.schedule.as_ref().map(Schedule::next);
+            if let Some(next) = intended
+                && (next > self.bank.now() || self.end.is_some_and(|end| next >= end))
+            {
+                self.due.push(Reverse((next, index)));
+                return;
             }
             let Some(&buffer) = job.buffers.last() else {
                 job.held_up = true;
@@ -268,7 +268,6 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
                 continue;
             };
             job.buffers.pop();
-            let open = job.schedule.is_some();
             if let Some(schedule) = &mut job.schedule {
                 schedule.advance(next.length, &mut job.random);
             }
@@ -276,9 +275,9 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             if let Some(left) = &mut self.bytes_left {
                 *left = left.saturating_sub(next.length);
             }
-            let delayed = open && held_up && intended < free;
+            let delayed = held_up && intended.is_some_and(|intended| intended < free);
             let submitted = self.submit(index, next, buffer, intended, delayed);
-            if open {
+            if let Some(intended) = intended {
                 self.interval.lag.record(submitted.since(free.max(intended)));
             }
         }
@@ -289,7 +288,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         index: u32,
         next: Next,
         buffer: BufferId,
-        intended: Instant,
+        intended: Option<Instant>,
         delayed: bool,
     ) -> Instant {
         let job = &self.jobs[index as usize];
@@ -306,6 +305,8 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             .submit(Command { drive, operation, tag: u64::from(tag) })
             .expect("no more commands than the drive's depth are under way");
         self.room[drive.index()] -= 1;
+        // A closed loop intends a command when it submits it.
+        let intended = intended.unwrap_or(submitted);
         self.slots[tag as usize] =
             Some(Slot { job: index, next, buffer, intended, submitted, delayed });
         submitted
@@ -360,7 +361,10 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         let response = completion.reaped.since(slot.intended);
         stream.bytes += slot.next.length;
         stream.service.record(service);
-        stream.response.record(response);
+        // In a closed loop it is the same as the service, and copied once an interval.
+        if job.schedule.is_some() {
+            stream.response.record(response);
+        }
         if job.deadline.is_some_and(|deadline| response > deadline) {
             stream.missed += 1;
             self.interval.first_miss.get_or_insert(Miss {
@@ -381,6 +385,9 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         for (stream, verbs) in self.counts.iter_mut().enumerate() {
             for verb in Verb::ALL {
                 let counted = &mut verbs[verb.index()];
+                if self.workload.streams[stream].rate.is_none() {
+                    counted.response.clone_from(&counted.service);
+                }
                 if counted.count() > 0 || !counted.errors.is_empty() {
                     whole.streams.insert((stream as u16, verb), std::mem::take(counted));
                 }
@@ -435,7 +442,6 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             return;
         };
         job.buffers.pop();
-        let now = self.bank.now();
-        self.submit(index, next, buffer, now, false);
+        self.submit(index, next, buffer, None, false);
     }
 }

@@ -9,6 +9,7 @@ use recorder::Placement;
 use uuid::Uuid;
 
 use crate::instant::When;
+use crate::measure::arguments::MeasureAction;
 
 /// Records packets and sensor streams on NVMe drives, with every loss accounted for.
 #[derive(Debug, Parser)]
@@ -45,6 +46,12 @@ pub enum Verb {
     Protect(ProtectArguments),
     /// Let the ring have a protected span of time again.
     Unprotect(ProtectArguments),
+    /// Measure what drives sustain: one workload, or an experiment that answers a question.
+    Measure {
+        /// What to measure.
+        #[command(subcommand)]
+        action: MeasureAction,
+    },
     /// List the drives of this machine, and why each may not be written.
     Drives(DrivesArguments),
     /// Print a completion script for a shell.

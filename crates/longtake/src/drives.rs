@@ -1,9 +1,13 @@
-//! `longtake drives`: what drives there are, and why each may not be written.
+//! `longtake drives`: what drives there are, what each one tells of itself, and why it may not be written.
 
+mod details;
+
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use base::ByteSize;
+use device::facts::{self, Facts};
 use device::identity::{self, Drive};
 use device::safety::{self, Verdict};
 use device::wear::Wear;
@@ -12,40 +16,61 @@ use serde_json::{Value, json};
 use crate::arguments::DrivesArguments;
 use crate::outlet;
 
-/// Lists drives.
+/// Lists drives; those that are named, in detail.
 ///
 /// # Errors
 /// If the system's list can't be read.
 pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
-    let paths = if arguments.targets.is_empty() {
-        identity::drives()?.into_iter().filter(|d| d.size_bytes > 0).map(|d| d.path).collect()
-    } else {
+    let named = !arguments.targets.is_empty();
+    let paths: Vec<PathBuf> = if named {
         arguments.targets.clone()
+    } else {
+        identity::drives()?.into_iter().filter(|d| d.size_bytes > 0).map(|d| d.path).collect()
     };
-    let mut list = Vec::new();
-    for path in paths {
-        list.push((path.clone(), safety::inspect(&path)));
-    }
+    let list = paths.into_iter().map(|path| {
+        let verdict = safety::inspect(&path);
+        (path, verdict)
+    });
+    // What can't be described is refused, and the refusal says why.
+    let facts = |path: &Path| facts::read(path).ok();
     if arguments.json {
-        let list: Vec<Value> = list
-            .iter()
-            .map(|(path, verdict)| {
-                let mut value = json!(verdict);
-                value["path"] = json!(path);
-                value["writable"] = json!(verdict.allowed());
-                value["reasons"] = verdict.refusals.iter().map(ToString::to_string).collect();
-                value["confirm_with"] = json!(verdict.drive.as_ref().and_then(Drive::confirmation));
-                value
-            })
-            .collect();
+        let list = list.map(|(path, verdict)| value(&path, &verdict, facts(&path))).collect();
         outlet::json(&Value::Array(list))?;
-        return Ok(ExitCode::SUCCESS);
+    } else if named {
+        for (n, (path, verdict)) in list.enumerate() {
+            if n > 0 {
+                outlet::text("")?;
+            }
+            let text = details::text(&path, facts(&path).as_ref(), &permission(&verdict));
+            outlet::text(text.trim_end())?;
+            refusals(&path, &verdict)?;
+        }
+    } else {
+        table(&list.collect::<Vec<_>>())?;
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Everything that is known of a target, as JSON.
+fn value(path: &Path, verdict: &Verdict, facts: Option<Facts>) -> Value {
+    let mut value = json!(verdict);
+    value["path"] = json!(path);
+    value["writable"] = json!(verdict.allowed());
+    value["reasons"] = verdict.refusals.iter().map(ToString::to_string).collect();
+    value["confirm_with"] = json!(verdict.drive.as_ref().and_then(Drive::confirmation));
+    // The drive is there already.
+    value["link_verdict"] = json!(facts.as_ref().and_then(|facts| facts.link_verdict));
+    value["temperatures"] = json!(facts.as_ref().map(|facts| &facts.temperatures));
+    value["nvme"] = json!(facts.and_then(|facts| facts.nvme));
+    value
+}
+
+fn table(list: &[(PathBuf, Verdict)]) -> Result<()> {
     let mut table = outlet::table(
         &["drive", "model", "serial", "size", "link", "wear", "may be written"],
         &[3, 5],
     );
-    for (path, verdict) in &list {
+    for (path, verdict) in list {
         let drive = verdict.drive.as_ref();
         let dash = || "-".to_owned();
         table.add_row([
@@ -59,13 +84,21 @@ pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
         ]);
     }
     outlet::text(&outlet::trimmed(&table))?;
-    for (path, verdict) in list.iter().filter(|(_, v)| !v.allowed()) {
+    for (path, verdict) in list {
+        refusals(path, verdict)?;
+    }
+    Ok(())
+}
+
+/// Why a target may not be written, if it may not.
+fn refusals(path: &Path, verdict: &Verdict) -> Result<()> {
+    if !verdict.allowed() {
         outlet::text(&format!("\n{} is refused:", path.display()))?;
         for refusal in &verdict.refusals {
             outlet::text(&format!("  {refusal}"))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn permission(verdict: &Verdict) -> String {

@@ -8,6 +8,7 @@ mod drives;
 mod extract;
 mod feed;
 mod instant;
+mod measure;
 mod member_files;
 mod opening;
 mod outlet;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Verb::Replay(arguments) => replay::replay(&arguments),
         Verb::Protect(arguments) => protect::protect(&arguments),
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),
+        Verb::Measure { action } => measure::measure(&action),
         Verb::Drives(arguments) => drives::drives(&arguments),
         Verb::Completions { shell } => {
             clap_complete::generate(

@@ -29,3 +29,29 @@ fn bar(
         Err(_) => bar,
     }
 }
+
+/// A line that says which step of an experiment is under way, how far it is and how fast.
+#[derive(Debug)]
+pub struct StepsBar(ProgressBar);
+
+/// A [`StepsBar`]; it shows on a terminal only, and only if `shown`.
+pub fn steps_bar(shown: bool) -> StepsBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {elapsed}");
+    StepsBar(bar(1000, "", shown, style))
+}
+
+impl StepsBar {
+    /// Shows where an experiment is.
+    pub fn show(&self, progress: &lab::Progress<'_>) {
+        let rate = progress.rate.map_or(String::new(), |rate| format!(", {rate}"));
+        self.0.set_message(format!("{} {}{rate}", progress.experiment, progress.step));
+        if let Some(share) = progress.share {
+            self.0.set_position((share * 1000.0) as u64);
+        }
+    }
+
+    /// Takes it away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -1,0 +1,43 @@
+//! `longtake measure import`: fio's JSON as a measurement.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use lab::Step;
+use serde_json::json;
+
+use crate::measure::arguments::ImportArguments;
+use crate::measure::{output_folder, show};
+use crate::outlet;
+
+/// Reads a result of fio's and keeps it as ours.
+///
+/// # Errors
+/// If it can't be read, or isn't fio's.
+pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
+    let text = if arguments.file == Path::new("-") {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
+        text
+    } else {
+        fs::read_to_string(&arguments.file)
+            .with_context(|| format!("reading {}", arguments.file.display()))?
+    };
+    let measurement = load::fio_json::read(&text)
+        .with_context(|| format!("reading {}", arguments.file.display()))?;
+    let folder = output_folder(arguments.output.as_ref(), false)?;
+    let step = Step { measurement, samples: Vec::new() };
+    fs::create_dir_all(folder.join("run"))
+        .with_context(|| format!("making {}", folder.display()))?;
+    lab::lab::write_json(&folder.join("run/workload.json"), &step)?;
+    if arguments.json {
+        outlet::json(&json!({ "folder": folder, "step": step }))?;
+    } else {
+        outlet::text(&show::text(&step))?;
+        outlet::text(&format!("results: {}", folder.display()))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

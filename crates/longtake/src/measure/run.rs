@@ -1,0 +1,183 @@
+//! `longtake measure run`: one workload.
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use base::Duration;
+use lab::{Cost, Go, Lab, LabError};
+use load::Plan;
+use load::quantity::{Pace, Size, Time};
+use load::workload::{Content, Steady, Stop, Stream, Workload};
+use serde_json::json;
+
+use crate::exit;
+use crate::measure::arguments::{RunArguments, WorkloadFormat};
+use crate::measure::setup::{self, NEW_FILE_BYTES, Setup};
+use crate::measure::{output_folder, show};
+use crate::outlet;
+use crate::progress::steps_bar;
+
+/// How long a workload runs if nothing else is said.
+const TIME_DEFAULT: Duration = Duration::from_secs(60);
+
+/// The rate that costs are stated with for a workload that says none: the fastest drives of today.
+const FASTEST_BYTES_PER_S: f64 = 14e9;
+
+/// What a middling drive does: tells how long a number of bytes takes.
+const LIKELY_BYTES_PER_S: f64 = 1e9;
+
+/// Runs a workload, or prints it.
+///
+/// # Errors
+/// If it can't be read, doesn't fit the drives, or they can't be opened.
+pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
+    let workload = workload(arguments)?;
+    if let Some(format) = arguments.print {
+        let targets: Vec<String> =
+            arguments.rig.targets.iter().map(|path| path.display().to_string()).collect();
+        let text = match format {
+            WorkloadFormat::Toml => workload.to_toml(),
+            WorkloadFormat::Fio => load::fio_job::job(&workload, &targets),
+        };
+        outlet::text(text.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let new_file_bytes = arguments
+        .size
+        .map_or(NEW_FILE_BYTES, |size| size.0 + arguments.from.map_or(0, |from| from.0));
+    let geometry = setup::look(&arguments.rig, new_file_bytes)?;
+    Plan::new(&workload, &geometry)?;
+    let writes = workload.changes();
+    if writes {
+        for line in setup::state_cost(&arguments.rig, &cost(&workload, geometry.len() as u64)) {
+            outlet::tell(&format!("longtake: note: {line}"));
+        }
+    }
+    if arguments.rig.dry_run {
+        outlet::text("dry run: nothing was done")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let folder = output_folder(arguments.rig.output.as_ref(), arguments.rig.resume)?;
+    let mut setup = Setup::open(&arguments.rig, writes, new_file_bytes)?;
+    let mut rig = setup.rig(&arguments.rig);
+    let stopped = setup::stop_on_signals()?;
+    let bar = steps_bar(!arguments.rig.quiet && !arguments.rig.json);
+    let mut watch = |progress: &lab::Progress<'_>| {
+        bar.show(progress);
+        stopped()
+    };
+    let mut steady = workload.stop.steady.map(lab::steady::Watcher::new);
+    let step = Lab::new(&mut rig, &folder, &mut watch)?.step_until(
+        "run",
+        "workload",
+        &workload,
+        &mut |interval| steady.as_mut().map_or(Go::On, |steady| steady.look(interval)),
+    );
+    bar.finish();
+    for warning in rig.take_warnings() {
+        outlet::tell(&format!("longtake: warning: {warning}"));
+    }
+    let step = match step {
+        Err(LabError::Interrupted) => {
+            outlet::tell(&format!(
+                "longtake: stopped; the intervals so far are in {}",
+                folder.display()
+            ));
+            return Ok(ExitCode::from(exit::FAILED));
+        }
+        step => step?,
+    };
+    let measured = &step.measurement;
+    if arguments.rig.json {
+        outlet::json(
+            &json!({ "folder": folder, "steady": steady.as_ref().map(lab::steady::Watcher::state), "step": step }),
+        )?;
+    } else {
+        outlet::text(&show::text(&step))?;
+        if let Some(steady) = &steady {
+            outlet::text(&steady.describe())?;
+        }
+        outlet::text(&format!("results: {}", folder.display()))?;
+    }
+    let wrong = measured.verification.as_ref().is_some_and(|found| found.wrong_sectors > 0);
+    let lost = wrong || measured.error_count() > 0;
+    Ok(if lost { ExitCode::from(exit::LOSS) } else { ExitCode::SUCCESS })
+}
+
+/// The workload that the options say.
+fn workload(arguments: &RunArguments) -> Result<Workload> {
+    if let Some(path) = &arguments.workload {
+        let text =
+            fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        return Workload::from_toml(&text)
+            .with_context(|| format!("{} is not a workload", path.display()));
+    }
+    let nothing = arguments.write == 0 && arguments.trim == 0;
+    let time =
+        arguments
+            .time
+            .or((arguments.bytes.is_none() && arguments.steady.is_none())
+                .then_some(Time(TIME_DEFAULT)));
+    let steady = arguments.steady.map(|round| Steady { round, ..Steady::default() });
+    let stream = Stream {
+        name: "stream".to_owned(),
+        pattern: arguments.pattern,
+        block: arguments.block.clone(),
+        read: arguments.read.unwrap_or(u32::from(nothing)),
+        write: arguments.write,
+        trim: arguments.trim,
+        from: arguments.from,
+        size: arguments.size,
+        align: arguments.align,
+        depth: arguments.depth,
+        jobs: arguments.jobs,
+        rate: arguments.rate,
+        arrival: arguments.arrival,
+        deadline: arguments.deadline,
+        priority: arguments.priority,
+        content: if arguments.verify { Content::Verify } else { arguments.content },
+        ..Stream::default()
+    };
+    Ok(Workload {
+        name: "run".to_owned(),
+        seed: arguments.seed,
+        interval: arguments.interval,
+        warm_up: arguments.warm_up,
+        stop: Stop { time, bytes: arguments.bytes, steady },
+        streams: vec![stream],
+    })
+}
+
+/// What a workload writes at most, as far as it says; as much as the fastest drives take otherwise.
+fn cost(workload: &Workload, drives: u64) -> Cost {
+    let stop = &workload.stop;
+    let rounds = |steady: Steady| steady.round.0.as_nanos() * u64::from(steady.rounds_max);
+    let time = stop.time.map(|time| time.0.as_nanos()).or(stop.steady.map(rounds));
+    let seconds = time.map(|ns| (ns + workload.warm_up.0.as_nanos()) as f64 / 1e9);
+    let asked = |stream: &Stream| {
+        let on = if stream.drives.is_empty() { drives } else { stream.drives.len() as u64 };
+        let jobs = on as f64 * f64::from(stream.jobs);
+        match stream.rate {
+            Some(Pace::Bytes(rate)) => rate * jobs,
+            Some(Pace::Commands(rate)) => rate * stream.block.mean() * jobs,
+            None => FASTEST_BYTES_PER_S * on as f64,
+        }
+    };
+    let rate: f64 = workload.streams.iter().map(asked).sum();
+    let limit = stop.bytes.map_or(f64::MAX, |Size(bytes)| bytes as f64);
+    let bytes = seconds.map_or(limit, |seconds| (rate * seconds).min(limit));
+    let share = |weight: fn(&Stream) -> u32| {
+        let part = |stream: &Stream| {
+            let all = (stream.read + stream.write + stream.trim).max(1);
+            asked(stream) / rate * f64::from(weight(stream)) / f64::from(all)
+        };
+        (bytes * workload.streams.iter().map(part).sum::<f64>()) as u64
+    };
+    let likely_seconds = || limit / rate.min(LIKELY_BYTES_PER_S);
+    Cost {
+        written_bytes: share(|stream| stream.write),
+        read_bytes: share(|stream| stream.read),
+        time_ns: (seconds.unwrap_or_else(likely_seconds) * 1e9) as u64,
+    }
+}
