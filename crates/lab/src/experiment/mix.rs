@@ -1,0 +1,635 @@
+//! `mix`: how block size and the share of reads change what the drives do, over the 56 points that SNIA's tests and
+//! many articles use.
+
+use base::{ByteSize, Geometry, Rate};
+use load::measurement::Summary;
+use load::workload::{Blocks, Pattern, Stream};
+use load::{Verb, Workload};
+use serde::{Deserialize, Serialize};
+
+use super::Scope;
+use super::preparation::Preparation;
+use super::trouble::{iops, latency, told, troubles};
+use crate::answer::{Answer, Figure, Unit};
+use crate::lab::{Cost, Lab, LabError, Step};
+
+const NAME: &str = "mix";
+
+/// The block sizes of the grid in bytes (SNIA PTS 2.0.2, IOPS test).
+pub const BLOCKS: [u64; 8] =
+    [512, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 1 << 20];
+
+/// The shares of reads of the grid in percent (the same source).
+pub const READ_PERCENTS: [u32; 7] = [100, 95, 65, 50, 35, 5, 0];
+
+/// The experiment's options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mix {
+    /// Where, and how long each point takes.
+    pub scope: Scope,
+    /// Block sizes in bytes.
+    pub blocks: Vec<u64>,
+    /// Shares of reads in percent, 0 to 100.
+    pub read_percents: Vec<u32>,
+    /// Jobs on each drive.
+    pub jobs: u32,
+    /// Commands under way for each job.
+    pub depth: u32,
+    /// Write the region once before, so that reads find something.
+    pub prepare: bool,
+}
+
+impl Default for Mix {
+    fn default() -> Self {
+        Self {
+            scope: Scope::default(),
+            blocks: BLOCKS.to_vec(),
+            read_percents: READ_PERCENTS.to_vec(),
+            jobs: 2,
+            depth: 32,
+            prepare: true,
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixResult {
+    /// The drives' names.
+    pub drives: Vec<String>,
+    /// Jobs on each drive.
+    pub jobs: u32,
+    /// Commands under way for each job.
+    pub depth: u32,
+    /// What was done before.
+    pub preparation: Preparation,
+    /// The points that were measured, by block and then by falling share of reads.
+    pub points: Vec<MixPoint>,
+    /// Block sizes in bytes that were left out, and why.
+    pub skipped: Vec<(u64, String)>,
+    /// What went wrong.
+    pub notes: Vec<String>,
+}
+
+/// One point of the grid. All figures are of all drives together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixPoint {
+    /// Block size in bytes.
+    pub block_bytes: u64,
+    /// Share of reads in percent.
+    pub read_percent: u32,
+    /// Commands a second.
+    pub iops: f64,
+    /// Bytes a second.
+    pub bytes_per_s: f64,
+    /// Latency of the reads, if there were any.
+    pub read: Option<Summary>,
+    /// Latency of the writes, if there were any.
+    pub write: Option<Summary>,
+    /// Commands that failed.
+    pub errors: u64,
+    /// The harness may have been the limit.
+    pub harness_limited: bool,
+}
+
+/// A shape that drives are known to have or not to have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shape {
+    /// Its name among the figures.
+    pub name: &'static str,
+    /// What it says.
+    pub claim: &'static str,
+    /// Whether these drives have it; None if the points for it are missing.
+    pub found: Option<bool>,
+    /// The figures that decide it.
+    pub detail: String,
+}
+
+impl Mix {
+    /// What it costs, at most where writes are concerned. A mixed point can't write more than the drives write alone, nor
+    /// more than its share beside the reads they do alone.
+    pub fn cost(&self, drives: &[Geometry]) -> Cost {
+        let scope = self.scope.fitted(drives);
+        let (blocks, _) = usable(&self.blocks, &scope, drives);
+        let mut cost =
+            if self.prepare { Preparation::cost(&scope, drives) } else { Cost::default() };
+        for &block in &blocks {
+            for &read in &self.read_percents {
+                cost = cost.and(point_cost(&scope, drives, block, read, self.jobs * self.depth));
+            }
+        }
+        cost
+    }
+
+    /// Measures every point.
+    ///
+    /// # Errors
+    /// [`LabError`]; block sizes that a drive can't do are left out and said.
+    pub fn run(&self, lab: &mut Lab<'_>) -> Result<MixResult, LabError> {
+        let drives = lab.drives().to_vec();
+        let scope = self.scope.fitted(&drives);
+        let writes = self.read_percents.iter().any(|&read| read < 100);
+        if let Some(drive) = drives.iter().find(|drive| writes && !drive.writable) {
+            return Err(LabError::Unsuitable {
+                experiment: NAME,
+                reason: format!(
+                    "{} is open for reading only: open it for writing, or ask for 100 % reads alone",
+                    drive.name
+                ),
+            });
+        }
+        let all: Vec<u16> = (0..drives.len() as u16).collect();
+        let preparation = if self.prepare {
+            Preparation::make(lab, &scope, &all)?
+        } else {
+            Preparation::left_out()
+        };
+        let (blocks, skipped) = usable(&self.blocks, &scope, &drives);
+        let (mut points, mut notes) = (Vec::new(), Vec::new());
+        for &block in &blocks {
+            for &read in &self.read_percents {
+                let name = format!("{block}-r{read}");
+                let workload = workload(&scope, &name, block, read, self.jobs, self.depth);
+                let step = lab.step(NAME, &name, &workload)?;
+                notes.extend(troubles(&words(block, read), &step));
+                points.push(point(block, read, &step));
+            }
+        }
+        let result = MixResult {
+            drives: drives.into_iter().map(|drive| drive.name).collect(),
+            jobs: self.jobs,
+            depth: self.depth,
+            preparation,
+            points,
+            skipped,
+            notes,
+        };
+        lab.keep(NAME, &result)?;
+        Ok(result)
+    }
+}
+
+/// Random commands of one block size and share of reads on all drives.
+pub(super) fn workload(
+    scope: &Scope,
+    name: &str,
+    block: u64,
+    read: u32,
+    jobs: u32,
+    depth: u32,
+) -> Workload {
+    let stream = Stream {
+        name: "mix".to_owned(),
+        pattern: Pattern::Random,
+        block: Blocks::of(block),
+        read,
+        write: 100u32.saturating_sub(read),
+        jobs,
+        depth,
+        ..Stream::default()
+    };
+    scope.point(name, vec![stream])
+}
+
+/// A point's figures from its step.
+pub(super) fn point(block: u64, read: u32, step: &Step) -> MixPoint {
+    let measurement = &step.measurement;
+    let summary = |verb| measurement.result("mix", verb).map(|result| result.response.clone());
+    MixPoint {
+        block_bytes: block,
+        read_percent: read,
+        iops: measurement.commands_per_s(),
+        bytes_per_s: measurement.rate().0,
+        read: summary(Verb::Read),
+        write: summary(Verb::Write),
+        errors: measurement.error_count(),
+        harness_limited: measurement.harness.limited.is_some(),
+    }
+}
+
+/// What one point costs; `depth` commands are under way on each drive.
+pub(super) fn point_cost(
+    scope: &Scope,
+    drives: &[Geometry],
+    block: u64,
+    read: u32,
+    depth: u32,
+) -> Cost {
+    let share = f64::from(100u32.saturating_sub(read));
+    let beside_reads =
+        if read == 0 { f64::INFINITY } else { scope.read_guess.0 * share / f64::from(read) };
+    let write_rate = scope.write_guess.0.min(beside_reads);
+    let read_share = f64::from(read) / 100.0;
+    let mut cost = scope.points_cost(1, write_rate / scope.write_guess.0, read_share);
+    if read < 100 {
+        // Commands under way at the end are waited for.
+        cost.written_bytes += u64::from(depth) * block * drives.len() as u64;
+    }
+    cost
+}
+
+/// The block sizes that all drives can do, and the others with the reason.
+pub(super) fn usable(
+    blocks: &[u64],
+    scope: &Scope,
+    drives: &[Geometry],
+) -> (Vec<u64>, Vec<(u64, String)>) {
+    let (mut usable, mut skipped) = (Vec::new(), Vec::new());
+    for &block in blocks {
+        let objection = drives.iter().find_map(|drive| {
+            let unit = u64::from(drive.block_bytes);
+            if !block.is_multiple_of(unit) || block == 0 {
+                Some(format!("{} is addressed in blocks of {unit} bytes", drive.name))
+            } else if block > u64::from(drive.transfer_max_bytes) {
+                let most = ByteSize(drive.transfer_max_bytes.into());
+                Some(format!("{} takes {most} at once at most", drive.name))
+            } else if block > scope.bytes(drive, unit) {
+                Some(format!("the region on {} is smaller than that", drive.name))
+            } else {
+                None
+            }
+        });
+        match objection {
+            Some(why) => skipped.push((block, why)),
+            None => usable.push(block),
+        }
+    }
+    (usable, skipped)
+}
+
+/// `4 KiB, 65/35`.
+pub(super) fn words(block: u64, read: u32) -> String {
+    format!("{}, {read}/{}", binary(block), 100u32.saturating_sub(read))
+}
+
+/// A block size as people say it: `4 KiB`, `512 B`.
+pub(super) fn binary(bytes: u64) -> String {
+    match bytes {
+        b if b != 0 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
+        b if b != 0 && b.is_multiple_of(1 << 10) => format!("{} KiB", b >> 10),
+        b => format!("{b} B"),
+    }
+}
+
+/// From here up blocks count as large: the link or the flash's bandwidth is the limit, not the number of commands.
+const LARGE_BYTES: u64 = 32 << 10;
+/// Differences below this share are noise.
+const SAME_SHARE: f64 = 0.05;
+/// A rate counts as level if its extremes lie within this share of the greatest.
+const LEVEL_SHARE: f64 = 0.15;
+
+impl MixResult {
+    /// A point.
+    pub fn at(&self, block: u64, read: u32) -> Option<&MixPoint> {
+        self.points.iter().find(|p| p.block_bytes == block && p.read_percent == read)
+    }
+
+    /// The shapes that arrays of flash drives are reported to have, each looked for in these points.
+    pub fn shapes(&self) -> Vec<Shape> {
+        vec![
+            self.recovers(
+                512,
+                "small_blocks_fall_and_recover",
+                "512 B falls from pure reads into the mixes and recovers as writes take over",
+            ),
+            self.recovers(
+                4096,
+                "four_kib_recovers",
+                "4 KiB falls gently from pure reads and recovers where it is mostly writes",
+            ),
+            self.level_reads(),
+            self.middle_carries_more(),
+            self.writes_are_lowest(),
+        ]
+    }
+
+    fn recovers(&self, block: u64, name: &'static str, claim: &'static str) -> Shape {
+        let iops_at = |read| self.at(block, read).map(|point| point.iops);
+        let middle: Vec<(u32, f64)> =
+            [95, 65, 50, 35].into_iter().filter_map(|r| Some((r, iops_at(r)?))).collect();
+        let lowest = middle.iter().copied().min_by(|a, b| a.1.total_cmp(&b.1));
+        let end = iops_at(5).into_iter().chain(iops_at(0)).reduce(f64::max);
+        let (Some(first), Some((at, lowest)), Some(end)) = (iops_at(100), lowest, end) else {
+            return Shape {
+                name,
+                claim,
+                found: None,
+                detail: "these points are missing".to_owned(),
+            };
+        };
+        let falls = lowest < first * (1.0 - SAME_SHARE);
+        let rises = end > lowest * (1.0 + SAME_SHARE);
+        let detail = format!(
+            "{} IOPS of pure reads, {} at {at}/{}, {} at best with 95 % writes or more",
+            iops(first),
+            iops(lowest),
+            100 - at,
+            iops(end)
+        );
+        Shape { name, claim, found: Some(falls && rises), detail }
+    }
+
+    fn large(&self) -> Vec<u64> {
+        let mut blocks: Vec<u64> =
+            self.points.iter().map(|p| p.block_bytes).filter(|&b| b >= LARGE_BYTES).collect();
+        blocks.dedup();
+        blocks
+    }
+
+    fn level_reads(&self) -> Shape {
+        let name = "large_reads_are_level";
+        let claim =
+            "from 32 KiB up reads run at one rate, that of a link or of the flash as a whole";
+        let rates: Vec<f64> =
+            self.large().iter().filter_map(|&b| Some(self.at(b, 100)?.bytes_per_s)).collect();
+        let least = rates.iter().copied().reduce(f64::min);
+        let most = rates.iter().copied().reduce(f64::max);
+        let (Some(least), Some(most), true) = (least, most, rates.len() > 1) else {
+            return Shape {
+                name,
+                claim,
+                found: None,
+                detail: "these points are missing".to_owned(),
+            };
+        };
+        let found = Some(least >= most * (1.0 - LEVEL_SHARE));
+        Shape { name, claim, found, detail: format!("{} to {}", Rate(least), Rate(most)) }
+    }
+
+    fn middle_carries_more(&self) -> Shape {
+        let name = "middle_mixes_carry_more";
+        let claim = "from 32 KiB up the middle mixes carry more than either end, as a link in both directions does";
+        let mut gains = Vec::new();
+        for block in self.large() {
+            let rate = |read| self.at(block, read).map(|point| point.bytes_per_s);
+            let middle = [65, 50, 35].into_iter().filter_map(rate).reduce(f64::max);
+            if let (Some(middle), Some(reads), Some(writes)) = (middle, rate(100), rate(0)) {
+                gains.push(middle / reads.max(writes).max(f64::MIN_POSITIVE));
+            }
+        }
+        let Some(least) = gains.iter().copied().reduce(f64::min) else {
+            return Shape {
+                name,
+                claim,
+                found: None,
+                detail: "these points are missing".to_owned(),
+            };
+        };
+        let most = gains.iter().copied().fold(least, f64::max);
+        let detail = format!("the best middle mix is {least:.2} to {most:.2} times the better end");
+        Shape { name, claim, found: Some(least > 1.0 + SAME_SHARE), detail }
+    }
+
+    fn writes_are_lowest(&self) -> Shape {
+        let name = "pure_writes_are_lowest";
+        let claim = "pure writes are the slowest mix at every block size";
+        let mut blocks: Vec<u64> = self.points.iter().map(|p| p.block_bytes).collect();
+        blocks.dedup();
+        let (mut lowest, mut judged, mut others) = (0, 0, Vec::new());
+        for block in blocks {
+            let of_block = || self.points.iter().filter(|p| p.block_bytes == block);
+            let Some(writes) = self.at(block, 0) else { continue };
+            if of_block().count() < 2 {
+                continue;
+            }
+            judged += 1;
+            let least = of_block().map(|p| p.bytes_per_s).fold(f64::INFINITY, f64::min);
+            if writes.bytes_per_s <= least * (1.0 + SAME_SHARE) {
+                lowest += 1;
+            } else {
+                others.push(binary(block));
+            }
+        }
+        if judged == 0 {
+            return Shape {
+                name,
+                claim,
+                found: None,
+                detail: "these points are missing".to_owned(),
+            };
+        }
+        let but = if others.is_empty() {
+            String::new()
+        } else {
+            format!(", not at {}", others.join(", "))
+        };
+        let detail = format!("so at {lowest} of {judged} block sizes{but}");
+        Shape { name, claim, found: Some(lowest == judged), detail }
+    }
+}
+
+impl Answer for MixResult {
+    fn question(&self) -> &'static str {
+        "How do block size and the share of reads change what the drive does?"
+    }
+
+    fn answer(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        let good = || self.points.iter().filter(|p| p.iops > 0.0);
+        if let Some(best) = good().max_by(|a, b| a.iops.total_cmp(&b.iops)) {
+            said.push(format!(
+                "With {} commands under way on each drive, most IOPS: {} at {}.",
+                self.jobs * self.depth,
+                iops(best.iops),
+                words(best.block_bytes, best.read_percent)
+            ));
+        }
+        if let Some(best) = good().max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s)) {
+            said.push(format!(
+                "Most bytes: {} at {}.",
+                Rate(best.bytes_per_s),
+                words(best.block_bytes, best.read_percent)
+            ));
+        }
+        if let (Some(reads), Some(writes)) = (self.at(4096, 100), self.at(4096, 0)) {
+            let tail = |summary: &Option<Summary>| {
+                latency(summary.as_ref().and_then(|summary| summary.percentile(99.0)))
+            };
+            said.push(format!(
+                "At 4 KiB, {} random reads a second (99 % within {}) and {} random writes (99 % within {}).",
+                iops(reads.iops),
+                tail(&reads.read),
+                iops(writes.iops),
+                tail(&writes.write)
+            ));
+        }
+        for shape in self.shapes() {
+            let verdict = match shape.found {
+                Some(true) => "Found here",
+                Some(false) => "Not found here",
+                None => "Not known here",
+            };
+            said.push(format!("{verdict}: {} ({}).", shape.claim, shape.detail));
+        }
+        for (block, why) in &self.skipped {
+            said.push(format!("Blocks of {} were left out: {why}.", binary(*block)));
+        }
+        said.extend(self.preparation.sentence());
+        said.extend(told(&self.preparation.notes));
+        said.extend(told(&self.notes));
+        said
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = Vec::new();
+        for point in &self.points {
+            let name = format!("mix.{}.r{}", point.block_bytes, point.read_percent);
+            let label = words(point.block_bytes, point.read_percent);
+            let noted = |figure: Figure| {
+                if point.harness_limited {
+                    figure.noted("the harness was the limit")
+                } else {
+                    figure
+                }
+            };
+            let count = point.iops;
+            figures.push(noted(Figure::new(
+                &format!("{name}.iops"),
+                &format!("{label}: IOPS"),
+                count,
+                Unit::CommandsPerSecond,
+            )));
+            figures.push(noted(Figure::new(
+                &format!("{name}.rate"),
+                &format!("{label}: bandwidth"),
+                point.bytes_per_s,
+                Unit::BytesPerSecond,
+            )));
+            for (verb, summary) in [("read", &point.read), ("write", &point.write)] {
+                let Some(summary) = summary else { continue };
+                figures.push(Figure::new(
+                    &format!("{name}.{verb}.p99"),
+                    &format!("{label}: 99 % latency of {verb}s"),
+                    summary.percentile(99.0).map(|ns| ns as f64),
+                    Unit::Nanoseconds,
+                ));
+            }
+        }
+        for shape in self.shapes() {
+            let value = shape.found.map(|found| f64::from(u8::from(found)));
+            figures.push(
+                Figure::new(&format!("mix.shape.{}", shape.name), shape.claim, value, Unit::Count)
+                    .noted(shape.detail),
+            );
+        }
+        figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use base::{DeviceError, Duration, Instant, Operation};
+
+    use super::*;
+    use crate::experiment::testing::{Done, Model, covers, geometry, moving, run_in, scope};
+
+    /// 10 us for each command, or its transfer at 1 GB/s (reads) or 500 MB/s (writes) if that is longer; reads and
+    /// writes after each other, or each for themselves.
+    fn model(duplex: bool) -> Model {
+        let mut busy_until: BTreeMap<bool, Instant> = BTreeMap::new();
+        Box::new(move |command, now| {
+            let (rate, length) = moving(command, Rate(1e9), Rate(500e6));
+            let write = matches!(command.operation, Operation::Write { .. });
+            let busy = busy_until.entry(duplex && write).or_default();
+            *busy = (*busy).max(now) + rate.time_for(length).max(Duration::from_micros(10));
+            Ok(*busy)
+        })
+    }
+
+    fn mix() -> Mix {
+        Mix { scope: scope(50), ..Mix::default() }
+    }
+
+    fn run(mix: &Mix, drive: Geometry, model: Model) -> (MixResult, Done) {
+        let folder = tempfile::tempdir().unwrap();
+        let (result, done) = run_in(folder.path(), vec![drive], model, |lab| mix.run(lab));
+        (result.unwrap(), done)
+    }
+
+    fn found(result: &MixResult, name: &str) -> Option<bool> {
+        result.shapes().into_iter().find(|shape| shape.name == name).unwrap().found
+    }
+
+    #[test]
+    fn the_grid_has_56_points_with_the_rates_of_the_drive() {
+        let (result, done) = run(&mix(), geometry(), model(false));
+        assert_eq!(result.points.len(), 56);
+        for (block, read, rate) in
+            [(1 << 20, 100, 1e9), (1 << 20, 0, 500e6), (32 << 10, 50, 667e6), (512, 100, 51.2e6)]
+        {
+            let point = result.at(block, read).unwrap();
+            assert!((point.bytes_per_s / rate - 1.0).abs() < 0.08, "{block} {read}: {point:?}");
+            assert!((point.iops * block as f64 / point.bytes_per_s - 1.0).abs() < 1e-9);
+        }
+        assert_eq!(found(&result, "large_reads_are_level"), Some(true));
+        assert_eq!(found(&result, "middle_mixes_carry_more"), Some(false));
+        assert_eq!(found(&result, "pure_writes_are_lowest"), Some(true));
+        assert_eq!(found(&result, "four_kib_recovers"), Some(false));
+        let cost = mix().cost(&[geometry()]);
+        assert!(done.written_bytes <= cost.written_bytes, "{done:?} {cost:?}");
+        assert!(result.notes.is_empty(), "{:?}", result.notes);
+    }
+
+    #[test]
+    fn a_drive_that_reads_and_writes_at_the_same_time_carries_most_in_the_middle() {
+        let (result, _) = run(&mix(), geometry(), model(true));
+        assert_eq!(found(&result, "middle_mixes_carry_more"), Some(true));
+        let answer = result.answer().join("\n");
+        assert!(answer.contains("Found here: from 32 KiB up the middle mixes carry more"), "{answer}");
+        assert!(answer.contains("Not found here: 4 KiB falls"), "{answer}");
+    }
+
+    #[test]
+    fn block_sizes_that_a_drive_can_not_do_are_left_out_with_the_reason() {
+        let drive = Geometry { block_bytes: 4096, transfer_max_bytes: 128 << 10, ..geometry() };
+        let (result, _) = run(&mix(), drive, model(false));
+        let skipped: Vec<u64> = result.skipped.iter().map(|(block, _)| *block).collect();
+        assert_eq!(skipped, [512, 1 << 20]);
+        assert_eq!(found(&result, "small_blocks_fall_and_recover"), None);
+        let answer = result.answer().join("\n");
+        assert!(answer.contains("Blocks of 512 B were left out: model is addressed in"), "{answer}");
+        assert!(answer.contains("takes 131 kB at once at most"), "{answer}");
+    }
+
+    #[test]
+    fn the_region_is_written_whole_before_and_nothing_is_done_twice() {
+        let folder = tempfile::tempdir().unwrap();
+        let region = (3 << 20) + 4096;
+        let mix = Mix {
+            scope: Scope { region: Some(region), ..scope(20) },
+            blocks: vec![4096],
+            read_percents: vec![100, 50],
+            ..Mix::default()
+        };
+        let drives = || vec![geometry(), geometry()];
+        let (first, done) = run_in(folder.path(), drives(), model(false), |lab| mix.run(lab));
+        assert!(covers(&done, 0, region) && covers(&done, 1, region));
+        assert_eq!(first.as_ref().unwrap().preparation.written_bytes, 2 * region);
+        let (second, again) = run_in(folder.path(), drives(), model(false), |lab| mix.run(lab));
+        assert_eq!(second.unwrap(), first.unwrap());
+        assert_eq!(again, Done::default());
+        assert!(folder.path().join("mix/result.json").exists());
+    }
+
+    #[test]
+    fn failed_commands_and_a_drive_that_can_not_be_written_are_said() {
+        let mut count = 0;
+        let failing: Model = Box::new(move |_, now| {
+            count += 1;
+            if count % 50 == 0 { Err(DeviceError::Medium) } else { Ok(now + Duration::from_micros(10)) }
+        });
+        let one = Mix { blocks: vec![4096], read_percents: vec![100], prepare: false, ..mix() };
+        let (result, done) = run(&one, geometry(), failing);
+        assert_eq!(done.written_bytes, 0);
+        assert!(result.points[0].errors > 0);
+        let answer = result.answer().join("\n");
+        assert!(answer.contains("4 KiB, 100/0:") && answer.contains("medium error"), "{answer}");
+        assert!(answer.contains("Nothing was written before"), "{answer}");
+        let folder = tempfile::tempdir().unwrap();
+        let drive = Geometry { writable: false, ..geometry() };
+        let (error, _) = run_in(folder.path(), vec![drive], model(false), |lab| mix().run(lab));
+        assert!(error.unwrap_err().to_string().contains("open it for writing"));
+    }
+}

@@ -1,0 +1,569 @@
+//! `snia`: random writes until they are steady, in the shape of the IOPS test of the "Solid State Storage Performance
+//! Test Specification" 2.0.2 (SNIA, 2020): purge, precondition, then rounds until a window of five holds two criteria.
+
+use base::{ByteSize, Duration, Geometry, Rate};
+use load::measurement::Summary;
+use load::quantity::Size;
+use load::workload::{Blocks, Pattern, Stream};
+use load::{Verb, Workload};
+use serde::{Deserialize, Serialize};
+
+use super::Scope;
+use super::mix;
+use super::preparation::{once, written_bytes};
+use super::trouble::{iops, latency, told, troubles};
+use crate::analysis::steady_state::{self, SteadyState, SteadyStateOptions};
+use crate::answer::{Answer, Figure, Unit};
+use crate::lab::{Cost, Lab, LabError, Step};
+
+const NAME: &str = "snia";
+
+/// Preconditioning writes blocks of this size (PTS 2.0.2, IOPS test: 128 KiB sequential).
+const PRECONDITION_BLOCK_BYTES: u64 = 128 << 10;
+/// Trims are this long at most.
+const PURGE_BLOCK_BYTES: u64 = 256 << 20;
+/// Time of a point in the specification.
+const ROUND_TIME: Duration = Duration::from_secs(60);
+/// The point that is tracked: random writes of this size.
+const TRACKED_BYTES: u64 = 4096;
+
+/// The experiment's options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snia {
+    /// Where, and how long each point of a round takes (60 s in the specification).
+    pub scope: Scope,
+    /// Trim the region before, where drives can.
+    pub purge: bool,
+    /// How often the region is written before the rounds (2 in the specification).
+    pub precondition_passes: u32,
+    /// Jobs on each drive.
+    pub jobs: u32,
+    /// Commands under way for each job.
+    pub depth: u32,
+    /// Measure all 56 points in every round, not the tracked one alone.
+    pub grid: bool,
+    /// What steady is.
+    pub criteria: SteadyStateOptions,
+}
+
+impl Default for Snia {
+    fn default() -> Self {
+        Self {
+            scope: Scope::default(),
+            purge: true,
+            precondition_passes: 2,
+            jobs: 2,
+            depth: 16,
+            grid: false,
+            criteria: SteadyStateOptions::default(),
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SniaResult {
+    /// The drives' names.
+    pub drives: Vec<String>,
+    /// Block size of the tracked random writes in bytes.
+    pub tracked_bytes: u64,
+    /// Bytes that were trimmed before, on all drives together.
+    pub purged_bytes: u64,
+    /// Bytes that were written to precondition, on all drives together.
+    pub precondition_bytes: u64,
+    /// How fast each pass wrote, in bytes a second: drive, pass from 1, rate.
+    pub precondition_rates: Vec<(u16, u32, f64)>,
+    /// The rounds.
+    pub rounds: Vec<Round>,
+    /// The criteria.
+    pub criteria: SteadyStateOptions,
+    /// The verdict, with the window, both criteria and the fitted line.
+    pub steady: SteadyState,
+    /// Every point's averages over the window; only the tracked one without the grid.
+    pub averages: Vec<PointAverage>,
+    /// Where this was not what the specification asks for.
+    pub deviations: Vec<String>,
+    /// What went wrong.
+    pub notes: Vec<String>,
+}
+
+/// One round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Its number, from 1.
+    pub number: u32,
+    /// Tracked writes a second, on all drives together.
+    pub iops: f64,
+    /// Their latency.
+    pub latency: Summary,
+}
+
+/// A point's average over the window's rounds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PointAverage {
+    /// Block size in bytes.
+    pub block_bytes: u64,
+    /// Share of reads in percent.
+    pub read_percent: u32,
+    /// Commands a second.
+    pub iops: f64,
+}
+
+impl Snia {
+    /// What it costs, at most: with as many rounds as there may be.
+    pub fn cost(&self, drives: &[Geometry]) -> Cost {
+        let scope = self.scope.fitted(drives);
+        let region = drives.iter().map(|drive| scope.bytes(drive, drive.block_bytes.into())).sum();
+        let mut cost = Cost::default();
+        for _ in 0..self.precondition_passes {
+            cost = cost.and(scope.write_cost(region));
+        }
+        let mut round = Cost::default();
+        for (block, read) in self.points(&scope, drives) {
+            let under_way = self.jobs * self.depth;
+            round = round.and(mix::point_cost(&scope, drives, block, read, under_way));
+        }
+        for _ in 0..self.criteria.rounds_max {
+            cost = cost.and(round);
+        }
+        cost
+    }
+
+    /// Purges, preconditions and runs rounds.
+    ///
+    /// # Errors
+    /// [`LabError`]; a run that doesn't become steady is a result, not an error.
+    pub fn run(&self, lab: &mut Lab<'_>) -> Result<SniaResult, LabError> {
+        let drives = lab.drives().to_vec();
+        let scope = self.scope.fitted(&drives);
+        self.suits(&scope, &drives)?;
+        let mut notes = Vec::new();
+        let purged_bytes = self.purge(lab, &scope, &drives, &mut notes)?;
+        let (precondition_bytes, precondition_rates) =
+            self.precondition(lab, &scope, &drives, &mut notes)?;
+        let points = self.points(&scope, &drives);
+        let mut rounds: Vec<Round> = Vec::new();
+        let mut measured: Vec<Vec<PointAverage>> = Vec::new();
+        let mut steady = steady_state::judge(&[], &self.criteria);
+        while !steady.ended {
+            let number = rounds.len() as u32 + 1;
+            let mut of_round = Vec::new();
+            for &(block, read) in &points {
+                let name = format!("round-{number:02}-{block}-r{read}");
+                let workload = mix::workload(&scope, &name, block, read, self.jobs, self.depth);
+                let step = lab.step(NAME, &name, &workload)?;
+                let words = format!("round {number}, {}", mix::words(block, read));
+                notes.extend(troubles(&words, &step));
+                let iops = step.measurement.commands_per_s();
+                of_round.push(PointAverage { block_bytes: block, read_percent: read, iops });
+                if (block, read) == (TRACKED_BYTES, 0) {
+                    rounds.push(round(number, &step));
+                }
+            }
+            measured.push(of_round);
+            let values: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
+            steady = steady_state::judge(&values, &self.criteria);
+        }
+        let result = SniaResult {
+            tracked_bytes: TRACKED_BYTES,
+            purged_bytes,
+            precondition_bytes,
+            precondition_rates,
+            rounds,
+            criteria: self.criteria.clone(),
+            averages: averages(&measured, &steady),
+            steady,
+            deviations: self.deviations(&scope, &drives, purged_bytes),
+            notes,
+            drives: drives.into_iter().map(|drive| drive.name).collect(),
+        };
+        lab.keep(NAME, &result)?;
+        Ok(result)
+    }
+
+    fn suits(&self, scope: &Scope, drives: &[Geometry]) -> Result<(), LabError> {
+        let unsuitable = |reason| Err(LabError::Unsuitable { experiment: NAME, reason });
+        if let Some(drive) = drives.iter().find(|drive| !drive.writable) {
+            return unsuitable(format!(
+                "{} is open for reading only: this test is one of writes, so open it for writing",
+                drive.name
+            ));
+        }
+        if let (_, Some((_, why))) = {
+            let (usable, skipped) = mix::usable(&[TRACKED_BYTES], scope, drives);
+            (usable, skipped.into_iter().next())
+        } {
+            return unsuitable(format!("the writes that are tracked are of 4 KiB, and {why}"));
+        }
+        if self.criteria.rounds_max < self.criteria.window.max(2) {
+            return unsuitable(format!(
+                "{} rounds are fewer than the {} of a window: allow more",
+                self.criteria.rounds_max, self.criteria.window
+            ));
+        }
+        Ok(())
+    }
+
+    /// The points of a round, in the specification's order: by mix, and by block size within.
+    fn points(&self, scope: &Scope, drives: &[Geometry]) -> Vec<(u64, u32)> {
+        if !self.grid {
+            return vec![(TRACKED_BYTES, 0)];
+        }
+        let (mut blocks, _) = mix::usable(&mix::BLOCKS, scope, drives);
+        blocks.reverse();
+        let of_mix =
+            |read: &u32| blocks.iter().map(move |block| (*block, *read)).collect::<Vec<_>>();
+        mix::READ_PERCENTS.iter().flat_map(of_mix).collect()
+    }
+
+    fn purge(
+        &self,
+        lab: &mut Lab<'_>,
+        scope: &Scope,
+        drives: &[Geometry],
+        notes: &mut Vec<String>,
+    ) -> Result<u64, LabError> {
+        let mut purged = 0;
+        for (drive, geometry) in drives.iter().enumerate().filter(|_| self.purge) {
+            let name = format!("purge-{drive}");
+            let Some(workload) = purge(scope, geometry, drive as u16, &name) else { continue };
+            let step = lab.step(NAME, &name, &workload)?;
+            notes.extend(troubles(&format!("trimming {}", geometry.name), &step));
+            let trims = step.measurement.results.iter().filter(|r| r.operation == Verb::Trim);
+            purged += trims.map(|result| result.bytes).sum::<u64>();
+        }
+        Ok(purged)
+    }
+
+    fn precondition(
+        &self,
+        lab: &mut Lab<'_>,
+        scope: &Scope,
+        drives: &[Geometry],
+        notes: &mut Vec<String>,
+    ) -> Result<(u64, Vec<(u16, u32, f64)>), LabError> {
+        let (mut written, mut rates) = (0, Vec::new());
+        for pass in 1..=self.precondition_passes {
+            for (drive, geometry) in drives.iter().enumerate() {
+                let drive = drive as u16;
+                let name = format!("precondition-{pass}-{drive}");
+                let workload = once(scope, geometry, drive, &name, PRECONDITION_BLOCK_BYTES);
+                let step = lab.step(NAME, &name, &workload)?;
+                notes.extend(troubles(&format!("preconditioning {}", geometry.name), &step));
+                written += written_bytes(&step);
+                rates.push((drive, pass, step.measurement.rate().0));
+            }
+        }
+        Ok((written, rates))
+    }
+
+    fn deviations(&self, scope: &Scope, drives: &[Geometry], purged: u64) -> Vec<String> {
+        let mut found = Vec::new();
+        let region = scope.bytes_of_all(drives, 1);
+        let whole: u64 = drives.iter().map(|drive| drive.capacity_bytes).sum();
+        if region < whole {
+            found.push(format!(
+                "{} of {} were used, not the whole: the rest acts as over-provisioning.",
+                ByteSize(region),
+                ByteSize(whole)
+            ));
+        }
+        if scope.point < ROUND_TIME {
+            found.push(format!("A point took {} instead of {ROUND_TIME}.", scope.point));
+        }
+        found.push(if purged == 0 {
+            "The drives were not purged before.".to_owned()
+        } else {
+            "The purge was a trim, not a sanitize or format command.".to_owned()
+        });
+        if self.precondition_passes != 2 {
+            found.push(format!(
+                "The region was written {} times before, instead of twice.",
+                self.precondition_passes
+            ));
+        }
+        if !self.grid {
+            found.push(
+                "A round was the tracked point alone, not all 56: reads and mixes between the writes might change \
+                 when they become steady."
+                    .to_owned(),
+            );
+        }
+        if drives.len() > 1 {
+            found.push(format!("{} drives were tested as one.", drives.len()));
+        }
+        if self.criteria != SteadyStateOptions::default() {
+            found.push("The criteria of steadiness are not the specification's.".to_owned());
+        }
+        found
+    }
+}
+
+/// Trims the whole units of a drive's region once; None if it can't trim.
+fn purge(scope: &Scope, geometry: &Geometry, drive: u16, name: &str) -> Option<Workload> {
+    let unit = u64::from(geometry.trim_unit_bytes?).max(u64::from(geometry.block_bytes));
+    let region = scope.bytes(geometry, unit);
+    if region == 0 {
+        return None;
+    }
+    let stream = Stream {
+        name: "purge".to_owned(),
+        drives: vec![drive],
+        block: Blocks::of((PURGE_BLOCK_BYTES / unit * unit).clamp(unit, region)),
+        align: Some(Size(unit)),
+        size: Some(Size(region)),
+        pattern: Pattern::Sequential,
+        trim: 1,
+        ..Stream::default()
+    };
+    Some(scope.bytes_once(name, region, vec![stream]))
+}
+
+fn round(number: u32, step: &Step) -> Round {
+    let result = step.measurement.result("mix", Verb::Write);
+    Round {
+        number,
+        iops: step.measurement.commands_per_s(),
+        latency: result.map(|result| result.response.clone()).unwrap_or_default(),
+    }
+}
+
+/// Averages over the window's rounds, or over the last of them where it never became steady.
+fn averages(measured: &[Vec<PointAverage>], steady: &SteadyState) -> Vec<PointAverage> {
+    let Some(window) = &steady.window else { return Vec::new() };
+    let rounds = &measured[window.first_round - 1..window.last_round];
+    let Some(first) = rounds.first() else { return Vec::new() };
+    let average = |(index, point): (usize, &PointAverage)| {
+        let sum: f64 = rounds.iter().map(|round| round[index].iops).sum();
+        PointAverage { iops: sum / rounds.len() as f64, ..point.clone() }
+    };
+    first.iter().enumerate().map(average).collect()
+}
+
+impl Answer for SniaResult {
+    fn question(&self) -> &'static str {
+        "What does it do once random writes are steady, as SNIA's Performance Test Specification defines that?"
+    }
+
+    fn answer(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        let window = self.steady.window.as_ref();
+        match (self.steady.reached_at, window) {
+            (Some(round), Some(window)) => said.push(format!(
+                "Steady in round {round}: {} IOPS of 4 KiB random writes, {}, on average of rounds {} to {}.",
+                iops(window.average),
+                Rate(window.average * self.tracked_bytes as f64),
+                window.first_round,
+                window.last_round
+            )),
+            _ => said.push(format!(
+                "Not steady in {} rounds: its 4 KiB random writes have no steady rate to state.",
+                self.steady.rounds
+            )),
+        }
+        if let Some(window) = window.filter(|window| window.average > 0.0) {
+            let percent = |value: f64| 100.0 * value / window.average;
+            let holds = |holds| if holds { "holds" } else { "does not hold" };
+            said.push(format!(
+                "In rounds {} to {} the range is {:.1} % of the average ({:.0} % allowed: {}), and the fitted line, {} IOPS a round, changes by {:.1} % ({:.0} % allowed: {}).",
+                window.first_round,
+                window.last_round,
+                percent(window.range),
+                100.0 * self.criteria.range_max,
+                holds(window.range_holds),
+                format_args!("{:+.0}", window.slope),
+                percent(window.excursion),
+                100.0 * self.criteria.excursion_max,
+                holds(window.excursion_holds)
+            ));
+        }
+        if let (Some(first), Some(last)) = (self.rounds.first(), self.rounds.last()) {
+            said.push(format!(
+                "The first round did {} IOPS, the last {}; in the last, 99 % of the writes took no longer than {} and the slowest {}.",
+                iops(first.iops),
+                iops(last.iops),
+                latency(last.latency.percentile(99.0)),
+                latency(last.latency.max_ns)
+            ));
+        }
+        if self.precondition_bytes > 0 {
+            said.push(format!(
+                "Before, {} were trimmed and {} written in sequence.",
+                ByteSize(self.purged_bytes),
+                ByteSize(self.precondition_bytes)
+            ));
+        }
+        if !self.deviations.is_empty() {
+            said.push(format!("Not as the specification asks: {}", self.deviations.join(" ")));
+        }
+        said.extend(told(&self.notes));
+        said
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let window = self.steady.window.as_ref();
+        let steady = window.filter(|_| self.steady.reached_at.is_some());
+        let unsteady = if steady.is_some() { "" } else { "not steady" };
+        let share = |value: Option<f64>| {
+            let average = window.map(|window| window.average).filter(|average| *average > 0.0)?;
+            Some(100.0 * value? / average)
+        };
+        let mut figures = vec![
+            Figure::new(
+                "snia.write.iops",
+                "4 KiB random writes, steady",
+                steady.map(|window| window.average),
+                Unit::CommandsPerSecond,
+            )
+            .noted(unsteady),
+            Figure::new(
+                "snia.round",
+                "Round in which it was steady",
+                self.steady.reached_at.map(|round| round as f64),
+                Unit::Count,
+            )
+            .noted(unsteady),
+            Figure::new(
+                "snia.range",
+                "Range in the window, of its average",
+                share(window.map(|window| window.range)),
+                Unit::Percent,
+            ),
+            Figure::new(
+                "snia.excursion",
+                "Change of the fitted line in the window, of its average",
+                share(window.map(|window| window.excursion)),
+                Unit::Percent,
+            ),
+        ];
+        for point in self.averages.iter().filter(|_| steady.is_some()) {
+            figures.push(Figure::new(
+                &format!("snia.{}.r{}.iops", point.block_bytes, point.read_percent),
+                &format!(
+                    "{}: IOPS in the window",
+                    mix::words(point.block_bytes, point.read_percent)
+                ),
+                point.iops,
+                Unit::CommandsPerSecond,
+            ));
+        }
+        figures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Operation;
+
+    use super::*;
+    use crate::experiment::testing::{Done, Model, covers, geometry, run_in, scope};
+
+    /// A drive that takes one command after the other, each as long as `time` says for the n-th write.
+    fn by_write(mut time: impl FnMut(u64) -> Duration + 'static) -> Model {
+        let (mut busy, mut written) = (base::Instant::START, 0);
+        Box::new(move |command, now| {
+            written += u64::from(matches!(command.operation, Operation::Write { .. }));
+            busy = busy.max(now) + time(written);
+            Ok(busy)
+        })
+    }
+
+    /// 512 writes of 128 KiB fill the 64 MiB twice at two passes: 1,024. Then so many are fast (10 us), the rest slow.
+    fn fast_for(writes: u64) -> Model {
+        by_write(move |n| Duration::from_micros(if n <= 1024 + writes { 10 } else { 40 }))
+    }
+
+    fn snia() -> Snia {
+        Snia { scope: scope(100), ..Snia::default() }
+    }
+
+    fn run(snia: &Snia, drives: Vec<Geometry>, model: Model) -> (SniaResult, Done) {
+        let folder = tempfile::tempdir().unwrap();
+        let (result, done) = run_in(folder.path(), drives, model, |lab| snia.run(lab));
+        (result.unwrap(), done)
+    }
+
+    #[test]
+    fn a_drive_that_slows_after_three_rounds_is_steady_in_the_eighth() {
+        let (result, done) = run(&snia(), vec![geometry()], fast_for(30_000));
+        let rates: Vec<u64> = result.rounds.iter().map(|r| (r.iops / 1e3).round() as u64).collect();
+        assert_eq!(rates, [100, 100, 100, 25, 25, 25, 25, 25]);
+        assert_eq!(result.steady.reached_at, Some(8));
+        assert!((result.averages[0].iops / 25e3 - 1.0).abs() < 0.02, "{:?}", result.averages);
+        let answer = result.answer().join("\n");
+        assert!(answer.contains("Steady in round 8: 25.0 k IOPS"), "{answer}");
+        assert!(answer.contains("(20 % allowed: holds)"), "{answer}");
+        assert_eq!(done.trimmed_bytes, 64 << 20);
+        assert!(covers(&done, 0, 64 << 20));
+        let cost = snia().cost(&[geometry()]);
+        assert!(done.written_bytes <= cost.written_bytes, "{cost:?}");
+    }
+
+    #[test]
+    fn a_drive_that_never_settles_is_said_not_to_and_has_no_rate() {
+        let slowing = by_write(|n| Duration::from_secs_f64(10e-6 * 1.000_01f64.powi(n as i32)));
+        let (result, _) = run(&snia(), vec![geometry()], slowing);
+        assert_eq!((result.steady.reached_at, result.rounds.len()), (None, 25));
+        let answer = result.answer().join("\n");
+        assert!(answer.contains("Not steady in 25 rounds"), "{answer}");
+        assert!(answer.contains("(10 % allowed: does not hold)"), "{answer}");
+        assert_eq!(result.figures()[0].value, None);
+    }
+
+    #[test]
+    fn what_is_not_as_the_specification_asks_is_listed() {
+        let drive = || Geometry { trim_unit_bytes: None, trim_reads_zeros: false, ..geometry() };
+        let short = Snia {
+            scope: Scope { region: Some(16 << 20), ..scope(20) },
+            precondition_passes: 1,
+            ..snia()
+        };
+        let (result, done) = run(&short, vec![drive(), drive()], fast_for(0));
+        assert_eq!(done.trimmed_bytes, 0);
+        assert!(covers(&done, 0, 16 << 20) && covers(&done, 1, 16 << 20));
+        let answer = result.answer().join("\n");
+        for part in [
+            "not purged",
+            "A point took 20.0 ms instead of 1m 00s.",
+            "33.6 MB of 134 MB",
+            "2 drives were tested as one",
+            "written 1 times before",
+            "the tracked point alone",
+        ] {
+            assert!(answer.contains(part), "{part}: {answer}");
+        }
+    }
+
+    #[test]
+    fn the_grid_measures_every_point_in_every_round_and_averages_the_window() {
+        let grid = Snia { grid: true, scope: scope(5), ..snia() };
+        let (result, _) = run(&grid, vec![geometry()], by_write(|_| Duration::from_micros(50)));
+        assert_eq!(result.steady.reached_at, Some(5));
+        assert_eq!(result.averages.len(), 56);
+        assert!(result.averages.iter().all(|point| (point.iops / 20e3 - 1.0).abs() < 0.4));
+    }
+
+    #[test]
+    fn an_interrupted_test_goes_on_without_writing_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = || run_in(folder.path(), vec![geometry()], fast_for(0), |lab| snia().run(lab));
+        let (first, done) = run();
+        assert!(done.written_bytes > 0);
+        let (second, again) = run();
+        assert_eq!(first.unwrap(), second.unwrap());
+        assert_eq!(again, Done::default());
+    }
+
+    #[test]
+    fn drives_that_can_not_be_written_or_rounds_that_are_too_few_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let reading = Geometry { writable: false, ..geometry() };
+        let (error, _) = run_in(folder.path(), vec![reading], fast_for(0), |lab| snia().run(lab));
+        assert!(error.unwrap_err().to_string().contains("open it for writing"));
+        let criteria = SteadyStateOptions { rounds_max: 3, ..SteadyStateOptions::default() };
+        let few = Snia { criteria, ..snia() };
+        let (error, done) = run_in(folder.path(), vec![geometry()], fast_for(0), |lab| few.run(lab));
+        assert!(error.unwrap_err().to_string().contains("allow more"));
+        assert_eq!(done, Done::default());
+    }
+}
