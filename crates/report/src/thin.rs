@@ -41,7 +41,7 @@ fn extremes(points: &[Point], start: usize, end: usize) -> Vec<usize> {
         stretch().next(),
         stretch().min_by(by_value),
         stretch().max_by(by_value),
-        stretch().last(),
+        stretch().next_back(),
     ]
     .into_iter()
     .flatten()
