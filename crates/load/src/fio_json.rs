@@ -144,7 +144,7 @@ impl Job {
         let longest = self.longest_ms();
         let by_time =
             if longest == 0 { 1.0 } else { (self.thread_ms as f64 / longest as f64).round() };
-        if self.options.grouped() { (by_time as u32).max(1) } else { 1 }
+        if self.options.grouped() { (by_time as u32).max(self.options.jobs()) } else { 1 }
     }
 
     /// The operation that an error is counted with: fio does not say which it was.
