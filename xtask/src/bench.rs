@@ -4,6 +4,7 @@
 mod comparison;
 mod extract;
 mod generate;
+mod load;
 mod machine;
 mod markdown;
 mod pack;
@@ -22,7 +23,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, record, extract, generate [default: all].
+    /// Which: pack, record, extract, generate, load [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -64,11 +65,12 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 4] = [
+const BENCHMARKS: [(&str, Benchmark); 5] = [
     ("pack", pack::run),
     ("record", record::run),
     ("extract", extract::run),
     ("generate", generate::run),
+    ("load", load::run),
 ];
 
 /// Runs the benchmarks and prints what came of them.

@@ -11,6 +11,8 @@ pub enum Unit {
     BytesPerS,
     /// Packets a second: more is better.
     PacketsPerS,
+    /// Commands a second: more is better.
+    CommandsPerS,
     /// Seconds: less is better.
     Seconds,
 }
@@ -20,6 +22,8 @@ impl Unit {
         match self {
             Self::BytesPerS => format!("{:.2} GB/s", value / 1e9),
             Self::PacketsPerS => format!("{:.1} M/s", value / 1e6),
+            Self::CommandsPerS => format!("{:.1} k/s", value / 1e3),
+            Self::Seconds if value < 0.001 => format!("{:.1} us", value * 1e6),
             Self::Seconds if value < 1.0 => format!("{:.1} ms", value * 1e3),
             Self::Seconds => format!("{value:.2} s"),
         }
@@ -29,6 +33,7 @@ impl Unit {
         match self {
             Self::BytesPerS => "bytes_per_s",
             Self::PacketsPerS => "packets_per_s",
+            Self::CommandsPerS => "commands_per_s",
             Self::Seconds => "s",
         }
     }
@@ -39,6 +44,8 @@ impl Unit {
 pub enum Goal {
     /// Of ours to the reference: how many times as fast.
     Ratio(f64),
+    /// Of ours to the reference: that they differ by this share at most, either way.
+    Within(f64),
     /// Of ours alone, in its unit.
     Value(f64),
 }
@@ -75,6 +82,7 @@ impl Comparison {
     pub fn reached(&self) -> Option<bool> {
         match self.goal? {
             Goal::Ratio(least) => Some(self.ratios()?.median() >= least),
+            Goal::Within(most) => Some((self.ratios()?.median() - 1.0).abs() <= most),
             Goal::Value(least) => Some(self.ours.median() >= least),
         }
     }
@@ -101,6 +109,7 @@ impl Comparison {
                 (Some(goal), Some(reached)) => {
                     let least = match goal {
                         Goal::Ratio(least) => format!("{least}"),
+                        Goal::Within(most) => format!("within {:.0} %", most * 100.0),
                         Goal::Value(least) => self.unit.show(least),
                     };
                     format!("{least}: {}", if reached { "reached" } else { "NOT reached" })
@@ -122,6 +131,7 @@ impl Comparison {
             "ratio": self.ratios().as_ref().map(figures),
             "goal": self.goal.map(|goal| match goal {
                 Goal::Ratio(least) => json!({"ratio": least}),
+                Goal::Within(most) => json!({"within": most}),
                 Goal::Value(least) => json!({"value": least}),
             }),
             "reached": self.reached(),

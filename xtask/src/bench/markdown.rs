@@ -17,7 +17,7 @@ within each round first, and more than 1 means that Longtake is faster. Nothing 
 ";
 
 /// What a reader must know of each benchmark.
-const NOTES: [(&str, &str); 4] = [
+const NOTES: [(&str, &str); 5] = [
     (
         "pack",
         "One core, in processor time. Packets lie one behind the other in a ring of the given length; chunks are packed, sealed and \
@@ -41,6 +41,12 @@ the page cache (Longtake reads past it either way). editcap and longtake found t
         "generate",
         "In processor time of one core. For information: no benchmark that is fed by the synthetic source can be \
 faster. Frames come out of a table and are not copied.",
+    ),
+    (
+        "load",
+        "The same workload, printed by `longtake measure run --print fio`, on the same file of 8 GiB that was written before: io_uring, \
+direct I/O, registered buffers and files, one thread; 6 s after 1 s of warm-up. Latency is from the start of a command to its reaping \
+(fio: `lat`). Processor time is user and kernel time of the thread.",
     ),
 ];
 
