@@ -6,7 +6,9 @@ pub mod analysis;
 pub mod answer;
 pub mod experiment;
 pub mod lab;
+pub mod profiling;
 pub mod rig;
+pub mod run;
 pub mod steady;
 pub mod threads;
 

@@ -1,5 +1,24 @@
 //! The experiments. Each module has one: its options with sane defaults, its cost, its steps, its result.
 
+pub mod all;
+pub mod any;
+pub mod apps;
+mod curve;
+pub mod fill;
+pub mod link;
+pub mod mix;
+pub mod neighbours;
+mod pace;
+mod preparation;
 pub mod scope;
+pub mod snia;
+pub mod steady;
+pub mod stream;
+#[cfg(test)]
+mod testing;
+mod trouble;
+pub mod viewers;
 
+pub use any::{Experiment, Outcome};
+pub use preparation::Preparation;
 pub use scope::Scope;

@@ -1,0 +1,127 @@
+//! A run: which drives were measured, when, and what every experiment found. It is a file beside the steps, from which profile and
+//! report are made, now or later.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::answer::Figure;
+use crate::experiment::any::{Experiment, Outcome};
+use crate::lab::{LabError, read_json, write_json};
+use crate::profiling::Identity;
+
+/// The run's own file in the folder of results.
+const FILE: &str = "run.json";
+
+/// A drive as the report names it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The target as it was given.
+    pub target: String,
+    /// NVMe, SATA, file and so on.
+    pub kind: String,
+    /// Maker's model.
+    pub model: Option<String>,
+    /// Serial number.
+    pub serial: Option<String>,
+    /// Firmware.
+    pub firmware: Option<String>,
+    /// Bytes that can be addressed.
+    pub capacity_bytes: u64,
+    /// Unit of offsets and lengths of reads and writes.
+    pub block_bytes: u32,
+    /// Unit of trims, if it can trim.
+    pub trim_bytes: Option<u32>,
+    /// Its link, in words.
+    pub link: Option<String>,
+    /// All that was known of it, as `longtake drives --json` shows it.
+    pub facts: Option<serde_json::Value>,
+}
+
+impl Subject {
+    /// What a profile says of it.
+    pub fn identity(&self) -> Identity<'_> {
+        Identity {
+            name: "",
+            model: self.model.as_deref().unwrap_or(&self.target),
+            kind: &self.kind,
+            capacity_bytes: self.capacity_bytes,
+            block_bytes: self.block_bytes,
+            trim_bytes: self.trim_bytes,
+            endurance_bytes: None,
+        }
+    }
+}
+
+/// Everything that was found on some drives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Version of Longtake.
+    pub version: String,
+    /// When it began, UTC nanoseconds since 1970.
+    pub started_ns: u64,
+    /// The drives.
+    pub subjects: Vec<Subject>,
+    /// What was found.
+    pub outcomes: Vec<Outcome>,
+    /// Experiments that were not done, and why.
+    pub left_out: Vec<(String, String)>,
+}
+
+impl Run {
+    /// A run that begins now.
+    pub fn begin(version: &str, subjects: Vec<Subject>) -> Self {
+        let started_ns =
+            std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
+        Self {
+            version: version.to_owned(),
+            started_ns,
+            subjects,
+            outcomes: Vec::new(),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Writes it into a folder of results.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn keep(&self, folder: &Path) -> Result<(), LabError> {
+        std::fs::create_dir_all(folder).map_err(|reason| LabError::File {
+            attempted: "making the folder",
+            path: folder.to_owned(),
+            reason,
+        })?;
+        write_json(&folder.join(FILE), self)
+    }
+
+    /// Every figure that was found.
+    pub fn figures(&self) -> Vec<Figure> {
+        self.outcomes.iter().flat_map(|outcome| outcome.answer().figures()).collect()
+    }
+
+    /// What a folder of results holds. Without the run's own file (a run that was killed) the experiments' results are read one
+    /// by one. None if there is nothing.
+    ///
+    /// # Errors
+    /// If a file is there and can't be read.
+    pub fn read(folder: &Path) -> Result<Option<Self>, LabError> {
+        if let Some(run) = read_json::<Self>(&folder.join(FILE))? {
+            return Ok(Some(run));
+        }
+        let mut run = Self {
+            version: String::new(),
+            started_ns: 0,
+            subjects: Vec::new(),
+            outcomes: Vec::new(),
+            left_out: Vec::new(),
+        };
+        for name in Experiment::NAMES {
+            let path = folder.join(name).join("result.json");
+            if let Ok(json) = std::fs::read(&path) {
+                run.outcomes.extend(Outcome::read(name, &json));
+            }
+        }
+        Ok((!run.outcomes.is_empty()).then_some(run))
+    }
+}
