@@ -57,9 +57,9 @@ pub(crate) fn entry(
 /// What became of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is done whole.
+    /// It is done.
     Done,
-    /// So many bytes were moved, and not all.
+    /// So many bytes were moved.
     Moved(u32),
     /// The same again may succeed; if not, this is the error.
     Busy(DeviceError),
@@ -67,14 +67,14 @@ pub(crate) enum Answer {
     Failed(DeviceError),
 }
 
-/// From the result of an [`entry`] for `length` bytes of data (0 if it moves none).
-pub(crate) fn answer(result: i32, length: u64) -> Answer {
+/// From the result of an [`entry`], which moves data or not.
+pub(crate) fn answer(result: i32, moves_data: bool) -> Answer {
     match result {
         ..0 => match -result {
             number @ (libc::EINTR | libc::EAGAIN) => Answer::Busy(DeviceError::Os(number)),
             number => Answer::Failed(device_error(number)),
         },
-        moved if length != 0 && moved as u64 != length => Answer::Moved(moved as u32),
+        moved if moves_data => Answer::Moved(moved as u32),
         _ => Answer::Done,
     }
 }
@@ -102,16 +102,15 @@ mod tests {
             (libc::EDQUOT, DeviceError::NoSpace),
             (libc::ETIMEDOUT, DeviceError::Os(libc::ETIMEDOUT)),
         ] {
-            assert_eq!(answer(-number, 4096), Answer::Failed(error));
+            assert_eq!(answer(-number, true), Answer::Failed(error));
         }
     }
 
     #[test]
-    fn fewer_bytes_than_asked_for_are_not_done() {
-        assert_eq!(answer(4096, 8192), Answer::Moved(4096));
-        assert_eq!(answer(8192, 8192), Answer::Done);
-        assert_eq!(answer(0, 8192), Answer::Moved(0));
-        assert_eq!(answer(0, 0), Answer::Done, "a flush moves nothing");
-        assert_eq!(answer(-libc::EAGAIN, 1), Answer::Busy(DeviceError::Os(libc::EAGAIN)));
+    fn a_read_tells_how_much_it_moved_and_a_flush_that_it_is_done() {
+        assert_eq!(answer(4096, true), Answer::Moved(4096));
+        assert_eq!(answer(0, true), Answer::Moved(0));
+        assert_eq!(answer(0, false), Answer::Done);
+        assert_eq!(answer(-libc::EAGAIN, true), Answer::Busy(DeviceError::Os(libc::EAGAIN)));
     }
 }

@@ -11,13 +11,13 @@ use std::io;
 use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 
-use base::{DeviceError, Operation};
+use base::{BufferId, DeviceError, Operation};
 use io_uring::types::Fd;
-use io_uring::{opcode, squeue};
+use io_uring::{IoUring, cqueue, opcode, squeue};
 
+use crate::block::{BlockDevice, TransferLimits};
 use crate::entry::{Answer, Piece, device_error};
-use crate::mapping::Pages;
-use crate::sysfs::BlockDevice;
+use crate::mapping::{Mapping, Pages};
 
 /// `NVME_IOCTL_ID`: the namespace identifier.
 const NVME_IOCTL_ID: libc::Ioctl = libc::_IO(b'N' as u32, 0x40);
@@ -42,9 +42,6 @@ const DEALLOCATE: u32 = 1 << 2;
 
 /// Logical blocks that a read or write names at most: 16 bits, and 0 means one.
 const BLOCKS_MAX: u64 = 1 << 16;
-
-/// Unit of `queue/max_segments`: a buffer's memory is contiguous in pages of this at least.
-const PAGE_BYTES: u64 = 4096;
 
 /// `struct nvme_uring_cmd`, and `struct nvme_passthru_cmd` whose last field is the result.
 #[repr(C)]
@@ -84,10 +81,8 @@ pub(crate) struct Namespace {
     block_shift: u8,
     /// Logical blocks.
     blocks: u64,
-    /// Longest read or write in bytes, as the driver has it from the controller's MDTS.
-    transfer_max_bytes: u64,
-    /// Pieces of memory that one command may have.
-    segments_max: u64,
+    /// Of reads and writes, as the driver has them from the controller's MDTS and itself.
+    limits: TransferLimits,
     /// Unit of deallocation in bytes; None if it can't.
     trim_unit_bytes: Option<u32>,
     /// Longest range to deallocate in bytes.
@@ -123,8 +118,8 @@ impl fmt::Display for NamespaceError {
 }
 
 impl Namespace {
-    /// Asks the drive behind an open generic device; `beside` is its block device in sysfs, which
-    /// tells the driver's limits.
+    /// Asks the drive behind an open generic device; `beside` is its block device, which knows the
+    /// driver's limits.
     pub(crate) fn of(generic: &File, beside: &BlockDevice) -> Result<Self, NamespaceError> {
         // SAFETY: NVME_IOCTL_ID takes no memory.
         let nsid = unsafe { libc::ioctl(generic.as_raw_fd(), NVME_IOCTL_ID) };
@@ -133,21 +128,15 @@ impl Namespace {
             .map_err(|_| os("asking for its namespace", io::Error::last_os_error()))?;
         let identity = identify(generic, nsid)?;
         let (block_shift, blocks) = format_of(&identity)?;
-        let queue = |name: &str| beside.number_attribute(&format!("queue/{name}"));
-        let transfer_max_bytes = queue("max_hw_sectors_kb").unwrap_or(128) << 10;
-        let granularity = queue("discard_granularity").unwrap_or(0).max(1 << block_shift);
-        let trim_max_bytes = queue("discard_max_hw_bytes").unwrap_or(0);
-        let trim_unit_bytes = u32::try_from(granularity)
-            .ok()
-            .filter(|unit| unit.is_power_of_two() && trim_max_bytes >= u64::from(*unit));
         Ok(Self {
             nsid,
             block_shift,
             blocks,
-            transfer_max_bytes,
-            segments_max: queue("max_segments").unwrap_or(1).max(1),
-            trim_unit_bytes,
-            trim_max_bytes: trim_max_bytes.min(u64::from(u32::MAX) << block_shift),
+            limits: beside.driver,
+            trim_unit_bytes: beside.discard_unit_bytes.filter(|unit| {
+                unit.is_power_of_two() && beside.discard_max_bytes >= u64::from(*unit)
+            }),
+            trim_max_bytes: beside.discard_max_bytes.min(u64::from(u32::MAX) << block_shift),
         })
     }
 
@@ -166,18 +155,13 @@ impl Namespace {
         self.trim_unit_bytes
     }
 
-    /// The longest read or write that goes to the drive as one command, in bytes. Memory in small
-    /// pages may be scattered over as many pieces.
+    /// The longest read or write that is one command, with memory in such pages, in bytes.
     pub(crate) fn piece_max_bytes(&self, pages: Pages) -> u64 {
-        let scattered =
-            if pages == Pages::Huge { u64::MAX } else { self.segments_max * PAGE_BYTES };
-        let longest = self.transfer_max_bytes.min(scattered).min(BLOCKS_MAX << self.block_shift);
-        // Pieces start where pages of memory do, unless blocks are larger than that.
-        let unit = PAGE_BYTES.max(u64::from(self.block_bytes()));
-        (longest / unit * unit).max(unit)
+        let nameable = BLOCKS_MAX << self.block_shift;
+        self.limits.longest_bytes(pages, self.block_bytes()).min(nameable)
     }
 
-    /// The longest trim that goes to the drive as one command, in bytes.
+    /// The longest trim that is one command, in bytes.
     pub(crate) fn trim_piece_max_bytes(&self) -> u64 {
         let unit = u64::from(self.trim_unit_bytes.unwrap_or(self.block_bytes()));
         (self.trim_max_bytes / unit * unit).max(unit)
@@ -244,6 +228,37 @@ impl NvmeCommand {
         bytes[..COMMAND_BYTES].copy_from_slice(own);
         bytes
     }
+}
+
+/// Whether the kernel takes commands on a part of a registered range that is longer than one command
+/// may be. Before Linux 6.12, it held all of the range against the drive's limits. Reads one block.
+pub(crate) fn takes_registered(generic: &File, namespace: &Namespace) -> bool {
+    // More pages than a command may have, and never fewer than a block.
+    let bytes = namespace.limits.segments_max.saturating_add(1).saturating_mul(4096);
+    let Ok(bytes) = usize::try_from(bytes.clamp(1 << 20, 16 << 20)) else { return false };
+    let Ok((memory, _)) = Mapping::new(bytes, Pages::Normal) else { return false };
+    let ring = IoUring::<squeue::Entry128, cqueue::Entry32>::builder().build(1);
+    let Ok(mut ring) = ring else { return false };
+    let range = libc::iovec { iov_base: memory.start().as_ptr().cast(), iov_len: bytes };
+    // SAFETY: the memory outlives the ring, which is dropped first (it was made last).
+    if unsafe { ring.submitter().register_buffers(&[range]) }.is_err() {
+        return false;
+    }
+    let length = u64::from(namespace.block_bytes());
+    let piece = Piece { offset: 0, length, memory: memory.start().as_ptr() };
+    let read = Operation::Read { offset: 0, length: length as u32, buffer: BufferId(0) };
+    let entry = namespace.entry(Fd(generic.as_raw_fd()), &read, piece, Some(0));
+    // SAFETY: the entry names a block of the memory, which nothing else uses until the completion.
+    if unsafe { ring.submission().push(&entry) }.is_err() {
+        return false;
+    }
+    if ring.submit_and_wait(1).is_err() {
+        // Nobody knows whether the drive has the memory now.
+        std::mem::forget((memory, ring));
+        return false;
+    }
+    // A block that can't be read is no reason not to ask for others.
+    ring.completion().next().is_some_and(|entry| entry.result() != -libc::EINVAL)
 }
 
 /// From an NVMe status (positive) or an error number (negative).
@@ -324,15 +339,13 @@ fn format_of(identity: &[u8; 4096]) -> Result<(u8, u64), NamespaceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::BufferId;
 
     fn namespace() -> Namespace {
         Namespace {
             nsid: 7,
             block_shift: 12,
             blocks: 1 << 40,
-            transfer_max_bytes: 512 << 10,
-            segments_max: 127,
+            limits: TransferLimits { bytes_max: 512 << 10, segments_max: 127 },
             trim_unit_bytes: Some(4096),
             trim_max_bytes: 1 << 31,
         }
@@ -353,11 +366,11 @@ mod tests {
     }
 
     #[test]
-    fn pieces_keep_to_the_drives_limits_and_to_the_memorys_pages() {
+    fn a_command_names_65536_blocks_at_most() {
         assert_eq!(namespace().piece_max_bytes(Pages::Huge), 512 << 10);
-        assert_eq!(namespace().piece_max_bytes(Pages::Normal), 127 * 4096);
-        let small = Namespace { block_shift: 9, transfer_max_bytes: 64 << 20, ..namespace() };
-        assert_eq!(small.piece_max_bytes(Pages::Huge), 32 << 20, "65536 blocks of 512 bytes");
+        let limits = TransferLimits { bytes_max: 64 << 20, segments_max: 127 };
+        let small = Namespace { block_shift: 9, limits, ..namespace() };
+        assert_eq!(small.piece_max_bytes(Pages::Huge), 32 << 20);
     }
 
     #[test]

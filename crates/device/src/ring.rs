@@ -216,6 +216,11 @@ impl Ring {
         }
     }
 
+    /// Whether it has registered memory.
+    pub(crate) fn has_buffers(&self) -> bool {
+        self.buffers_registered
+    }
+
     /// The registered range that a buffer lies in, if it is registered.
     pub(crate) fn range_of(&self, pool: &Pool, buffer: Option<BufferId>) -> Option<u16> {
         buffer.filter(|_| self.buffers_registered).map(|buffer| pool.range_of(buffer))

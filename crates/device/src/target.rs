@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use base::Geometry;
 
-use crate::block::BlockDevice;
+use crate::block::{BlockDevice, TransferLimits};
 use crate::claim::{self, Claim, patiently};
 use crate::passthrough::Namespace;
 pub use crate::preallocate::{CreateFileError, create_file};
@@ -70,6 +70,8 @@ pub struct OpenTarget {
     pub polls: bool,
     /// What passthrough commands are made for.
     pub(crate) namespace: Option<Namespace>,
+    /// What the block layer hands on whole; None for a file.
+    pub(crate) unsplit: Option<TransferLimits>,
     claim: Arc<Claim>,
 }
 
@@ -86,6 +88,7 @@ impl OpenTarget {
             physical_block_bytes: self.physical_block_bytes,
             polls: self.polls,
             namespace: self.namespace,
+            unsplit: self.unsplit,
             claim: Arc::clone(&self.claim),
         })
     }
@@ -274,6 +277,7 @@ fn open_block_device(path: &Path, access: Access) -> Result<OpenTarget, TargetEr
         physical_block_bytes: device.physical_block_bytes,
         polls: device.polls,
         namespace: None,
+        unsplit: Some(device.unsplit),
         claim,
     })
 }
@@ -302,9 +306,10 @@ fn open_generic(
         .open(path)
         .map_err(|reason| open_error(path, writing, reason))?;
     let passthrough = |reason: String| TargetError::Passthrough { path: path.to_owned(), reason };
-    let namespace = Namespace::of(&file, beside).map_err(|error| passthrough(error.to_string()))?;
     let device = BlockDevice::of(claim.file())
         .map_err(|reason| os(&node, "asking for the size of", reason))?;
+    let namespace =
+        Namespace::of(&file, &device).map_err(|error| passthrough(error.to_string()))?;
     if (namespace.block_bytes(), namespace.capacity_bytes())
         != (device.logical_block_bytes, device.capacity_bytes)
     {
@@ -327,6 +332,7 @@ fn open_generic(
         physical_block_bytes: device.physical_block_bytes,
         polls: device.polls,
         namespace: Some(namespace),
+        unsplit: Some(device.unsplit),
         claim,
     })
 }
@@ -358,6 +364,7 @@ fn open_file(
         physical_block_bytes: block.max(FILE_BLOCK_BYTES_DEFAULT),
         polls: false,
         namespace: None,
+        unsplit: None,
         claim,
     })
 }

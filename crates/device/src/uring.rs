@@ -10,7 +10,6 @@
 //! them.
 
 use std::fmt;
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
@@ -22,11 +21,13 @@ use io_uring::opcode;
 use io_uring::types::Fd;
 
 use crate::discard::{DiscardThread, ring_can_discard};
+use crate::drive::{Drive, PIECES_MAX, needs, polls};
 use crate::entry::{self, Answer, Piece};
-use crate::passthrough::{self, Namespace, TrimRange};
+use crate::passthrough::{self, TrimRange};
 use crate::pool::Pool;
 pub use crate::ring::OpenError;
-use crate::ring::{Needs, RING_ENTRIES_MAX, Ring, Stay};
+use crate::ring::{Needs, Ring, Stay};
+use crate::slot::Slot;
 use crate::target::{OpenTarget, TargetKind};
 use crate::wake::Waker;
 use crate::warning::Warning;
@@ -35,15 +36,6 @@ use crate::warning::Warning;
 /// before it has gone through all of it, so that a drive would idle over more; and with fewer, the
 /// system call itself is felt.
 const HAND_OVER_AT: usize = 4;
-
-/// Pieces of one command that are under way at once.
-const PIECES_MAX: u16 = 8;
-
-/// How often the rest of a short transfer is asked for before it is an error.
-const SHORT_RETRIES_MAX: u8 = 2;
-
-/// How often a command that the kernel or the drive was too busy for is given to it again.
-const BUSY_RETRIES_MAX: u8 = 100;
 
 /// How long the end of a bank waits for what is under way. Linux gives up on an NVMe command after
 /// 30 s and a reset; what is still there then is lost, and its memory is never given back.
@@ -114,69 +106,6 @@ pub struct UringBank {
     enabled: bool,
 }
 
-struct Drive {
-    target: OpenTarget,
-    /// It is trimmed by the thread, which uses this descriptor, instead of through the ring.
-    trim_by_thread: Option<Arc<File>>,
-    polled: bool,
-    under_way: u32,
-    /// Longest read or write, and longest trim, that is one entry, in bytes.
-    piece_max_bytes: u64,
-    trim_piece_max_bytes: u64,
-}
-
-#[derive(Debug)]
-struct Slot {
-    command: Command,
-    /// Where the command's buffer lies; unused without one.
-    memory: *mut u8,
-    /// Entries in a ring.
-    pieces: u16,
-    /// Bytes of the command that were put into a ring.
-    handed: u64,
-    /// Bytes that one entry after the other has moved.
-    moved: u64,
-    /// The first failure of a piece.
-    failure: Option<DeviceError>,
-    /// A piece met with somebody too busy.
-    busy: Option<DeviceError>,
-    short_retries: u8,
-    busy_retries: u8,
-}
-
-impl Slot {
-    fn new(command: Command, memory: *mut u8) -> Self {
-        let (failure, busy) = (None, None);
-        let (short_retries, busy_retries) = (0, 0);
-        Self {
-            command,
-            memory,
-            pieces: 0,
-            handed: 0,
-            moved: 0,
-            failure,
-            busy,
-            short_retries,
-            busy_retries,
-        }
-    }
-
-    /// Offset and length of the command in bytes.
-    fn range(&self) -> (u64, u64) {
-        match self.command.operation {
-            Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } => {
-                (offset, u64::from(length))
-            }
-            Operation::Trim { offset, length } => (offset, length),
-            Operation::Flush => (0, 0),
-        }
-    }
-
-    fn moves_data(&self) -> bool {
-        self.command.operation.buffer().is_some()
-    }
-}
-
 // SAFETY: the pointers in `slots` lead into the pool, which the bank keeps alive and which any
 // thread may use; they are only handed on to the kernel. Everything else is Send.
 unsafe impl Send for UringBank {}
@@ -210,7 +139,7 @@ impl UringBank {
         let mut warnings = Vec::new();
         let polled: Vec<bool> =
             targets.iter().map(|target| options.poll && polls(target, &mut warnings)).collect();
-        let needs = needs(&targets, &pool, options.depth_max)?;
+        let needs = needs(&targets, &polled, &pool, options.depth_max)?;
         let open_ring = |needs: Needs, holds_data: bool, warnings: &mut Vec<Warning>| {
             let mut ring = Ring::new(needs)?;
             if options.register_buffers && holds_data {
@@ -245,7 +174,14 @@ impl UringBank {
                 let file = target.file.try_clone();
                 trim_by_thread = Some(Arc::new(file.map_err(os("duplicating a descriptor"))?));
             }
-            drives.push(Drive::new(target, trim_by_thread, polled, &pool));
+            let mut drive = Drive::new(target, trim_by_thread, polled, &pool);
+            let home = polled_ring.as_ref().filter(|_| polled).unwrap_or(&ring);
+            if home.has_buffers() && !drive.can_register() {
+                drive.registers = false;
+                let name = drive.target.geometry.name.clone();
+                warnings.push(Warning::PassthroughNotRegistered { name });
+            }
+            drives.push(drive);
         }
         let commands_max = drives.len() * options.depth_max as usize;
         let passthrough = drives.iter().any(|drive| drive.target.namespace.is_some());
@@ -340,7 +276,8 @@ impl UringBank {
             _ => &mut self.ring,
         };
         let (file, flags) = ring.file(slot.command.drive.0, &drive.target.file);
-        let registered = ring.range_of(&self.pool, operation.buffer());
+        let buffer = operation.buffer().filter(|_| drive.registers);
+        let registered = ring.range_of(&self.pool, buffer);
         let (start, length) = slot.range();
         let longest = match operation {
             Operation::Trim { .. } => drive.trim_piece_max_bytes,
@@ -415,57 +352,33 @@ impl UringBank {
         self.answered = answered;
     }
 
-    /// Finishes a command by what came back for its last piece, or asks for the rest.
+    /// Finishes a command with its last piece, or asks for the rest.
     fn react(&mut self, number: u32, result: i32, now: Instant, done: &mut Vec<Completion>) {
         let slot = self.slots[number as usize].as_mut().expect("each piece is answered once");
-        let index = slot.command.drive.index();
-        let (_, length) = slot.range();
-        let rest = if slot.moves_data() { length - slot.moved } else { 0 };
-        let answer = match &self.drives[index].target.namespace {
+        let drive = &self.drives[slot.command.drive.index()];
+        let answer = match &drive.target.namespace {
             Some(_) => passthrough::answer(result),
-            None => entry::answer(result, rest),
+            None => entry::answer(result, slot.moves_data()),
         };
         slot.pieces -= 1;
         match answer {
             Answer::Done => {}
+            Answer::Moved(bytes) => slot.moved = slot.moved.map(|all| all + u64::from(bytes)),
             Answer::Busy(error) => slot.busy = Some(error),
             Answer::Failed(error) => slot.failure = slot.failure.take().or(Some(error)),
-            Answer::Moved(bytes) => {
-                slot.moved += u64::from(bytes);
-                let whole_blocks =
-                    slot.moved.is_multiple_of(u64::from(self.geometry[index].block_bytes));
-                if bytes > 0 && whole_blocks && slot.short_retries < SHORT_RETRIES_MAX {
-                    slot.short_retries += 1;
-                    slot.handed = slot.moved;
-                } else {
-                    slot.failure = Some(DeviceError::Short { moved: slot.moved as u32 });
-                }
-            }
         }
-        // After a failure nothing more is started, but the memory is the kernel's until all its
-        // pieces are back.
         if slot.pieces > 0 {
-            if slot.failure.is_none() && slot.busy.is_none() && slot.handed < length {
+            // After trouble nothing more is started, but the memory is the kernel's until all is back.
+            let goes_on = slot.failure.is_none() && slot.busy.is_none();
+            if goes_on && slot.handed < slot.range().1 {
                 self.start(number);
             }
             return;
         }
-        let outcome = match (slot.failure.take(), slot.busy.take()) {
-            (Some(error), _) => Err(error),
-            (None, Some(_)) if slot.busy_retries < BUSY_RETRIES_MAX => {
-                slot.busy_retries += 1;
-                slot.handed = slot.moved;
-                self.start(number);
-                return;
-            }
-            (None, Some(error)) => Err(error),
-            (None, None) if slot.handed < length => {
-                self.start(number);
-                return;
-            }
-            (None, None) => Ok(()),
-        };
-        self.finish(number, outcome, now, done);
+        match slot.verdict(drive.piece_max_bytes, drive.target.geometry.block_bytes) {
+            Some(outcome) => self.finish(number, outcome, now, done),
+            None => self.start(number),
+        }
     }
 
     fn finish(
@@ -567,58 +480,6 @@ impl UringBank {
     }
 }
 
-impl Drive {
-    fn new(
-        target: OpenTarget,
-        trim_by_thread: Option<Arc<File>>,
-        polled: bool,
-        pool: &Pool,
-    ) -> Self {
-        let piece_max_bytes = piece_max_bytes(&target, pool);
-        let trim_piece_max_bytes =
-            target.namespace.as_ref().map_or(u64::MAX, Namespace::trim_piece_max_bytes);
-        Self { target, trim_by_thread, polled, under_way: 0, piece_max_bytes, trim_piece_max_bytes }
-    }
-}
-
-/// Longest read or write that is one entry. The block layer and file systems cut them as they need.
-fn piece_max_bytes(target: &OpenTarget, pool: &Pool) -> u64 {
-    target.namespace.as_ref().map_or(u64::MAX, |namespace| namespace.piece_max_bytes(pool.pages()))
-}
-
-/// What the rings for these targets must have.
-fn needs(targets: &[OpenTarget], pool: &Pool, depth_max: u32) -> Result<Needs, OpenError> {
-    let entries_a_depth: u64 = targets
-        .iter()
-        .map(|target| {
-            let longest = u64::from(target.geometry.transfer_max_bytes).min(pool.size() as u64);
-            longest.div_ceil(piece_max_bytes(target, pool)).clamp(1, u64::from(PIECES_MAX))
-        })
-        .sum();
-    let entries = entries_a_depth * u64::from(depth_max);
-    // Rings have powers of two of them.
-    let entries_max = u64::from(RING_ENTRIES_MAX / 2);
-    if entries == 0 || entries > entries_max {
-        let possible = entries_max / entries_a_depth;
-        return Err(OpenError::Depth { depth_max, drives: targets.len(), possible });
-    }
-    Ok(Needs {
-        // And one for the waker's poll.
-        entries: entries as u32 + 1,
-        wide: targets.iter().any(|target| target.namespace.is_some()),
-        polled: false,
-    })
-}
-
-/// Whether a target that is to be polled can be; if not, that is worth a warning.
-fn polls(target: &OpenTarget, warnings: &mut Vec<Warning>) -> bool {
-    if !target.polls {
-        let name = target.geometry.name.clone();
-        warnings.push(Warning::NotPolled { name, file: target.kind == TargetKind::File });
-    }
-    target.polls
-}
-
 impl Bank for UringBank {
     fn drives(&self) -> &[Geometry] {
         &self.geometry
@@ -658,7 +519,8 @@ impl Bank for UringBank {
         };
         let number = self.free_slots.pop().expect("a slot for each command a drive may have");
         self.drives[index].under_way += 1;
-        let slot = Slot::new(command, memory);
+        let passthrough = self.drives[index].target.namespace.is_some();
+        let slot = Slot::new(command, memory, passthrough);
         let nothing = slot.range().1 == 0 && command.operation != Operation::Flush;
         self.slots[number as usize] = Some(slot);
         match self.refusal(&command) {

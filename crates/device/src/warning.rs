@@ -41,6 +41,11 @@ pub enum Warning {
         /// Why direct I/O can't be had.
         reason: String,
     },
+    /// The kernel can't use registered buffers in passthrough commands.
+    PassthroughNotRegistered {
+        /// What the user called the drive.
+        name: String,
+    },
     /// The kernel can't trim through io_uring, so a thread of its own issues the trims.
     TrimByThread,
     /// The drive can't be polled for completions, so it interrupts as ever.
@@ -85,6 +90,12 @@ impl fmt::Display for Warning {
                  competes for memory and may be lost with the machine. Use a block device or a \
                  file on ext4 or XFS",
                 path.display()
+            ),
+            Self::PassthroughNotRegistered { name } => write!(
+                f,
+                "{name}: this kernel can't use registered buffers for NVMe passthrough (Linux 6.12 \
+                 and later can), which costs CPU time for each transfer; name the block device to \
+                 use them"
             ),
             Self::TrimByThread => f.write_str(
                 "this kernel can't trim block devices through io_uring (Linux 6.12 and later can), \

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::Command as Process;
 
 use drives::{Folder, LoopDevice};
-use longtake_device::Warning;
 use longtake_device::target::{
     self, Access, CreateFileError, OpenTarget, TargetError, TargetKind, is_locked,
 };
+use longtake_device::{Options, Pages, Pool, UringBank, Warning};
 
 const WRITE: Access = Access::Write { exclusive: true };
 
@@ -106,6 +106,29 @@ fn two_recorders_cannot_open_one_member_but_readers_can() {
         assert!(error.to_string().contains("is being recorded by another process"), "{error}");
         open(path, Access::Read);
         drop(first);
+        assert!(!is_locked(path).unwrap());
+        open(path, WRITE);
+    }
+}
+
+#[test]
+fn a_lock_is_given_back_by_the_last_of_its_owners() {
+    let folder = Folder::on_disk();
+    let file = folder.path().join("member");
+    target::create_file(&file, 8 << 20).unwrap();
+    let device = LoopDevice::new(&folder.path().join("image"), 8 << 20, 4096);
+    for path in [file.as_path(), device.path()] {
+        let first = open(path, WRITE);
+        let second = first.try_clone().unwrap();
+        assert_eq!(second.geometry, first.geometry);
+        let bank = |target| {
+            let (pool, _) = Pool::new(1, 4096, Pages::Normal).unwrap();
+            UringBank::open(vec![target], pool, Options::default()).unwrap().0
+        };
+        let (first, second) = (bank(first), bank(second));
+        drop(first);
+        assert!(is_locked(path).unwrap(), "another bank still has it");
+        drop(second);
         assert!(!is_locked(path).unwrap());
         open(path, WRITE);
     }

@@ -305,3 +305,24 @@ fn the_depth_is_the_one_that_was_asked_for() {
     let flush = Command { drive: DRIVE, operation: Operation::Flush, tag: 0 };
     assert_eq!([0; 3].map(|_| bank.submit(flush)), [Ok(()), Ok(()), Err(Full)]);
 }
+
+#[test]
+fn a_bank_that_is_to_poll_falls_back_to_interrupts_and_says_why() {
+    let folder = Folder::on_disk();
+    let device = LoopDevice::new(&folder.path().join("image"), 8 << 20, 4096);
+    for (path, file, advice) in
+        [(member(&folder), true, "it is a file"), (device.path().to_owned(), false, "poll_queues")]
+    {
+        let target = target::open(&path, WRITE).unwrap().0;
+        let (pool, _) = Pool::new(1, 64 << 10, Pages::Normal).unwrap();
+        let options = Options { poll: true, ..Options::default() };
+        let (mut bank, warnings) = UringBank::open(vec![target], pool, options).unwrap();
+        let name = path.display().to_string();
+        assert_eq!(warnings, [Warning::NotPolled { name, file }]);
+        assert!(warnings[0].to_string().contains(advice), "{}", warnings[0]);
+        let mut done = Vec::new();
+        bank.submit(write(0, 0, 1)).unwrap();
+        bank.wait(None, &mut done).unwrap();
+        assert_eq!(done[0].outcome, Ok(()));
+    }
+}
