@@ -577,7 +577,10 @@ mod tests {
         let (result, _) = run(&mix(), geometry(), model(true));
         assert_eq!(found(&result, "middle_mixes_carry_more"), Some(true));
         let answer = result.answer().join("\n");
-        assert!(answer.contains("Found here: from 32 KiB up the middle mixes carry more"), "{answer}");
+        assert!(
+            answer.contains("Found here: from 32 KiB up the middle mixes carry more"),
+            "{answer}"
+        );
         assert!(answer.contains("Not found here: 4 KiB falls"), "{answer}");
     }
 
@@ -589,7 +592,10 @@ mod tests {
         assert_eq!(skipped, [512, 1 << 20]);
         assert_eq!(found(&result, "small_blocks_fall_and_recover"), None);
         let answer = result.answer().join("\n");
-        assert!(answer.contains("Blocks of 512 B were left out: model is addressed in"), "{answer}");
+        assert!(
+            answer.contains("Blocks of 512 B were left out: model is addressed in"),
+            "{answer}"
+        );
         assert!(answer.contains("takes 131 kB at once at most"), "{answer}");
     }
 
@@ -618,7 +624,11 @@ mod tests {
         let mut count = 0;
         let failing: Model = Box::new(move |_, now| {
             count += 1;
-            if count % 50 == 0 { Err(DeviceError::Medium) } else { Ok(now + Duration::from_micros(10)) }
+            if count % 50 == 0 {
+                Err(DeviceError::Medium)
+            } else {
+                Ok(now + Duration::from_micros(10))
+            }
         });
         let one = Mix { blocks: vec![4096], read_percents: vec![100], prepare: false, ..mix() };
         let (result, done) = run(&one, geometry(), failing);

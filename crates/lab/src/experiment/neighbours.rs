@@ -5,12 +5,12 @@ use std::fmt;
 
 use base::{Geometry, Rate};
 use load::measurement::{PERCENTILES, Summary};
-use load::quantity::Pace;
 use load::workload::{Blocks, Pattern, Stream};
 use load::{Verb, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::Scope;
+use super::pace::kept;
 use super::preparation::Preparation;
 use super::trouble::{iops, latency, told, troubles};
 use crate::answer::{Answer, Figure, Unit};
@@ -235,17 +235,17 @@ impl Neighbours {
             }
         }
         for &(relation, writer) in &self.writers {
+            if (relation == Relation::Same) != (writer == self.reader) {
+                return unsuitable(format!(
+                    "drive {writer} can't be a writer {relation} while drive {} is read: name another relation or drive",
+                    self.reader
+                ));
+            }
             let drive = &drives[usize::from(writer)];
             if !drive.writable {
                 return unsuitable(format!(
-                    "{} is to be written and open for reading only",
+                    "{} is to be written and open for reading only: open it for writing",
                     drive.name
-                ));
-            }
-            if (relation == Relation::Same) != (writer == self.reader) {
-                return unsuitable(format!(
-                    "drive {writer} is not {relation} as drive {}, which is read: name another relation or drive",
-                    self.reader
                 ));
             }
         }
@@ -275,7 +275,7 @@ impl Neighbours {
             block: Blocks::of(self.write_block_bytes),
             write: 1,
             depth: self.write_depth,
-            rate: self.write_rate.map(|rate| Pace::Bytes(rate.0)),
+            rate: self.write_rate.map(|rate| kept(rate.0)),
             ..Stream::default()
         });
         scope.point(name, reads.into_iter().chain(writes).collect())
@@ -480,7 +480,8 @@ mod tests {
                 written.insert(drive, now);
                 return Ok(now + Duration::from_millis(1));
             }
-            let recent = written.get(&drive).is_some_and(|at| now.since(*at) < Duration::from_millis(5));
+            let recent =
+                written.get(&drive).is_some_and(|at| now.since(*at) < Duration::from_millis(5));
             Ok(now + Duration::from_micros(if recent { 250 } else { 100 }))
         })
     }
@@ -568,8 +569,8 @@ mod tests {
     fn roles_that_can_not_be_are_refused_before_anything_is_written() {
         let folder = tempfile::tempdir().unwrap();
         for (reader, writers, expected) in [
-            (0, vec![(Relation::Same, 1)], "is not on the same namespace"),
-            (0, vec![(Relation::OtherSet, 0)], "is not in another NVM Set"),
+            (0, vec![(Relation::Same, 1)], "drive 1 can't be a writer on the same namespace"),
+            (0, vec![(Relation::OtherSet, 0)], "can't be a writer in another NVM Set"),
             (2, vec![], "there is no drive 2"),
             (0, vec![(Relation::OtherDrive, 1)], "open for reading only"),
         ] {

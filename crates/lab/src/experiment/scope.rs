@@ -41,6 +41,14 @@ impl Default for Scope {
 }
 
 impl Scope {
+    /// The same with a region that every drive has room for.
+    #[must_use]
+    pub fn fitted(&self, drives: &[Geometry]) -> Self {
+        let smallest = drives.iter().map(|drive| drive.capacity_bytes).min();
+        let region = self.region.map(|region| smallest.map_or(region, |most| region.min(most)));
+        Self { region, ..self.clone() }
+    }
+
     /// The bytes of a drive that are used: whole blocks of `unit`.
     pub fn bytes(&self, drive: &Geometry, unit: u64) -> u64 {
         self.region.map_or(drive.capacity_bytes, |region| region.min(drive.capacity_bytes)) / unit

@@ -5,7 +5,7 @@ mod miss;
 
 use base::{ByteSize, Duration, Geometry, Rate};
 use load::measurement::Summary;
-use load::quantity::{Pace, Size, Time};
+use load::quantity::{Size, Time};
 use load::workload::{Blocks, Pattern, Stop, Stream};
 use load::{Verb, Workload};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 pub use miss::{FirstMiss, MissCause};
 
 use super::Scope;
+use super::pace::kept;
 use super::preparation::Preparation;
 use super::trouble::{latency, told, troubles};
 use crate::analysis::Search;
@@ -430,7 +431,7 @@ impl Setting {
             depth: INGEST_DEPTH,
             from: Some(Size(self.read_bytes)),
             size: Some(Size(self.ingest_bytes)),
-            rate: rate.map(Pace::Bytes),
+            rate: rate.map(kept),
             ..Stream::default()
         }
     }
@@ -456,7 +457,7 @@ impl Setting {
             read: 1,
             size: Some(Size(size)),
             jobs: viewers as u32,
-            rate: Some(Pace::Bytes(rate.0)),
+            rate: Some(kept(rate.0)),
             deadline: Some(Time(self.deadline)),
             ..Stream::default()
         };

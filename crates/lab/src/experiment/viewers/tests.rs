@@ -34,7 +34,10 @@ fn a_drive_of_250_mb_a_second_carries_a_hundred_viewers_and_no_more() {
     assert_eq!(done.written_bytes, 0);
     let answer = result.answer().join("\n");
     assert!(answer.contains("100 viewers of 2.50 MB/s (20.0 Mb/s) each were carried"), "{answer}");
-    assert!(answer.contains("With 101 the first block was late because the drive was as busy"), "{answer}");
+    assert!(
+        answer.contains("With 101 the first block was late because the drive was as busy"),
+        "{answer}"
+    );
     let count = &result.figures()[1];
     assert_eq!((count.name.as_str(), count.value), ("viewers.alone", Some(100.0)));
 }
@@ -128,7 +131,13 @@ fn failures_are_the_cause_when_reads_fail_and_nobody_is_carried() {
 
 #[test]
 fn drives_open_for_reading_are_searched_alone_and_that_is_said() {
-    let options = Viewers { resolution_percent: 10.0, passes: 1, tries: 1, scope: scope(5_000), ..Viewers::default() };
+    let options = Viewers {
+        resolution_percent: 10.0,
+        passes: 1,
+        tries: 1,
+        scope: scope(5_000),
+        ..Viewers::default()
+    };
     let drive = Geometry { writable: false, ..geometry() };
     let (result, done) = run(&options, vec![drive], carries_a_hundred());
     assert_eq!((done.written_bytes, result.ingesting.is_none()), (0, true));
@@ -141,7 +150,8 @@ fn drives_open_for_reading_are_searched_alone_and_that_is_said() {
 fn a_second_run_in_the_same_folder_does_no_io() {
     let folder = tempfile::tempdir().unwrap();
     let options = Viewers { scope: scope(3_000), resolution_percent: 10.0, ..Viewers::default() };
-    let run = || run_in(folder.path(), vec![geometry()], carries_a_hundred(), |lab| options.run(lab));
+    let run =
+        || run_in(folder.path(), vec![geometry()], carries_a_hundred(), |lab| options.run(lab));
     let (first, done) = run();
     assert!(done.read_bytes > 0);
     let (second, again) = run();
@@ -172,7 +182,9 @@ fn late_trial() -> Step {
         ..setting.trial("late", 3, 0, Rate(2.5e6), None)
     };
     let folder = tempfile::tempdir().unwrap();
-    run_in(folder.path(), vec![geometry()], model, |lab| lab.step(NAME, "late", &workload)).0.unwrap()
+    run_in(folder.path(), vec![geometry()], model, |lab| lab.step(NAME, "late", &workload))
+        .0
+        .unwrap()
 }
 
 fn judged(step: &Step) -> FirstMiss {
@@ -185,7 +197,8 @@ fn heat_and_the_harness_are_named_when_something_speaks_for_them() {
     let step = late_trial();
     assert_eq!(judged(&step).cause, MissCause::DriveSlow);
     let mut hot = step.clone();
-    let sample = Sample { throttled: Some(true), temperature_celsius: Some(91.0), ..Sample::default() };
+    let sample =
+        Sample { throttled: Some(true), temperature_celsius: Some(91.0), ..Sample::default() };
     hot.samples.push((1, sample));
     assert_eq!(judged(&hot).cause, MissCause::DriveSlow, "another drive's heat is no cause");
     hot.samples.push((0, sample));

@@ -1,0 +1,415 @@
+//! `apps`: applications of drives that stream, each as a workload with its own measure of success. Rates are shares of
+//! what the drives do alone, measured first, so that every drive is asked what it should be able to do.
+
+mod application;
+
+use base::{Duration, Geometry, Rate};
+use load::Verb;
+use load::measurement::Summary;
+use serde::{Deserialize, Serialize};
+
+pub use application::{Application, Success};
+
+use super::Scope;
+use super::preparation::Preparation;
+use super::trouble::{iops, latency, told, troubles};
+use crate::answer::{Answer, Figure, Unit};
+use crate::lab::{Cost, Lab, LabError, Step};
+use application::{Maker, Part};
+
+const NAME: &str = "apps";
+
+/// A stream keeps its rate if it reaches this share of it.
+const KEPT: f64 = 0.95;
+
+/// The experiment's options.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Apps {
+    /// Where, and how long each application is measured.
+    pub scope: Scope,
+    /// Which applications.
+    pub applications: Vec<Application>,
+    /// Every rate is multiplied by this. At 1, an application asks for up to three quarters of what the drives do alone.
+    pub load: f64,
+    /// Write the region once before, so that reads find something.
+    pub prepare: bool,
+}
+
+impl Default for Apps {
+    fn default() -> Self {
+        Self {
+            scope: Scope::default(),
+            applications: Application::ALL.to_vec(),
+            load: 1.0,
+            prepare: true,
+        }
+    }
+}
+
+/// What the drives do alone, all together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ceilings {
+    /// Sequential reads of 1 MiB, in bytes a second.
+    pub read_bytes_per_s: f64,
+    /// Sequential writes of 1 MiB, in bytes a second.
+    pub write_bytes_per_s: f64,
+    /// Random commands of 4 KiB, 70 % of them reads, a second.
+    pub random_iops: f64,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AppsResult {
+    /// The drives' names.
+    pub drives: Vec<String>,
+    /// What all rates were multiplied by.
+    pub load: f64,
+    /// What was done before.
+    pub preparation: Preparation,
+    /// What the drives do alone.
+    pub ceilings: Ceilings,
+    /// The applications, in the order asked for.
+    pub applications: Vec<ApplicationResult>,
+    /// What went wrong.
+    pub notes: Vec<String>,
+}
+
+/// One application.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ApplicationResult {
+    /// Which.
+    pub application: Application,
+    /// Whether every stream was content.
+    pub content: bool,
+    /// Its streams.
+    pub streams: Vec<StreamVerdict>,
+    /// The harness may have been the limit.
+    pub harness_limited: bool,
+}
+
+/// One stream of an application. All figures are of all drives together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamVerdict {
+    /// Its name.
+    pub name: String,
+    /// When it is content.
+    pub success: Success,
+    /// Whether it was.
+    pub content: bool,
+    /// What it asked for, in bytes a second; None for as much as it gets.
+    pub asked_bytes_per_s: Option<f64>,
+    /// What it got, in bytes a second; for trims what was given up.
+    pub bytes_per_s: f64,
+    /// Commands a second.
+    pub iops: f64,
+    /// Answers.
+    pub count: u64,
+    /// Late ones among them.
+    pub late: u64,
+    /// Failed commands.
+    pub errors: u64,
+    /// A later answer is late, in nanoseconds.
+    pub deadline_ns: Option<u64>,
+    /// Response of its reads, if it has any.
+    pub read: Option<Summary>,
+    /// Response of its writes, if it has any.
+    pub write: Option<Summary>,
+}
+
+impl Apps {
+    /// What it costs, at most where writes are concerned, for drives that do what the scope guesses.
+    pub fn cost(&self, drives: &[Geometry]) -> Cost {
+        let scope = self.scope.fitted(drives);
+        let mut cost =
+            if self.prepare { Preparation::cost(&scope, drives) } else { Cost::default() };
+        let guess = Ceilings {
+            read_bytes_per_s: scope.read_guess.0,
+            write_bytes_per_s: scope.write_guess.0,
+            random_iops: scope.read_guess.0 / 4096.0,
+        };
+        let Some(maker) = Maker::new(&scope, drives, &guess, self.load) else { return cost };
+        cost = cost.and(scope.points_cost(1, 0.0, 1.0)).and(scope.points_cost(2, 1.0, 0.5));
+        for &application in &self.applications {
+            let mut written = 0.0;
+            for Part { stream, asked, .. } in maker.parts(application) {
+                let share =
+                    f64::from(stream.write) / f64::from((stream.read + stream.write).max(1));
+                written += asked.unwrap_or(scope.write_guess.0) * share;
+                if stream.write > 0 {
+                    let under_way = u64::from(stream.depth * stream.jobs) * stream.block.longest();
+                    cost.written_bytes += under_way * drives.len() as u64;
+                }
+            }
+            cost = cost.and(scope.points_cost(1, written / scope.write_guess.0, 1.0));
+        }
+        cost
+    }
+
+    /// Measures what the drives do alone, then every application.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub fn run(&self, lab: &mut Lab<'_>) -> Result<AppsResult, LabError> {
+        let drives = lab.drives().to_vec();
+        let scope = self.scope.fitted(&drives);
+        let unsuitable = |reason: String| LabError::Unsuitable { experiment: NAME, reason };
+        if let Some(drive) = drives.iter().find(|drive| !drive.writable) {
+            let name = &drive.name;
+            return Err(unsuitable(format!(
+                "{name} is open for reading only, and every application writes: open it for writing"
+            )));
+        }
+        if !(self.load > 0.0 && self.load.is_finite()) {
+            return Err(unsuitable(format!(
+                "a load of {} asks for nothing: give 1 or so",
+                self.load
+            )));
+        }
+        let maker = |ceilings: &Ceilings| {
+            Maker::new(&scope, &drives, ceilings, self.load)
+                .ok_or_else(|| unsuitable("the region has no room: give a larger one".to_owned()))
+        };
+        let blank = maker(&Ceilings::default())?;
+        let all: Vec<u16> = (0..drives.len() as u16).collect();
+        let preparation = if self.prepare {
+            Preparation::make(lab, &scope, &all)?
+        } else {
+            Preparation::left_out()
+        };
+        let mut notes = Vec::new();
+        let mut alone = Vec::new();
+        for (name, stream) in blank.calibrations() {
+            let step = lab.step(NAME, name, &scope.point(name, vec![stream]))?;
+            notes.extend(troubles(name, &step));
+            alone.push(step);
+        }
+        let rate = |index: usize| alone[index].measurement.rate().0;
+        let ceilings = Ceilings {
+            read_bytes_per_s: rate(0),
+            write_bytes_per_s: rate(1),
+            random_iops: alone[2].measurement.commands_per_s(),
+        };
+        if rate(0) <= 0.0 || rate(1) <= 0.0 || ceilings.random_iops <= 0.0 {
+            return Err(unsuitable(format!(
+                "the drives did nothing when measured alone ({})",
+                if notes.is_empty() {
+                    "give each point more time".to_owned()
+                } else {
+                    notes.join(" ")
+                }
+            )));
+        }
+        let maker = maker(&ceilings)?;
+        if !maker.trims() && self.applications.contains(&Application::ContentDelivery) {
+            notes.push(
+                "Cold content was not trimmed, because a drive can't or the region is small: new content overwrites it."
+                    .to_owned(),
+            );
+        }
+        let mut applications = Vec::new();
+        for &application in &self.applications {
+            let parts = maker.parts(application);
+            let streams = parts.iter().map(|part| part.stream.clone()).collect();
+            let name = application.name();
+            let step = lab.step(NAME, name, &scope.point(name, streams))?;
+            notes.extend(troubles(&application.to_string(), &step));
+            applications.push(judge(application, &parts, &step, drives.len()));
+        }
+        let result = AppsResult {
+            drives: drives.iter().map(|drive| drive.name.clone()).collect(),
+            load: self.load,
+            preparation,
+            ceilings,
+            applications,
+            notes,
+        };
+        lab.keep(NAME, &result)?;
+        Ok(result)
+    }
+}
+
+fn judge(
+    application: Application,
+    parts: &[Part],
+    step: &Step,
+    drives: usize,
+) -> ApplicationResult {
+    let streams: Vec<StreamVerdict> =
+        parts.iter().map(|part| verdict(part, step, drives)).collect();
+    ApplicationResult {
+        application,
+        content: streams.iter().all(|stream| stream.content),
+        streams,
+        harness_limited: step.measurement.harness.limited.is_some(),
+    }
+}
+
+fn verdict(part: &Part, step: &Step, drives: usize) -> StreamVerdict {
+    let measurement = &step.measurement;
+    let stream = &part.stream;
+    let results = || measurement.results.iter().filter(|result| result.stream == stream.name);
+    let summary =
+        |verb| measurement.result(&stream.name, verb).map(|result| result.response.clone());
+    let mut verdict = StreamVerdict {
+        name: stream.name.clone(),
+        success: part.success,
+        content: false,
+        asked_bytes_per_s: part.asked,
+        bytes_per_s: results().map(|result| result.bytes_per_s).sum(),
+        iops: results().map(|result| result.commands_per_s).sum(),
+        count: results().map(|result| result.count).sum(),
+        late: results().map(|result| result.missed).sum(),
+        errors: results().flat_map(|result| result.errors.values()).sum(),
+        deadline_ns: stream.deadline.map(|deadline| deadline.0.as_nanos()),
+        read: summary(Verb::Read),
+        write: summary(Verb::Write),
+    };
+    // What is under way at the end is not missing.
+    let under_way = f64::from(stream.depth * stream.jobs) * drives as f64 * stream.block.mean();
+    let seconds = Duration::from_nanos(measurement.elapsed_ns).as_secs_f64();
+    let slack = if seconds > 0.0 { under_way / seconds } else { 0.0 };
+    let reaches = |rate: f64| verdict.bytes_per_s + slack >= rate;
+    let kept = part.asked.is_none_or(|asked| reaches(KEPT * asked));
+    let good = match part.success {
+        Success::NoneLate => kept && verdict.late == 0,
+        Success::LateAtMost { percent } => {
+            verdict.late as f64 <= verdict.count as f64 * percent / 100.0
+        }
+        Success::KeepsRate => kept,
+        Success::RateAtLeast { bytes_per_s } => reaches(bytes_per_s),
+    };
+    verdict.content = good && verdict.count > 0 && verdict.errors == 0;
+    verdict
+}
+
+impl StreamVerdict {
+    /// What it wanted and what it got.
+    fn in_words(&self) -> String {
+        let name = &self.name;
+        let asked = self.asked_bytes_per_s.map_or_else(String::new, |r| format!(" of {}", Rate(r)));
+        let got = Rate(self.bytes_per_s);
+        let deadline = latency(self.deadline_ns);
+        if self.count == 0 {
+            return format!("{name} got nothing{asked}");
+        }
+        match self.success {
+            Success::NoneLate | Success::LateAtMost { .. } => {
+                let slowest = [&self.read, &self.write]
+                    .into_iter()
+                    .filter_map(|summary| summary.as_ref()?.max_ns)
+                    .max();
+                let allowed = match self.success {
+                    Success::LateAtMost { percent } => format!("{percent} %"),
+                    _ => "none".to_owned(),
+                };
+                format!(
+                    "{name} got {got}{asked} ({} a second), {:.3} % later than {deadline} ({allowed} allowed), the slowest {}",
+                    iops(self.iops),
+                    100.0 * self.late as f64 / self.count as f64,
+                    latency(slowest)
+                )
+            }
+            Success::KeepsRate => format!("{name} got {got}{asked}"),
+            Success::RateAtLeast { bytes_per_s } => {
+                format!("{name} got {got} ({} wanted at least)", Rate(bytes_per_s))
+            }
+        }
+    }
+}
+
+impl Answer for AppsResult {
+    fn question(&self) -> &'static str {
+        "Does it serve the applications that streaming drives are bought for?"
+    }
+
+    fn answer(&self) -> Vec<String> {
+        let mut said = vec![format!(
+            "Alone it reads {} and writes {} in sequence, and does {} random commands of 4 KiB a second; each application asks for shares of that{}.",
+            Rate(self.ceilings.read_bytes_per_s),
+            Rate(self.ceilings.write_bytes_per_s),
+            iops(self.ceilings.random_iops),
+            if self.load == 1.0 { String::new() } else { format!(", times {}", self.load) }
+        )];
+        for result in &self.applications {
+            let verdict = if result.content { "served well" } else { "not served well" };
+            let limited = if result.harness_limited {
+                "; this machine may have been the limit, not the drive"
+            } else {
+                ""
+            };
+            let (good, bad): (Vec<_>, Vec<_>) = result.streams.iter().partition(|s| s.content);
+            let words = |streams: Vec<&StreamVerdict>| {
+                streams.iter().map(|stream| stream.in_words()).collect::<Vec<_>>().join("; ")
+            };
+            let mut line =
+                format!("{} ({}): {verdict}.", result.application, result.application.stands_for());
+            if !bad.is_empty() {
+                line += &format!(" Short of what they need: {}{limited}.", words(bad));
+            }
+            if !good.is_empty() {
+                line += &format!(" Content: {}.", words(good));
+            }
+            said.push(line);
+        }
+        said.extend(self.preparation.sentence());
+        said.extend(told(&self.preparation.notes));
+        said.extend(told(&self.notes));
+        said
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let ceilings = &self.ceilings;
+        let rate = Unit::BytesPerSecond;
+        let mut figures = vec![
+            Figure::new(
+                "apps.ceiling.read",
+                "Sequential reads alone",
+                ceilings.read_bytes_per_s,
+                rate,
+            ),
+            Figure::new(
+                "apps.ceiling.write",
+                "Sequential writes alone",
+                ceilings.write_bytes_per_s,
+                rate,
+            ),
+            Figure::new(
+                "apps.ceiling.random",
+                "Random commands alone",
+                ceilings.random_iops,
+                Unit::CommandsPerSecond,
+            ),
+        ];
+        for result in &self.applications {
+            let name = format!("apps.{}", result.application.name());
+            let content = f64::from(u8::from(result.content));
+            let label = format!("{}: served well", result.application);
+            figures.push(Figure::new(&format!("{name}.content"), &label, content, Unit::Count));
+            for stream in &result.streams {
+                let name = format!("{name}.{}", stream.name);
+                let label = format!("{}, {}", result.application, stream.name);
+                let got = format!("{label}: rate");
+                figures.push(Figure::new(&format!("{name}.rate"), &got, stream.bytes_per_s, rate));
+                if stream.deadline_ns.is_some() {
+                    let share = (stream.count > 0)
+                        .then(|| 100.0 * stream.late as f64 / stream.count as f64);
+                    let late = format!("{label}: late answers");
+                    figures.push(Figure::new(&format!("{name}.late"), &late, share, Unit::Percent));
+                }
+                for (verb, summary) in [("read", &stream.read), ("write", &stream.write)] {
+                    let Some(summary) = summary else { continue };
+                    figures.push(Figure::new(
+                        &format!("{name}.{verb}.p99"),
+                        &format!("{label}: 99 % of the {verb}s within"),
+                        summary.percentile(99.0).map(|ns| ns as f64),
+                        Unit::Nanoseconds,
+                    ));
+                }
+            }
+        }
+        figures
+    }
+}
+
+#[cfg(test)]
+mod tests;
