@@ -69,10 +69,8 @@ pub struct SniaResult {
     pub tracked_bytes: u64,
     /// Bytes that were trimmed before, on all drives together.
     pub purged_bytes: u64,
-    /// Bytes that were written to precondition, on all drives together.
-    pub precondition_bytes: u64,
-    /// How fast each pass wrote, in bytes a second: drive, pass from 1, rate.
-    pub precondition_rates: Vec<(u16, u32, f64)>,
+    /// What was written to precondition.
+    pub preconditioning: Vec<Pass>,
     /// The rounds.
     pub rounds: Vec<Round>,
     /// The criteria.
@@ -85,6 +83,19 @@ pub struct SniaResult {
     pub deviations: Vec<String>,
     /// What went wrong.
     pub notes: Vec<String>,
+}
+
+/// Writing one drive's region once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pass {
+    /// The drive, by place in the bank.
+    pub drive: u16,
+    /// Its number, from 1.
+    pub number: u32,
+    /// Bytes written.
+    pub bytes: u64,
+    /// How fast, in bytes a second.
+    pub bytes_per_s: f64,
 }
 
 /// One round.
@@ -139,8 +150,7 @@ impl Snia {
         self.suits(&scope, &drives)?;
         let mut notes = Vec::new();
         let purged_bytes = self.purge(lab, &scope, &drives, &mut notes)?;
-        let (precondition_bytes, precondition_rates) =
-            self.precondition(lab, &scope, &drives, &mut notes)?;
+        let preconditioning = self.precondition(lab, &scope, &drives, &mut notes)?;
         let points = self.points(&scope, &drives);
         let mut rounds: Vec<Round> = Vec::new();
         let mut measured: Vec<Vec<PointAverage>> = Vec::new();
@@ -167,8 +177,7 @@ impl Snia {
         let result = SniaResult {
             tracked_bytes: TRACKED_BYTES,
             purged_bytes,
-            precondition_bytes,
-            precondition_rates,
+            preconditioning,
             rounds,
             criteria: self.criteria.clone(),
             averages: averages(&measured, &steady),
@@ -241,8 +250,8 @@ impl Snia {
         scope: &Scope,
         drives: &[Geometry],
         notes: &mut Vec<String>,
-    ) -> Result<(u64, Vec<(u16, u32, f64)>), LabError> {
-        let (mut written, mut rates) = (0, Vec::new());
+    ) -> Result<Vec<Pass>, LabError> {
+        let mut passes = Vec::new();
         for pass in 1..=self.precondition_passes {
             for (drive, geometry) in drives.iter().enumerate() {
                 let drive = drive as u16;
@@ -250,11 +259,15 @@ impl Snia {
                 let workload = once(scope, geometry, drive, &name, PRECONDITION_BLOCK_BYTES);
                 let step = lab.step(NAME, &name, &workload)?;
                 notes.extend(troubles(&format!("preconditioning {}", geometry.name), &step));
-                written += written_bytes(&step);
-                rates.push((drive, pass, step.measurement.rate().0));
+                passes.push(Pass {
+                    drive,
+                    number: pass,
+                    bytes: written_bytes(&step),
+                    bytes_per_s: step.measurement.rate().0,
+                });
             }
         }
-        Ok((written, rates))
+        Ok(passes)
     }
 
     fn deviations(&self, scope: &Scope, drives: &[Geometry], purged: u64) -> Vec<String> {
@@ -386,11 +399,12 @@ impl Answer for SniaResult {
                 latency(last.latency.max_ns)
             ));
         }
-        if self.precondition_bytes > 0 {
+        let preconditioned: u64 = self.preconditioning.iter().map(|pass| pass.bytes).sum();
+        if preconditioned > 0 || self.purged_bytes > 0 {
             said.push(format!(
                 "Before, {} were trimmed and {} written in sequence.",
                 ByteSize(self.purged_bytes),
-                ByteSize(self.precondition_bytes)
+                ByteSize(preconditioned)
             ));
         }
         if !self.deviations.is_empty() {
