@@ -52,6 +52,8 @@ pub enum Verb {
         #[command(subcommand)]
         action: MeasureAction,
     },
+    /// Make a report of what was measured, or of several runs side by side.
+    Report(ReportArguments),
     /// List the drives of this machine, and why each may not be written.
     Drives(DrivesArguments),
     /// Print a completion script for a shell.
@@ -331,6 +333,29 @@ pub struct ProtectArguments {
 pub struct DrivesArguments {
     /// Only these.
     pub targets: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `report`.
+#[derive(Debug, Args)]
+pub struct ReportArguments {
+    /// Folders that `measure` wrote.
+    #[arg(required = true)]
+    pub folders: Vec<PathBuf>,
+    /// The HTML file [default: report.html in the first folder].
+    #[arg(long, short, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Also write each picture as SVG into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub svg: Option<PathBuf>,
+    /// Also write series as CSV into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub csv: Option<PathBuf>,
+    /// Also write series as Parquet into this folder.
+    #[arg(long, value_name = "DIR")]
+    pub parquet: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -32,7 +32,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
     for (path, proof) in arguments.targets.iter().zip(&authorized) {
         let (target, warnings) = target::open(path, access)?;
         if let Some(proof) = proof
-            && !proof.covers(&target.file)?
+            && !proof.covers(target.claimed())?
         {
             bail!(
                 "{}: it was exchanged while it was being opened; nothing was written",

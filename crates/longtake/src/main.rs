@@ -18,6 +18,7 @@ mod protect;
 mod record;
 mod record_status;
 mod replay;
+mod report;
 mod sources;
 mod take_list;
 mod teller;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Verb::Protect(arguments) => protect::protect(&arguments),
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),
         Verb::Measure { action } => measure::measure(&action),
+        Verb::Report(arguments) => report::report(&arguments),
         Verb::Drives(arguments) => drives::drives(&arguments),
         Verb::Completions { shell } => {
             clap_complete::generate(

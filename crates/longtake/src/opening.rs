@@ -86,12 +86,6 @@ pub fn resolve(array: &str) -> Result<Vec<PathBuf>> {
             if !target.exists() {
                 bail!("{}: no such drive or file", target.display());
             }
-            if target.to_string_lossy().starts_with("/dev/ng") {
-                bail!(
-                    "{}: this version does not record through NVMe passthrough; name the block device /dev/nvme... of the same namespace",
-                    target.display()
-                );
-            }
         }
         return Ok(targets);
     }
@@ -141,7 +135,8 @@ fn by_name(array: &str) -> Result<Vec<PathBuf>> {
 /// If it can't be read, or there is none.
 pub fn peek(path: &Path) -> Result<Superblock> {
     let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
-    let mut file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+    let node = target::node_to_read(path)?;
+    let mut file = File::open(&node).with_context(|| format!("opening {}", node.display()))?;
     file.read_exact(&mut bytes).map_err(|_| Damage::Short)?;
     Ok(Superblock::read(&bytes, 0)?)
 }

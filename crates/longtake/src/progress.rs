@@ -50,6 +50,11 @@ impl StepsBar {
         }
     }
 
+    /// Has something printed beside it.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.0.suspend(print)
+    }
+
     /// Takes it away.
     pub fn finish(&self) {
         self.0.finish_and_clear();

@@ -87,8 +87,11 @@ pub struct ExperimentArguments {
     #[arg(long, value_name = "TIME")]
     pub time: Option<Duration>,
     /// Budget of bytes written to all drives together.
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "read_only")]
     pub write_budget: Option<ByteSize>,
+    /// Leave out everything that writes. Needs no confirmation.
+    #[arg(long)]
+    pub read_only: bool,
 }
 
 /// One workload.

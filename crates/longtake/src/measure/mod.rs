@@ -1,7 +1,8 @@
 //! `longtake measure`: workloads and experiments on real drives.
 
 pub mod arguments;
-// mod import;
+mod experiments;
+mod import;
 mod run;
 mod sensors;
 mod setup;
@@ -12,7 +13,10 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
+use lab::experiment::any::Experiment;
+
 use arguments::MeasureAction;
+use experiments::experiments;
 
 /// Measures.
 ///
@@ -21,8 +25,17 @@ use arguments::MeasureAction;
 pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
     match action {
         MeasureAction::Run(arguments) => run::run(arguments),
-        // IMPORT
-        _ => bail!("not built"),
+        MeasureAction::Import(arguments) => import::import(arguments),
+        MeasureAction::Fill(arguments) => experiments(&["fill"], arguments),
+        MeasureAction::Stream(arguments) => experiments(&["stream"], arguments),
+        MeasureAction::Steady(arguments) => experiments(&["steady"], arguments),
+        MeasureAction::Viewers(arguments) => experiments(&["viewers"], arguments),
+        MeasureAction::Apps(arguments) => experiments(&["apps"], arguments),
+        MeasureAction::Mix(arguments) => experiments(&["mix"], arguments),
+        MeasureAction::Neighbours(arguments) => experiments(&["neighbours"], arguments),
+        MeasureAction::Link(arguments) => experiments(&["link"], arguments),
+        MeasureAction::Snia(arguments) => experiments(&["snia"], arguments),
+        MeasureAction::All(arguments) => experiments(Experiment::NAMES, arguments),
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use device::link::Link;
+use device::facts::Facts;
+use device::link::{Link, PcieLink};
 use device::sampler::{Sampler, Throttle};
 use lab::analysis::Sample;
+use lab::experiment::link::DriveLink;
 use lab::threads::Sensors;
 
 /// Billions of transfers a second on a lane, by PCIe generation from 1 on (PCI Express Base Specification 6.0, 1.2).
@@ -32,7 +34,9 @@ pub fn of(targets: &[PathBuf]) -> Sensors {
                 temperature_celsius: told.temperature_celsius.map(f64::from),
                 throttled,
                 critical_warning: told.critical_warning,
-                link: told.link.as_ref().and_then(pcie),
+                link: told.link.and_then(|link| {
+                    if let Link::Pcie { now, .. } = link { pcie(now) } else { None }
+                }),
             };
             (*drive, sample)
         };
@@ -42,9 +46,18 @@ pub fn of(targets: &[PathBuf]) -> Sensors {
     })
 }
 
-/// A PCIe link as the analysis knows it; None for others.
-pub fn pcie(link: &Link) -> Option<lab::analysis::Link> {
-    let Link::Pcie { now, .. } = link else { return None };
-    let gigatransfers = *GIGATRANSFERS.get(usize::from(now.generation).checked_sub(1)?)?;
-    Some(lab::analysis::Link { gigatransfers, lanes: now.lanes })
+/// A drive's link as experiments know it.
+pub fn link(facts: &Facts) -> DriveLink {
+    match facts.drive.link {
+        Some(Link::Pcie { now, best, slot }) => {
+            DriveLink::Pcie { now: pcie(now), best: pcie(best), slot: slot.and_then(pcie) }
+        }
+        Some(Link::Sata { now_gbps, best_gbps }) => DriveLink::Sata { now_gbps, best_gbps },
+        None => DriveLink::NotKnown,
+    }
+}
+
+fn pcie(link: PcieLink) -> Option<lab::analysis::Link> {
+    let gigatransfers = *GIGATRANSFERS.get(usize::from(link.generation).checked_sub(1)?)?;
+    Some(lab::analysis::Link { gigatransfers, lanes: link.lanes })
 }

@@ -1,0 +1,289 @@
+//! `longtake measure fill|stream|...|all`: experiments, one after the other, with what they cost said before.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use base::Geometry;
+use device::facts::{self, Facts};
+use lab::experiment::all::{self, Budget, Programme};
+use lab::experiment::any::{Experiment, Outcome};
+use lab::experiment::link::DriveLink;
+use lab::experiment::neighbours::Relation;
+use lab::experiment::viewers::Viewers;
+use lab::run::{Run, Subject};
+use lab::{Lab, LabError};
+use serde_json::json;
+
+use crate::exit;
+use crate::measure::arguments::ExperimentArguments;
+use crate::measure::setup::{self, NEW_FILE_BYTES, Setup};
+use crate::measure::{output_folder, sensors};
+use crate::outlet;
+use crate::progress::steps_bar;
+
+/// Runs the experiments of these names.
+///
+/// # Errors
+/// If a drive is refused or can't be opened, or results can't be written.
+pub fn experiments(names: &[&str], arguments: &ExperimentArguments) -> Result<ExitCode> {
+    let rig_arguments = &arguments.rig;
+    let new_file_bytes = arguments.size.map_or(NEW_FILE_BYTES, |size| size.0);
+    let geometry = setup::look(rig_arguments, new_file_bytes)?;
+    let known: Vec<Option<Facts>> =
+        rig_arguments.targets.iter().map(|path| facts::read(path).ok()).collect();
+    let budget =
+        Budget { time: arguments.time, written_bytes: arguments.write_budget.map(|size| size.0) };
+    let programme = all::programme(names, &geometry, budget, &mut |experiment| {
+        adjust(experiment, arguments, &known)
+    });
+    if programme.experiments.is_empty() {
+        bail!(
+            "nothing fits the budget: {}",
+            programme
+                .left_out
+                .iter()
+                .map(|(name, why)| format!("{name}: {why}"))
+                .collect::<Vec<_>>()
+                .join("; ")
+        );
+    }
+    let writes = programme.cost().written_bytes > 0;
+    state(&programme, arguments)?;
+    if rig_arguments.dry_run {
+        if !rig_arguments.json {
+            outlet::text("dry run: nothing was done")?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let folder = output_folder(rig_arguments.output.as_ref(), rig_arguments.resume)?;
+    let mut setup = Setup::open(rig_arguments, writes, new_file_bytes)?;
+    let mut rig = setup.rig(rig_arguments);
+    let stopped = setup::stop_on_signals()?;
+    let bar = steps_bar(!rig_arguments.quiet && !rig_arguments.json);
+    let mut watch = |progress: &lab::Progress<'_>| {
+        bar.show(progress);
+        stopped()
+    };
+    let mut run = Run::begin(env!("CARGO_PKG_VERSION"), subjects(arguments, &known, &geometry));
+    run.left_out =
+        programme.left_out.iter().map(|(name, why)| ((*name).to_owned(), why.clone())).collect();
+    run.keep(&folder)?;
+    let mut failures = 0;
+    for (experiment, _) in &programme.experiments {
+        let outcome = experiment.run(&mut Lab::new(&mut rig, &folder, &mut watch)?);
+        match outcome {
+            Ok(outcome) => {
+                bar.aside(|| say(&outcome, rig_arguments.json))?;
+                run.outcomes.push(outcome);
+            }
+            Err(LabError::Interrupted) => {
+                bar.finish();
+                run.keep(&folder)?;
+                outlet::tell(&format!(
+                    "longtake: stopped; what was measured is in {}; the same command with --output {} --resume goes on",
+                    folder.display(),
+                    folder.display()
+                ));
+                return Ok(ExitCode::from(exit::FAILED));
+            }
+            Err(error) => {
+                failures += 1;
+                bar.aside(|| {
+                    outlet::tell(&format!("longtake: {}: {error}", experiment.name()));
+                });
+                run.left_out.push((experiment.name().to_owned(), error.to_string()));
+            }
+        }
+        run.keep(&folder)?;
+    }
+    bar.finish();
+    for warning in rig.take_warnings() {
+        outlet::tell(&format!("longtake: warning: {warning}"));
+    }
+    finish(&run, &folder, rig_arguments.json)?;
+    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
+}
+
+/// What the user asked for, and what is known of the drives, in one experiment's options.
+fn adjust(experiment: &mut Experiment, arguments: &ExperimentArguments, known: &[Option<Facts>]) {
+    let scope = experiment.scope();
+    scope.region = arguments.size.map(|size| size.0).or(scope.region);
+    if let Some(point) = arguments.point {
+        scope.point = point;
+        scope.interval =
+            scope.interval.min(base::Duration::from_nanos((point.as_nanos() / 4).max(1_000_000)));
+    }
+    if let Experiment::Neighbours(neighbours) = experiment {
+        neighbours
+            .writers
+            .extend((1..known.len()).map(|other| (relation(known, 0, other), other as u16)));
+    }
+    if let Experiment::Link(link) = experiment {
+        link.links = known
+            .iter()
+            .map(|facts| facts.as_ref().map_or(DriveLink::NotKnown, sensors::link))
+            .collect();
+    }
+    if let Experiment::Fill(fill) = experiment {
+        fill.warning_celsius =
+            known.iter().flatten().filter_map(warning_celsius).min_by(f64::total_cmp);
+    }
+    if arguments.read_only {
+        read_only(experiment);
+    }
+}
+
+/// Leaves out all that writes.
+fn read_only(experiment: &mut Experiment) {
+    match experiment {
+        Experiment::Viewers(viewers) => {
+            let scope = viewers.scope.clone();
+            **viewers = Viewers { scope, ..Viewers::read_only() };
+        }
+        Experiment::Neighbours(neighbours) => {
+            neighbours.writers.clear();
+            neighbours.prepare = false;
+        }
+        Experiment::Mix(mix) => {
+            mix.read_percents = vec![100];
+            mix.prepare = false;
+        }
+        Experiment::Stream(stream) => stream.write = false,
+        Experiment::Steady(steady) => steady.write = false,
+        Experiment::Link(link) => link.write = false,
+        Experiment::Fill(_) | Experiment::Snia(_) | Experiment::Apps(_) => {}
+    }
+}
+
+/// What two targets share, as far as the drives tell.
+fn relation(known: &[Option<Facts>], one: usize, other: usize) -> Relation {
+    let of = |index: usize| known[index].as_ref();
+    let (Some(one), Some(other)) = (of(one), of(other)) else { return Relation::OtherDrive };
+    if one.drive.device.is_some() && one.drive.device == other.drive.device {
+        return Relation::Same;
+    }
+    let subsystem =
+        |facts: &Facts| facts.drive.nvme.as_ref().and_then(|nvme| nvme.subsystem_nqn.clone());
+    if subsystem(one).is_none() || subsystem(one) != subsystem(other) {
+        return Relation::OtherDrive;
+    }
+    let set = |facts: &Facts| {
+        facts.nvme.as_ref().and_then(|nvme| nvme.namespace.known().and_then(|ns| ns.nvm_set_id))
+    };
+    match (set(one), set(other)) {
+        (Some(a), Some(b)) if a != b => Relation::OtherSet,
+        _ => Relation::OtherNamespace,
+    }
+}
+
+fn warning_celsius(facts: &Facts) -> Option<f64> {
+    facts.nvme.as_ref()?.controller.known()?.warning_temperature_celsius.map(f64::from)
+}
+
+/// Says what will be done and what it costs, before anything is.
+fn state(programme: &Programme, arguments: &ExperimentArguments) -> Result<()> {
+    let cost = programme.cost();
+    let lines = setup::state_cost(&arguments.rig, &cost);
+    if arguments.rig.json && arguments.rig.dry_run {
+        let experiments: Vec<_> = programme
+            .experiments
+            .iter()
+            .map(|(e, cost)| json!({"experiment": e.name(), "cost": cost}))
+            .collect();
+        return outlet::json(
+            &json!({ "experiments": experiments, "left_out": programme.left_out, "cost": cost, "notes": lines }),
+        );
+    }
+    for (experiment, cost) in &programme.experiments {
+        outlet::tell(&format!(
+            "longtake: {:<10} writes up to {:>8}, takes about {}",
+            experiment.name(),
+            base::ByteSize(cost.written_bytes),
+            cost.time()
+        ));
+    }
+    for (name, why) in &programme.left_out {
+        outlet::tell(&format!("longtake: {name:<10} is left out: {why}"));
+    }
+    for line in lines {
+        outlet::tell(&format!("longtake: note: {line}"));
+    }
+    Ok(())
+}
+
+/// What the report says of the drives.
+fn subjects(
+    arguments: &ExperimentArguments,
+    known: &[Option<Facts>],
+    geometry: &[Geometry],
+) -> Vec<Subject> {
+    let all = arguments.rig.targets.iter().zip(known).zip(geometry);
+    let described = all.map(|((path, facts), geometry)| {
+        let drive = facts.as_ref().map(|facts| &facts.drive);
+        Subject {
+            target: path.display().to_string(),
+            kind: drive.map_or_else(|| "file".to_owned(), |drive| drive.kind.to_string()),
+            model: drive.and_then(|drive| drive.model.clone()),
+            serial: drive.and_then(|drive| drive.serial.clone()),
+            firmware: drive.and_then(|drive| drive.firmware.clone()),
+            capacity_bytes: geometry.capacity_bytes,
+            block_bytes: geometry.block_bytes,
+            trim_bytes: geometry.trim_unit_bytes,
+            link: drive.and_then(|drive| drive.link.as_ref()).map(ToString::to_string),
+            facts: facts.as_ref().and_then(|facts| serde_json::to_value(facts).ok()),
+        }
+    });
+    described.collect()
+}
+
+fn say(outcome: &Outcome, json: bool) -> Result<()> {
+    if json {
+        return outlet::json_line(&json!({
+            "experiment": outcome.name(),
+            "question": outcome.answer().question(),
+            "answer": outcome.answer().answer(),
+            "figures": outcome.answer().figures(),
+        }));
+    }
+    outlet::text(&format!("\n{}: {}", outcome.name(), outcome.answer().question()))?;
+    for sentence in outcome.answer().answer() {
+        outlet::text(&format!("  {sentence}"))?;
+    }
+    for line in ::report::measured::sparklines(outcome, 100) {
+        outlet::text(&format!("  {line}"))?;
+    }
+    Ok(())
+}
+
+/// Writes profile and report.
+fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
+    let mut written = Vec::new();
+    // Figures of several drives are of all together, and say nothing of one.
+    if let [subject] = run.subjects.as_slice() {
+        let when = jiff::Timestamp::now().strftime("%F").to_string();
+        let place = nix::unistd::gethostname()
+            .map_or_else(|_| "this machine".to_owned(), |name| name.to_string_lossy().into_owned());
+        let profile = lab::profiling::profile(&run.figures(), &subject.identity(), &when, &place);
+        let path = folder.join("profile.toml");
+        let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
+        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        written.push(("profile", path));
+    }
+    let page = folder.join("report.html");
+    crate::report::write(&crate::report::read(&[folder.to_owned()])?, &page)?;
+    written.push(("report", page));
+    if json {
+        let written: serde_json::Map<_, _> =
+            written.iter().map(|(what, path)| ((*what).to_owned(), json!(path))).collect();
+        return outlet::json_line(
+            &json!({ "folder": folder, "written": written, "left_out": run.left_out }),
+        );
+    }
+    outlet::text("")?;
+    for (what, path) in written {
+        outlet::text(&format!("{what}: {}", path.display()))?;
+    }
+    Ok(())
+}
