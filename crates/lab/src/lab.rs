@@ -169,9 +169,7 @@ impl<'a> Lab<'a> {
         let folder = self.folder.join(experiment);
         make_folder(&folder)?;
         let path = folder.join(format!("{name}.json"));
-        if let Some(done) =
-            read_json::<Step>(&path)?.filter(|step| step.measurement.workload == *workload)
-        {
+        if let Some(done) = self.measured(experiment, name, workload)? {
             return Ok(done);
         }
         let log = folder.join(format!("{name}.hlog"));
@@ -222,6 +220,20 @@ impl<'a> Lab<'a> {
         workload: &Workload,
     ) -> Result<Step, LabError> {
         self.step_until(experiment, name, workload, &mut |_| Go::On)
+    }
+
+    /// A step's result, if this workload was measured before: then it will not be run again.
+    ///
+    /// # Errors
+    /// If the result is there and can't be read.
+    pub fn measured(
+        &self,
+        experiment: &str,
+        name: &str,
+        workload: &Workload,
+    ) -> Result<Option<Step>, LabError> {
+        let path = self.folder.join(experiment).join(format!("{name}.json"));
+        Ok(read_json::<Step>(&path)?.filter(|step| step.measurement.workload == *workload))
     }
 
     /// Whether a step's result is there already.

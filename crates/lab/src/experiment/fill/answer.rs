@@ -1,0 +1,253 @@
+//! What a fill says: sentences, and figures by the names that profiles know them by.
+
+use base::{ByteSize, Duration, Rate};
+use profile::name;
+
+use super::{Emptied, FillResult};
+use crate::analysis::Finding;
+use crate::analysis::dips::Dip;
+use crate::analysis::fill::{Phase, PhaseKind, Threshold};
+use crate::analysis::recovery::RecoveryRow;
+use crate::answer::{Answer, Figure, Unit};
+use crate::experiment::trouble::told;
+
+/// A pass that reached less than this share of what it was to write ended early.
+const WHOLE_SHARE: f64 = 0.999;
+/// Drives of a bank that differ by more than this share did not fill evenly.
+const EVEN_SHARE: f64 = 0.01;
+const MINUTE_NS: u64 = 60_000_000_000;
+
+impl Answer for FillResult {
+    fn question(&self) -> &'static str {
+        "How fast do the drives write from empty to full and over stale data, where does the rate change, and what do \
+         rests give back?"
+    }
+
+    fn answer(&self) -> Vec<String> {
+        let mut said = vec![self.beginning()];
+        said.extend(self.fill.answer());
+        said.extend(self.limits());
+        if let Some(window) = &self.sustained {
+            said.push(format!(
+                "A recording can rely on {}: that is {}.",
+                Rate(window.rate),
+                window_words(window.length_ns)
+            ));
+        }
+        said.extend(self.rest_sentences());
+        said.extend(told(&self.notes));
+        said
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = vec![
+            self.phase(name::WRITE_FAST, "writing into the cache", PhaseKind::Fast),
+            threshold(name::WRITE_CACHE, "cache of the empty drive", &self.fill.cache),
+            self.phase(name::WRITE_NATIVE, "writing past the cache", PhaseKind::Native),
+            threshold(name::WRITE_SHRINK, "written when the cache shrinks", &self.fill.shrink),
+            self.phase(name::WRITE_OVERWRITE, "overwriting", PhaseKind::Overwrite),
+        ];
+        let windows = [
+            (name::WRITE_SUSTAINED, "what a long recording can rely on", &self.sustained),
+            (name::WRITE_WORST_SECOND, "the slowest second", &self.worst_second),
+        ];
+        for (name, label, window) in windows {
+            let rate = window.as_ref().map(|window| window.rate);
+            let note = window.as_ref().map_or_else(
+                || "no pass lasted long enough".to_owned(),
+                |window| window_words(window.length_ns),
+            );
+            figures.push(Figure::new(name, label, rate, Unit::BytesPerSecond).noted(note));
+        }
+        figures.extend(self.dip_figures());
+        figures.extend(self.recovery_figures());
+        figures
+    }
+}
+
+impl FillResult {
+    fn beginning(&self) -> String {
+        let drives = match self.drives.len() {
+            1 => self.drives[0].clone(),
+            n => format!("{n} drives together"),
+        };
+        match &self.emptied {
+            Emptied::Trimmed => {
+                format!("{drives}: the region was trimmed before, so it was empty.")
+            }
+            Emptied::AsFound(why) => {
+                format!(
+                    "{drives}: it could not be emptied ({why}), so \"empty\" means as it was found."
+                )
+            }
+        }
+    }
+
+    /// What was not seen.
+    fn limits(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        let capacity = self.fill.capacity_bytes;
+        if let Some(time) = self.cut_to_ns.map(Duration::from_nanos) {
+            said.push(format!(
+                "Each pass was cut to {} of {} so as not to take longer than {time}: the rest of the drive was not \
+                 seen, and neither was any change of rate that comes later.",
+                ByteSize(self.region_bytes),
+                ByteSize(capacity)
+            ));
+        }
+        let passes = self.fill.passes.iter().zip(["empty pass", "pass over it"]);
+        let aims = [Some(self.region_bytes), self.fill.passes.first().map(|pass| pass.total_bytes)];
+        for ((pass, name), aim) in passes.zip(aims) {
+            if let Some(aim) = aim
+                && (pass.total_bytes as f64) < WHOLE_SHARE * aim as f64
+            {
+                said.push(format!(
+                    "The {name} ended after {} of {}: what comes later was not seen.",
+                    ByteSize(pass.total_bytes),
+                    ByteSize(aim)
+                ));
+            }
+        }
+        let (least, most) = (self.shares.iter().min(), self.shares.iter().max());
+        if let (Some(&least), Some(&most)) = (least, most)
+            && (most - least) as f64 > EVEN_SHARE * most as f64
+        {
+            said.push(format!(
+                "The drives did not fill evenly: the slowest took {} while the fastest took {}, part of that over its \
+                 own data.",
+                ByteSize(least),
+                ByteSize(most)
+            ));
+        }
+        said
+    }
+
+    fn rest_sentences(&self) -> Vec<String> {
+        let Some(recovery) = &self.rests.recovery else {
+            let why = self.rests.left_out.as_deref().unwrap_or("the bursts were too short");
+            return vec![format!("Nothing is known of what rests give back: {why}.")];
+        };
+        let row = |row: &RecoveryRow| {
+            let least = if row.at_least { "at least " } else { "" };
+            let rest = Duration::from_nanos(row.rest_ns);
+            format!("{rest} gave back {least}{}", ByteSize(row.fast_bytes))
+        };
+        let rows: Vec<String> = recovery.rows.iter().map(row).collect();
+        let mut said = vec![format!("Rests: {} at {}.", rows.join(", "), Rate(recovery.fast))];
+        if let Some(rate) = recovery.bytes_a_second.filter(|rate| *rate > 0.0) {
+            said.push(format!("A second of rest gives back {} of cache.", ByteSize(rate as u64)));
+        }
+        if let Some(full) = recovery.full_after_ns {
+            let full = Duration::from_nanos(full);
+            said.push(format!("After {full} there was nothing more to gain."));
+        }
+        said
+    }
+
+    fn phase(&self, name: &str, label: &str, kind: PhaseKind) -> Figure {
+        let bytes = |phase: &&Phase| phase.segment.bytes.1 - phase.segment.bytes.0;
+        let phase = self.fill.phases.iter().filter(|phase| phase.kind == kind).max_by_key(bytes);
+        let figure =
+            Figure::new(name, label, phase.map(|phase| phase.segment.mean), Unit::BytesPerSecond);
+        match phase {
+            Some(phase) => Figure { range: phase.mean_range, ..figure },
+            None => figure.noted(match kind {
+                PhaseKind::Fast => "no cache was seen: it writes at its native rate from the start",
+                _ => "it was not reached",
+            }),
+        }
+    }
+
+    fn dip_figures(&self) -> Vec<Figure> {
+        let all = || self.fill.passes.iter().flat_map(|pass| &pass.dips.dips);
+        let median = |value: fn(&Dip) -> f64| {
+            let mut values: Vec<f64> = all().map(value).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            (!values.is_empty()).then(|| values[values.len() / 2])
+        };
+        let most = self.fill.passes.iter().max_by_key(|pass| pass.dips.summary.count);
+        let rhythm = most.and_then(|pass| pass.dips.summary.rhythm).filter(|r| r.is_periodic());
+        let depth = median(|dip| 100.0 * (1.0 - dip.lowest_share));
+        let length = median(|dip| dip.length_ns as f64);
+        let period = rhythm.map(|rhythm| rhythm.period_ns as f64);
+        let count = all().count() as f64;
+        vec![
+            Figure::new(name::DIP_COUNT, "dips in all passes", count, Unit::Count),
+            Figure::new(name::DIP_DEPTH, "depth of a typical dip", depth, Unit::Percent),
+            Figure::new(name::DIP_LENGTH, "length of a typical dip", length, Unit::Nanoseconds),
+            Figure::new(name::DIP_PERIOD, "from dip to dip", period, Unit::Nanoseconds)
+                .noted(if period.is_none() { "no period was seen" } else { "" }),
+        ]
+    }
+
+    fn recovery_figures(&self) -> Vec<Figure> {
+        let recovery = self.rests.recovery.as_ref();
+        let why = self.rests.left_out.clone().unwrap_or_default();
+        let rate = recovery.and_then(|r| r.bytes_a_second);
+        let full = recovery.and_then(|r| r.full_after_ns).map(|ns| ns as f64);
+        let mut figures = vec![
+            Figure::new(
+                name::RECOVERY_RATE,
+                "cache that a second of rest gives back",
+                rate,
+                Unit::BytesPerSecond,
+            )
+            .noted(why.clone()),
+            Figure::new(
+                name::RECOVERY_FULL_AFTER,
+                "rest that gives back all",
+                full,
+                Unit::Nanoseconds,
+            )
+            .noted(why),
+        ];
+        for row in recovery.into_iter().flat_map(|recovery| &recovery.rows) {
+            // Whole seconds, or thousandths of short ones: what a clock adds is no part of a name.
+            let ms = row.rest_ns / 1_000_000;
+            let ms = if ms >= 1_000 { ms / 1_000 * 1_000 } else { ms };
+            let name = name::recovery_after(Duration::from_millis(ms));
+            let value = row.fast_bytes as f64;
+            let figure = Figure::new(&name, "cache given back by this rest", value, Unit::Bytes);
+            figures.push(Figure {
+                range: (!row.at_least).then_some((
+                    row.fast_bytes.saturating_sub(row.resolution_bytes) as f64,
+                    (row.fast_bytes + row.resolution_bytes) as f64,
+                )),
+                note: if row.at_least { "at least".to_owned() } else { String::new() },
+                ..figure
+            });
+        }
+        figures
+    }
+}
+
+fn threshold(name: &str, label: &str, finding: &Finding<Threshold>) -> Figure {
+    match finding {
+        Finding::Found(found) => Figure {
+            range: Some((found.change.bytes_range.0 as f64, found.change.bytes_range.1 as f64)),
+            confidence: Some(found.change.confidence),
+            ..Figure::new(name, label, found.change.bytes as f64, Unit::Bytes)
+        },
+        Finding::NotSeen { drop_missed_max: Some(missed) } => {
+            Figure::new(name, label, None, Unit::Bytes).noted(format!(
+                "not seen; a drop of less than {:.0} % could have been missed",
+                100.0 * missed
+            ))
+        }
+        Finding::NotSeen { drop_missed_max: None } => {
+            Figure::new(name, label, None, Unit::Bytes).noted("too little was written to see one")
+        }
+        Finding::NotMeasured => Figure::new(name, label, None, Unit::Bytes).noted("not measured"),
+    }
+}
+
+fn window_words(length_ns: u64) -> String {
+    if length_ns == MINUTE_NS {
+        "the slowest minute".to_owned()
+    } else if length_ns == MINUTE_NS / 60 {
+        "the slowest second".to_owned()
+    } else {
+        let length = Duration::from_nanos(length_ns);
+        format!("the slowest {length} (a tenth of the pass, as none lasted a minute)")
+    }
+}

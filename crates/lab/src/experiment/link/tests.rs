@@ -1,0 +1,86 @@
+use super::*;
+use crate::analysis;
+use crate::experiment::testing::{Done, Model, geometry, rated, run_in, scope};
+use base::Duration;
+
+fn link(links: Vec<DriveLink>) -> Link {
+    Link { scope: Scope { region: Some(32 << 20), ..scope(300) }, links, write: true }
+}
+
+fn pcie(gigatransfers: f64, lanes: u8) -> Option<analysis::Link> {
+    Some(analysis::Link { gigatransfers, lanes })
+}
+
+fn run(link: &Link, drives: Vec<Geometry>, model: Model) -> (LinkResult, Done) {
+    let folder = tempfile::tempdir().unwrap();
+    let (result, done) = run_in(folder.path(), drives, model, |lab| link.run(lab));
+    (result.unwrap(), done)
+}
+
+#[test]
+fn a_drive_behind_a_degraded_link_is_warned_of_with_what_it_costs() {
+    // 880 MB/s through two lanes of 5 GT/s, which carry 914 MB/s of data; four lanes of 8 GT/s would carry 3.6 GB/s.
+    let model = rated(Rate(880e6), Rate(300e6), Duration::from_micros(80));
+    let links = vec![DriveLink::Pcie { now: pcie(5.0, 2), best: pcie(8.0, 4), slot: None }];
+    let link = link(links);
+    let (result, done) = run(&link, vec![geometry()], model);
+    let said = result.answer();
+    assert!(said[0].contains("degraded: PCIe of 5 GT/s x2 (could be 8 GT/s x4)"), "{said:?}");
+    assert!(said[0].contains("costs 75 %"), "{said:?}");
+    assert!(said[0].contains("up to 2.69 GB/s"), "{said:?}");
+    let said = said.join(" ");
+    assert!(said.contains("96 % of what the link carries: the link is the limit"), "{said}");
+    assert!(said.contains("33 % of what the link carries: the link is not the limit"), "{said}");
+    let share = result.figures().into_iter().find(|f| f.name == "link.read_share").unwrap();
+    assert!((share.value.unwrap() - 96.3).abs() < 1.0);
+    assert!(done.written_bytes <= link.cost(&[geometry()]).written_bytes);
+}
+
+#[test]
+fn random_reads_are_held_against_the_least_link_that_would_do() {
+    let model = rated(Rate(520e6), Rate(520e6), Duration::from_micros(100));
+    let links = vec![DriveLink::Pcie { now: pcie(8.0, 4), best: pcie(8.0, 4), slot: None }];
+    let (result, _) = run(&link(links), vec![geometry()], model);
+    assert!(result.warnings().is_empty());
+    let deep = result.random(32).unwrap();
+    assert!((deep / 520e6 - 1.0).abs() < 0.05, "{deep}");
+    // One at a time: 4 KiB in 108 us.
+    assert!((result.random(1).unwrap() / 38e6 - 1.0).abs() < 0.02);
+    assert_eq!(result.least_link(520e6).map(|(g, l)| g * f64::from(l)), Some(8.0));
+    assert_eq!(result.least_link(1e13), None);
+    let said = result.answer().join(" ");
+    assert!(said.contains("Random reads of 4 KiB reach"), "{said}");
+    assert!(said.contains("would carry that"), "{said}");
+}
+
+#[test]
+fn without_a_known_link_the_rates_are_told_and_no_share() {
+    let model = rated(Rate(1e9), Rate(1e9), Duration::from_micros(10));
+    let file = Geometry { writable: false, transfer_max_bytes: 512 << 10, ..geometry() };
+    let known = DriveLink::Sata { now_gbps: 6.0, best_gbps: None };
+    let (result, done) = run(&link(vec![known]), vec![file.clone(), file], model);
+    assert_eq!(done.written_bytes, 0);
+    assert_eq!(result.ceiling, None);
+    let said = result.answer().join(" ");
+    assert!(said.contains("No link is known of model"), "{said}");
+    assert!(said.contains("Sequential reads reach 2.0"), "{said}");
+    assert!(said.contains("Writes were not measured"), "{said}");
+    assert!(said.contains("Left out: 1 MiB"), "{said}");
+    let ceiling = result.figures().into_iter().find(|f| f.name == "link.ceiling").unwrap();
+    assert_eq!((ceiling.value, ceiling.note.as_str()), (None, "no link is known"));
+}
+
+#[test]
+fn a_second_run_in_the_same_folder_does_no_io() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = link(Vec::new());
+    let run = || {
+        let model = rated(Rate(1e9), Rate(1e9), Duration::from_micros(10));
+        run_in(folder.path(), vec![geometry()], model, |lab| link.run(lab))
+    };
+    let (first, done) = run();
+    assert!(done.read_bytes > 0);
+    let (second, done) = run();
+    assert_eq!(done, Done::default());
+    assert_eq!(second.unwrap(), first.unwrap());
+}
