@@ -4,11 +4,14 @@
 //! beside init, and is judged by the files that the guest hands over. Works without KVM and without any
 //! file system image: the whole guest is one archive in memory.
 
+mod bank;
 mod boot;
 mod drives;
+mod facts;
 mod image;
 mod kernel;
 mod machine;
+mod measure;
 mod packages;
 mod programs;
 mod qmp;
@@ -45,7 +48,12 @@ pub struct Arguments {
 
 /// Every scenario, in the order in which all of them run.
 fn scenarios() -> Vec<Box<dyn Scenario>> {
-    vec![Box::new(boot::Boot)]
+    vec![
+        Box::new(boot::Boot),
+        Box::new(facts::Facts),
+        Box::new(bank::Bank),
+        Box::new(measure::Measure),
+    ]
 }
 
 /// Runs scenarios, one machine after another, and prints what each showed.
