@@ -5,7 +5,7 @@ mod ceiling;
 
 pub use ceiling::{Ceiling, DriveLink};
 
-use base::{ByteSize, Geometry, Rate};
+use base::{Geometry, Rate};
 use load::Verb;
 use load::measurement::Summary;
 use load::quantity::Size;
@@ -444,15 +444,6 @@ impl Answer for LinkResult {
                 figures.push(Figure::new(&name, &label, value, Unit::Nanoseconds).noted(few));
             }
         }
-        figures.push(
-            Figure::new(
-                "link.region",
-                "part of the drives that was used",
-                self.preparation.written_bytes as f64,
-                Unit::Bytes,
-            )
-            .noted(ByteSize(self.preparation.written_bytes).to_string()),
-        );
         figures
     }
 }
