@@ -7,11 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Figure;
 use crate::experiment::any::{Experiment, Outcome};
-use crate::lab::{LabError, read_json, write_json};
+use crate::lab::{LabError, Step, read_json, write_json};
 use crate::profiling::Identity;
 
 /// The run's own file in the folder of results.
 const FILE: &str = "run.json";
+
+/// The folder of single workloads, in the folder of results.
+pub const SINGLE: &str = "run";
 
 /// A drive as the report names it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,6 +69,9 @@ pub struct Run {
     pub outcomes: Vec<Outcome>,
     /// Experiments that were not done, and why.
     pub left_out: Vec<(String, String)>,
+    /// Single workloads that were run or read in, by name. They lie in files of their own.
+    #[serde(skip)]
+    pub measurements: Vec<(String, Step)>,
 }
 
 impl Run {
@@ -79,6 +85,7 @@ impl Run {
             subjects,
             outcomes: Vec::new(),
             left_out: Vec::new(),
+            measurements: Vec::new(),
         }
     }
 
@@ -106,22 +113,37 @@ impl Run {
     /// # Errors
     /// If a file is there and can't be read.
     pub fn read(folder: &Path) -> Result<Option<Self>, LabError> {
-        if let Some(run) = read_json::<Self>(&folder.join(FILE))? {
-            return Ok(Some(run));
-        }
-        let mut run = Self {
-            version: String::new(),
-            started_ns: 0,
-            subjects: Vec::new(),
-            outcomes: Vec::new(),
-            left_out: Vec::new(),
+        let mut run = match read_json::<Self>(&folder.join(FILE))? {
+            Some(run) => run,
+            None => Self::of_results(folder),
         };
+        run.measurements = single(&folder.join(SINGLE))?;
+        let found = !run.outcomes.is_empty() || !run.measurements.is_empty();
+        Ok(found.then_some(run))
+    }
+
+    fn of_results(folder: &Path) -> Self {
+        let mut run = Self { started_ns: 0, ..Self::begin("", Vec::new()) };
         for name in Experiment::NAMES {
-            let path = folder.join(name).join("result.json");
-            if let Ok(json) = std::fs::read(&path) {
+            if let Ok(json) = std::fs::read(folder.join(name).join("result.json")) {
                 run.outcomes.extend(Outcome::read(name, &json));
             }
         }
-        Ok((!run.outcomes.is_empty()).then_some(run))
+        run
     }
+}
+
+/// Every step in a folder, by name.
+fn single(folder: &Path) -> Result<Vec<(String, Step)>, LabError> {
+    let mut found = Vec::new();
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(found) };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned());
+        let json = path.extension().is_some_and(|extension| extension == "json");
+        if let (true, Some(name), Some(step)) = (json, name, read_json(&path)?) {
+            found.push((name, step));
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(found)
 }
