@@ -1,3 +1,5 @@
+//! Fills of drives whose cache, rates and faults are known beforehand.
+
 use base::{Command, DeviceError, Instant, Operation, Rate};
 
 use super::*;

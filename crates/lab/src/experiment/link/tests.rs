@@ -1,3 +1,5 @@
+//! Links of known width, held against drives of known rates.
+
 use super::*;
 use crate::analysis;
 use crate::experiment::testing::{Done, Model, geometry, rated, run_in, scope};
