@@ -4,6 +4,7 @@ use base::{DeviceError, Instant, Operation};
 
 use super::*;
 use crate::analysis::Sample;
+use crate::answer::Answer;
 use crate::experiment::testing::{Done, Model, geometry, rated, run_in, scope};
 
 /// 100 viewers of 2.5 MB/s are 250 MB/s.
