@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use base::Geometry;
+use base::{Geometry, Rate};
 use device::facts::{self, Facts};
+use lab::experiment::Scope;
 use lab::experiment::all::{self, Budget, Programme};
 use lab::experiment::any::{Experiment, Outcome};
 use lab::experiment::link::DriveLink;
@@ -109,6 +110,9 @@ pub fn experiments(names: &[&str], arguments: &ExperimentArguments) -> Result<Ex
 /// What the user asked for, and what is known of the drives, in one experiment's options.
 fn adjust(experiment: &mut Experiment, arguments: &ExperimentArguments, known: &[Option<Facts>]) {
     let scope = experiment.scope();
+    let (write, read) = guesses(known);
+    scope.write_guess = write;
+    scope.read_guess = read;
     scope.region = arguments.size.map(|size| size.0).or(scope.region);
     if let Some(point) = arguments.point {
         scope.point = point;
@@ -133,6 +137,25 @@ fn adjust(experiment: &mut Experiment, arguments: &ExperimentArguments, known: &
     if arguments.read_only {
         read_only(experiment);
     }
+}
+
+/// What the drives may write and read, all together, for stating costs: drives are built for their links, and write less than
+/// they read. Without a link, what a middling drive does.
+fn guesses(known: &[Option<Facts>]) -> (Rate, Rate) {
+    const WRITE_SHARE: f64 = 0.6;
+    const READ_SHARE: f64 = 0.85;
+    let each = |facts: &Option<Facts>| match facts.as_ref().map(sensors::link) {
+        Some(DriveLink::Pcie { now: Some(link), .. }) => {
+            (link.bytes_a_second() * WRITE_SHARE, link.bytes_a_second() * READ_SHARE)
+        }
+        // 8b/10b: ten bits on the wire for a byte.
+        Some(DriveLink::Sata { now_gbps, .. }) => {
+            (now_gbps * 1e8 * WRITE_SHARE, now_gbps * 1e8 * READ_SHARE)
+        }
+        _ => (Scope::default().write_guess.0, Scope::default().read_guess.0),
+    };
+    let (write, read): (Vec<f64>, Vec<f64>) = known.iter().map(each).unzip();
+    (Rate(write.iter().sum()), Rate(read.iter().sum()))
 }
 
 /// Leaves out all that writes.

@@ -3,14 +3,11 @@
 use std::path::PathBuf;
 
 use device::facts::Facts;
-use device::link::{Link, PcieLink};
+use device::link::Link;
 use device::sampler::{Sampler, Throttle};
 use lab::analysis::Sample;
 use lab::experiment::link::DriveLink;
 use lab::threads::Sensors;
-
-/// Billions of transfers a second on a lane, by PCIe generation from 1 on (PCI Express Base Specification 6.0, 1.2).
-const GIGATRANSFERS: [f64; 6] = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
 
 /// Sensors of these targets. Those that have none say nothing.
 pub fn of(targets: &[PathBuf]) -> Sensors {
@@ -34,9 +31,7 @@ pub fn of(targets: &[PathBuf]) -> Sensors {
                 temperature_celsius: told.temperature_celsius.map(f64::from),
                 throttled,
                 critical_warning: told.critical_warning,
-                link: told.link.and_then(|link| {
-                    if let Link::Pcie { now, .. } = link { pcie(now) } else { None }
-                }),
+                link: told.link.and_then(pcie_now),
             };
             (*drive, sample)
         };
@@ -48,16 +43,9 @@ pub fn of(targets: &[PathBuf]) -> Sensors {
 
 /// A drive's link as experiments know it.
 pub fn link(facts: &Facts) -> DriveLink {
-    match facts.drive.link {
-        Some(Link::Pcie { now, best, slot }) => {
-            DriveLink::Pcie { now: pcie(now), best: pcie(best), slot: slot.and_then(pcie) }
-        }
-        Some(Link::Sata { now_gbps, best_gbps }) => DriveLink::Sata { now_gbps, best_gbps },
-        None => DriveLink::NotKnown,
-    }
+    facts.drive.link.map_or(DriveLink::NotKnown, DriveLink::from)
 }
 
-fn pcie(link: PcieLink) -> Option<lab::analysis::Link> {
-    let gigatransfers = *GIGATRANSFERS.get(usize::from(link.generation).checked_sub(1)?)?;
-    Some(lab::analysis::Link { gigatransfers, lanes: link.lanes })
+fn pcie_now(link: Link) -> Option<lab::analysis::Link> {
+    if let DriveLink::Pcie { now, .. } = DriveLink::from(link) { now } else { None }
 }
