@@ -100,11 +100,13 @@ pub enum Attribute {
     DeleteEnduranceGroup,
     /// NVM Sets can be deleted.
     DeleteNvmSet,
+    /// Has more than 16 LBA formats, or protection information in new formats.
+    ExtendedLbaFormats,
     /// Places data by reclaim unit as the host says.
     FlexibleDataPlacement,
 }
 
-const ATTRIBUTES: [(u32, Attribute); 11] = [
+const ATTRIBUTES: [(u32, Attribute); 12] = [
     (2, Attribute::NvmSets),
     (3, Attribute::ReadRecoveryLevels),
     (4, Attribute::EnduranceGroups),
@@ -115,6 +117,7 @@ const ATTRIBUTES: [(u32, Attribute); 11] = [
     (12, Attribute::VariableCapacityManagement),
     (13, Attribute::DeleteEnduranceGroup),
     (14, Attribute::DeleteNvmSet),
+    (15, Attribute::ExtendedLbaFormats),
     // Technical Proposal 4146, in Base Specification 2.1.
     (19, Attribute::FlexibleDataPlacement),
 ];
