@@ -36,7 +36,6 @@ pub fn longtake() -> Result<PathBuf> {
 ///
 /// # Errors
 /// If it can't be built.
-#[allow(dead_code, reason = "scenarios that run tests in the guest are found here")]
 pub fn test(package: &str, name: &str) -> Result<PathBuf> {
     executable(&["test", "--no-run", "--release", "--package", package, "--test", name], name)
 }
