@@ -227,12 +227,33 @@ pub fn open(path: &Path, access: Access) -> Result<(OpenTarget, Vec<Warning>), T
 /// # Errors
 /// [`TargetError`] if it can't be opened for reading.
 pub fn is_locked(path: &Path) -> Result<bool, TargetError> {
-    let node = match look(path)? {
-        Kind::Generic(beside) => System::default().node(&beside.name),
-        Kind::Block | Kind::File => path.to_owned(),
-    };
+    let node = node_to_read(path)?;
     let file = File::open(&node).map_err(|reason| open_error(path, false, reason))?;
     claim::is_locked(&file).map_err(|reason| os(path, "locking", reason))
+}
+
+/// What ordinary reads of a target must name: for an NVMe generic device, which takes commands alone,
+/// the block device beside it, else the target itself.
+///
+/// # Errors
+/// [`TargetError`] if it is no target.
+pub fn node_to_read(path: &Path) -> Result<PathBuf, TargetError> {
+    Ok(match look(path)? {
+        Kind::Generic(beside) => System::default().node(&beside.name),
+        Kind::Block | Kind::File => path.to_owned(),
+    })
+}
+
+/// What is behind a path.
+///
+/// # Errors
+/// [`TargetError`] if it is no target.
+pub fn kind(path: &Path) -> Result<TargetKind, TargetError> {
+    Ok(match look(path)? {
+        Kind::Block => TargetKind::BlockDevice,
+        Kind::Generic(_) => TargetKind::Passthrough,
+        Kind::File => TargetKind::File,
+    })
 }
 
 /// What a path leads to.

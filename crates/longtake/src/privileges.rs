@@ -1,7 +1,28 @@
 //! Giving up root once everything is open.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result, bail};
+use device::target::{self, TargetKind};
 use nix::unistd::{Gid, Uid, User, initgroups, setgid, setuid};
+
+/// Whether these targets can be used without root once they are open.
+///
+/// # Errors
+/// If one can't, and root would be given up.
+pub fn can_be_given_up(targets: &[PathBuf]) -> Result<()> {
+    let passthrough = |path: &&PathBuf| target::kind(path).ok() == Some(TargetKind::Passthrough);
+    if Uid::effective().is_root()
+        && let Some(path) = targets.iter().find(passthrough)
+    {
+        // Linux 6.2 and later let others pass, if the drive tells what its commands do.
+        bail!(
+            "{}: kernels ask for root again at every NVMe passthrough command; give --keep-privileges, or name the block device of the same namespace",
+            path.display()
+        );
+    }
+    Ok(())
+}
 
 /// Becomes another user if started by root: `wanted`, else whoever used sudo, else nobody.
 /// Returns who.

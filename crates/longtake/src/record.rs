@@ -42,6 +42,9 @@ use crate::sources::{self, Taking, Work};
 pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     let spec: SourceSpec = arguments.from.parse()?;
     let targets = targets(arguments)?;
+    if !arguments.keep_privileges {
+        privileges::can_be_given_up(&targets)?;
+    }
     let authorized = authorize(&targets, &[], Purpose::Continue, false)?;
     let metadata = targets.len() as u32 + 2;
     let access = Access::Write { exclusive: false };
