@@ -73,7 +73,8 @@ impl fmt::Display for Pace {
         match self {
             Self::Bytes(rate) => {
                 for (unit, bytes) in [("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)] {
-                    if *rate >= bytes {
+                    // Only if it reads back as the same number.
+                    if *rate >= bytes && (rate / bytes) * bytes == *rate {
                         return write!(f, "{}{unit}", rate / bytes);
                     }
                 }
@@ -162,6 +163,9 @@ mod tests {
         }
         for text in ["400MB/s", "5000/s", "0.5/s", "12.5GB/s"] {
             assert_eq!(text.parse::<Pace>().unwrap().to_string(), text);
+        }
+        for bytes in [1.0 / 3.0, 2e9 / 3.0, 123_456_789.123, 1e10 / 7.0] {
+            assert_eq!(Pace::Bytes(bytes).to_string().parse(), Ok(Pace::Bytes(bytes)));
         }
         assert_eq!("100Gb/s".parse(), Ok(Pace::Bytes(12.5e9)));
         assert!("0/s".parse::<Pace>().is_err());

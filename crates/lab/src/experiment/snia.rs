@@ -392,7 +392,7 @@ impl Answer for SniaResult {
         }
         if let (Some(first), Some(last)) = (self.rounds.first(), self.rounds.last()) {
             said.push(format!(
-                "The first round did {} IOPS, the last {}; in the last, 99 % of the writes took no longer than {} and the slowest {}.",
+                "The first round did {} IOPS, the last {}; in the last, the 99 % latency is {}, the slowest write {}.",
                 iops(first.iops),
                 iops(last.iops),
                 latency(last.latency.percentile(99.0)),

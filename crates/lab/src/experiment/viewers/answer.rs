@@ -36,7 +36,7 @@ impl ViewersResult {
         }
         if let Some(response) = &limit.response {
             said.push(format!(
-                "With {} viewers{beside} 99.9 % of the blocks came within {}, the slowest within {} of the {} that a block lasts.",
+                "With {0} viewers{beside} a block lasts {3}; the 99.9 % response is {1}, the slowest {2}.",
                 limit.viewers,
                 latency(response.percentile(99.9)),
                 latency(response.max_ns),
