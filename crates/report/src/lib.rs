@@ -13,6 +13,7 @@ pub mod document;
 pub mod echarts;
 mod escape;
 pub mod html;
+pub mod measured;
 pub mod palette;
 pub mod picture;
 pub mod series;

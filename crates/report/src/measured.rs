@@ -1,0 +1,150 @@
+//! Runs of experiments as documents: what was found in words, figures and pictures, of one run or of several side by side;
+//! and the same as lines for a terminal, as SVG files and as series for other programs.
+//!
+//! Nothing is measured or judged here: figures are the results' own, in other units, and what they don't know stays unknown.
+
+mod apps;
+mod figures;
+mod fill;
+mod found;
+mod grid;
+mod link;
+mod mix;
+mod neighbours;
+mod percentiles;
+mod quantity;
+mod rates;
+mod section;
+mod snia;
+mod steady;
+mod stream;
+mod subject;
+mod summaries;
+mod summary;
+mod viewers;
+
+use std::path::{Path, PathBuf};
+
+use lab::experiment::any::Outcome;
+use lab::run::Run;
+
+use crate::document::{Document, Section};
+use crate::series::Columns;
+use crate::svg;
+use found::{Found, Shown};
+
+/// The report of runs, each with a label that tells it apart and the folder of its results. Of one run everything is shown;
+/// of several, every picture has a line for each run (or there is one for each), figures stand side by side, and ratios are
+/// to the first. Percentile curves are as fine as the folders' histograms allow.
+pub fn document(runs: &[(String, Run, PathBuf)]) -> Document {
+    let mut document = Document::default();
+    let labelled: Vec<(&str, &Run)> =
+        runs.iter().map(|(label, run, _)| (label.as_str(), run)).collect();
+    subject::introduce(&mut document, &labelled);
+    let sections = sections(runs);
+    document.sections.push(summary::section(&labelled));
+    document.sections.extend(sections);
+    document
+}
+
+/// An experiment's result in lines of at most `width` characters.
+pub fn sparklines(outcome: &Outcome, width: usize) -> Vec<String> {
+    let lines = match outcome {
+        Outcome::Fill(result) => result.sparklines(width),
+        Outcome::Steady(result) => result.sparklines(width),
+        Outcome::Stream(result) => result.sparklines(width),
+        Outcome::Link(result) => result.sparklines(width),
+        Outcome::Mix(result) => result.sparklines(width),
+        Outcome::Neighbours(result) => result.sparklines(width),
+        Outcome::Viewers(result) => result.sparklines(width),
+        Outcome::Apps(result) => result.sparklines(width),
+        Outcome::Snia(result) => result.sparklines(width),
+    };
+    lines.into_iter().map(|line| line.chars().take(width).collect()).collect()
+}
+
+/// Everything that a run measured, as tables for files: a stem of a file's name for each. Of series over time there are as
+/// many intervals as the result keeps; the steps' own files have all.
+pub fn series(run: &Run) -> Vec<(String, Columns)> {
+    let figures: Vec<_> = run
+        .outcomes
+        .iter()
+        .flat_map(|outcome| {
+            outcome.answer().figures().into_iter().map(|figure| (outcome.name(), figure))
+        })
+        .collect();
+    let mut all = vec![("figures".to_owned(), figures::columns(&figures))];
+    for outcome in &run.outcomes {
+        let series = match outcome {
+            Outcome::Fill(result) => result.series(),
+            Outcome::Steady(result) => result.series(),
+            Outcome::Stream(result) => result.series(),
+            Outcome::Link(result) => result.series(),
+            Outcome::Mix(result) => result.series(),
+            Outcome::Neighbours(result) => result.series(),
+            Outcome::Viewers(result) => result.series(),
+            Outcome::Apps(result) => result.series(),
+            Outcome::Snia(result) => result.series(),
+        };
+        for (name, columns) in series {
+            let stem = unused(&all, name);
+            all.push((stem, columns));
+        }
+    }
+    all
+}
+
+/// Every picture of a document as an SVG file: its name and its content.
+pub fn pictures(document: &Document) -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> = Vec::new();
+    for section in &document.sections {
+        for picture in &section.pictures {
+            let stem = format!("{}-{}", section.id, picture.file_stem());
+            let mut name = format!("{stem}.svg");
+            let mut number = 2;
+            while files.iter().any(|(used, _)| *used == name) {
+                name = format!("{stem}-{number}.svg");
+                number += 1;
+            }
+            files.push((name, svg::draw(picture)));
+        }
+    }
+    files
+}
+
+/// The stem itself, or with the least number behind it that makes it another than those there.
+fn unused(all: &[(String, Columns)], stem: &str) -> String {
+    let is_free = |candidate: &String| all.iter().all(|(used, _)| used != candidate);
+    let numbered = (2..).map(|number| format!("{stem}-{number}"));
+    std::iter::once(stem.to_owned()).chain(numbered).find(is_free).unwrap_or_default()
+}
+
+/// A section for each experiment that any of the runs has done, in the experiments' own order.
+fn sections(runs: &[(String, Run, PathBuf)]) -> Vec<Section> {
+    macro_rules! sections {
+        ($($variant:ident),*) => {
+            [$(section::of(&found(runs, |outcome| match outcome {
+                Outcome::$variant(result) => Some((outcome.name(), &**result)),
+                _ => None,
+            }))),*]
+        };
+    }
+    let all = sections!(Fill, Steady, Stream, Link, Mix, Neighbours, Viewers, Apps, Snia);
+    all.into_iter().flatten().collect()
+}
+
+/// The last result of a kind in each run that has one, and the experiment's name.
+fn found<'a, R>(
+    runs: &'a [(String, Run, PathBuf)],
+    of: impl Fn(&'a Outcome) -> Option<(&'static str, &'a R)>,
+) -> (&'static str, Vec<Found<'a, R>>) {
+    let mut experiment = "";
+    let mut all = Vec::new();
+    for (label, run, folder) in runs {
+        let Some((name, result)) = run.outcomes.iter().rev().find_map(&of) else { continue };
+        let folder: &Path = folder;
+        experiment = name;
+        all.push(Found { label, folder, result });
+    }
+    (experiment, all)
+}

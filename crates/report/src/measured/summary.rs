@@ -1,0 +1,138 @@
+//! The summary: the figures that decide whether drives suit, every question with its answer in short, and what was left out.
+
+use lab::Figure;
+use lab::experiment::any::{Experiment, Outcome};
+use lab::run::Run;
+use profile::name;
+
+use super::found::Shown;
+use super::{figures, section};
+use crate::document::{Cell, Section};
+
+/// The figures of the summary, in order.
+const KEY: [&str; 23] = [
+    name::WRITE_SUSTAINED,
+    name::WRITE_FAST,
+    name::WRITE_CACHE,
+    name::WRITE_NATIVE,
+    name::WRITE_SHRINK,
+    name::WRITE_OVERWRITE,
+    name::WRITE_WORST_SECOND,
+    name::DIP_COUNT,
+    name::DIP_DEPTH,
+    name::RECOVERY_FULL_AFTER,
+    name::READ_SEQUENTIAL,
+    "steady.write.rate",
+    "steady.write.deviation",
+    "steady.read.rate",
+    "steady.read.deviation",
+    "mix.4096.r100.iops",
+    "mix.4096.r0.iops",
+    "viewers.alone",
+    "viewers.ingesting",
+    "snia.write.iops",
+    "snia.round",
+    "link.ceiling",
+    "link.read_share",
+];
+
+/// What the summary's first sentence tells of each run, if it is known.
+const HEADLINES: [(&str, &str); 6] = [
+    ("sustained writing", name::WRITE_SUSTAINED),
+    ("cache of the empty drives", name::WRITE_CACHE),
+    ("sequential reading", name::READ_SEQUENTIAL),
+    ("random reads of 4 KiB", "mix.4096.r100.iops"),
+    ("viewers", "viewers.alone"),
+    ("steady random writes", "snia.write.iops"),
+];
+
+/// The summary of runs by their labels.
+pub(super) fn section(runs: &[(&str, &Run)]) -> Section {
+    let all: Vec<(&str, Vec<Figure>)> =
+        runs.iter().map(|(label, run)| (*label, key(run))).collect();
+    let labelled = |label: &str, text: String| {
+        if runs.len() < 2 { text } else { format!("{label}: {text}") }
+    };
+    let said: Vec<String> =
+        all.iter().map(|(label, figures)| labelled(label, headline(figures))).collect();
+    let mut section = Section::new("summary", "Summary", said.join(" "));
+    for (label, run) in runs {
+        for (experiment, why) in &run.left_out {
+            let end = if why.ends_with('.') { "" } else { "." };
+            let text = format!("{experiment} was not done: {why}{end}");
+            section.warnings.push(labelled(label, text));
+        }
+    }
+    section.tables.extend(figures::table("Key figures", &all));
+    let labels: Vec<&str> = if runs.len() < 2 {
+        vec!["Answer"]
+    } else {
+        runs.iter().map(|(label, _)| *label).collect()
+    };
+    let mut answers = section::words("Answers in short", "Question", &labels);
+    for experiment in Experiment::NAMES {
+        let of = |run: &Run| run.outcomes.iter().rev().find(|o| o.name() == *experiment).cloned();
+        let outcomes: Vec<Option<Outcome>> = runs.iter().map(|(_, run)| of(run)).collect();
+        let Some(question) = outcomes.iter().flatten().next().map(|o| o.answer().question()) else {
+            continue;
+        };
+        let mut row = vec![Cell::text(question)];
+        let cell = |outcome: &Option<Outcome>| match outcome {
+            Some(outcome) => Cell::text(finding(outcome)),
+            None => Cell::text("not asked"),
+        };
+        row.extend(outcomes.iter().map(cell));
+        answers.rows.push(row);
+    }
+    section.tables.extend((!answers.rows.is_empty()).then_some(answers));
+    section
+}
+
+fn headline(figures: &[Figure]) -> String {
+    let part = |(what, name): (&str, &str)| {
+        let figure = figures.iter().find(|figure| figure.name == name)?;
+        Some(format!("{what} {}", figures::words(figure)?))
+    };
+    let parts: Vec<String> = HEADLINES.into_iter().filter_map(part).collect();
+    match parts.join(", ") {
+        said if said.is_empty() => "None of the key figures is known.".to_owned(),
+        said => format!("{}.", capital(&said)),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// The key figures that a run has; where two experiments tell the same one, the first that knows it counts.
+fn key(run: &Run) -> Vec<Figure> {
+    let all: Vec<Figure> =
+        run.outcomes.iter().flat_map(|outcome| outcome.answer().figures()).collect();
+    let best = |name: &&str| {
+        let mut of_name = all.iter().filter(|figure| figure.name == **name);
+        let first = of_name.next()?;
+        Some(
+            std::iter::once(first)
+                .chain(of_name)
+                .find(|f| f.value.is_some())
+                .unwrap_or(first)
+                .clone(),
+        )
+    };
+    KEY.iter().filter_map(best).collect()
+}
+
+fn finding(outcome: &Outcome) -> String {
+    match outcome {
+        Outcome::Fill(result) => result.finding(),
+        Outcome::Steady(result) => result.finding(),
+        Outcome::Stream(result) => result.finding(),
+        Outcome::Link(result) => result.finding(),
+        Outcome::Mix(result) => result.finding(),
+        Outcome::Neighbours(result) => result.finding(),
+        Outcome::Viewers(result) => result.finding(),
+        Outcome::Apps(result) => result.finding(),
+        Outcome::Snia(result) => result.finding(),
+    }
+}
