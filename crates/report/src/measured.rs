@@ -15,6 +15,7 @@ mod percentiles;
 mod quantity;
 mod rates;
 mod section;
+mod single;
 mod snia;
 mod steady;
 mod stream;
@@ -25,6 +26,7 @@ mod viewers;
 
 use std::path::{Path, PathBuf};
 
+use lab::Answer as _;
 use lab::experiment::any::Outcome;
 use lab::run::Run;
 
@@ -32,6 +34,7 @@ use crate::document::{Document, Section};
 use crate::series::Columns;
 use crate::svg;
 use found::{Found, Shown};
+use single::Single;
 
 /// The report of runs, each with a label that tells it apart and the folder of its results. Of one run everything is shown;
 /// of several, every picture has a line for each run (or there is one for each), figures stand side by side, and ratios are
@@ -72,8 +75,18 @@ pub fn series(run: &Run) -> Vec<(String, Columns)> {
         .flat_map(|outcome| {
             outcome.answer().figures().into_iter().map(|figure| (outcome.name(), figure))
         })
+        .chain(
+            Single(&run.measurements)
+                .figures()
+                .into_iter()
+                .map(|figure| (lab::run::SINGLE, figure)),
+        )
         .collect();
     let mut all = vec![("figures".to_owned(), figures::columns(&figures))];
+    if !run.measurements.is_empty() {
+        let single = Single(&run.measurements).series();
+        all.extend(single.into_iter().map(|(name, columns)| (name.to_owned(), columns)));
+    }
     for outcome in &run.outcomes {
         let series = match outcome {
             Outcome::Fill(result) => result.series(),
@@ -129,8 +142,13 @@ fn sections(runs: &[(String, Run, PathBuf)]) -> Vec<Section> {
             }))),*]
         };
     }
+    let singles: Vec<Single<'_>> =
+        runs.iter().map(|(_, run, _)| Single(&run.measurements)).collect();
+    let of_singles = runs.iter().zip(&singles).filter(|(_, single)| !single.0.is_empty());
+    let of_singles = of_singles.map(|((label, _, folder), result)| Found { label, folder, result });
+    let single = section::of(&(lab::run::SINGLE, of_singles.collect()));
     let all = sections!(Fill, Steady, Stream, Link, Mix, Neighbours, Viewers, Apps, Snia);
-    all.into_iter().flatten().collect()
+    single.into_iter().chain(all.into_iter().flatten()).collect()
 }
 
 /// The last result of a kind in each run that has one, and the experiment's name.
