@@ -328,8 +328,12 @@ mod tests {
         let Kind::Lines(lines) = &section.pictures[0].kind else { panic!("a rate is a line") };
         assert_eq!(lines.series.len(), 2);
         let drawn: Vec<f64> = lines.series[0].points.iter().filter_map(|point| point.y).collect();
-        let expected: Vec<f64> =
-            step.measurement.series.iter().map(|line| line.bytes as f64 * 1e3 / line.length_ns as f64).collect();
+        let expected: Vec<f64> = step
+            .measurement
+            .series
+            .iter()
+            .map(|line| line.bytes as f64 * 1e3 / line.length_ns as f64)
+            .collect();
         assert_eq!(drawn.len(), expected.len());
         assert!(
             drawn.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6),
@@ -341,7 +345,11 @@ mod tests {
             "the folder's histograms make a finer curve"
         );
         let series = measured::series(&runs[0].1);
-        assert!(series.iter().any(|(name, columns)| name == "intervals" && columns.rows() == expected.len()));
+        assert!(
+            series
+                .iter()
+                .any(|(name, columns)| name == "intervals" && columns.rows() == expected.len())
+        );
         assert!(crate::html::page(&document).contains("fio 3.33"));
     }
 }
