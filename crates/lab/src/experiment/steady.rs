@@ -244,18 +244,29 @@ impl Evenness {
         let name = |part: &str| format!("steady.{direction}.{part}");
         let depth = summary.lowest_share_min.map(|share| 100.0 * (1.0 - share));
         let worst = self.worst_second.as_ref().map(|window| window.rate);
+        let label = |what: &str| format!("steady {direction}: {what}");
         vec![
-            Figure::new(&name("rate"), "average speed", self.mean, Unit::BytesPerSecond),
-            Figure::new(&name("dips"), "dips", summary.count as f64, Unit::Count),
-            Figure::new(&name("dip_depth"), "depth of the deepest dip", depth, Unit::Percent),
+            Figure::new(&name("rate"), &label("average speed"), self.mean, Unit::BytesPerSecond),
+            Figure::new(&name("dips"), &label("dips"), summary.count as f64, Unit::Count),
+            Figure::new(
+                &name("dip_depth"),
+                &label("depth of the deepest dip"),
+                depth,
+                Unit::Percent,
+            ),
             Figure::new(
                 &name("deviation"),
-                "mean deviation from the level",
+                &label("mean deviation from the level"),
                 100.0 * summary.deviation_mean,
                 Unit::Percent,
             ),
-            Figure::new(&name("worst_second"), "the slowest second", worst, Unit::BytesPerSecond)
-                .noted(if worst.is_none() { "it lasted shorter than that" } else { "" }),
+            Figure::new(
+                &name("worst_second"),
+                &label("the slowest second"),
+                worst,
+                Unit::BytesPerSecond,
+            )
+            .noted(if worst.is_none() { "it lasted shorter than that" } else { "" }),
         ]
     }
 }
