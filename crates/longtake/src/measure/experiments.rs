@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use base::{Geometry, Rate};
 use device::facts::{self, Facts};
 use lab::experiment::Scope;
-use lab::experiment::all::{self, Budget, Programme};
+use lab::experiment::all::{Budget, Programme};
 use lab::experiment::any::{Experiment, Outcome};
 use lab::experiment::link::DriveLink;
 use lab::experiment::neighbours::Relation;
@@ -20,7 +20,7 @@ use serde_json::json;
 use crate::exit;
 use crate::measure::arguments::ExperimentArguments;
 use crate::measure::setup::{self, NEW_FILE_BYTES, Setup};
-use crate::measure::{output_folder, sensors};
+use crate::measure::{OutputFolder, budget, sensors};
 use crate::outlet;
 use crate::progress::steps_bar;
 
@@ -28,20 +28,21 @@ use crate::progress::steps_bar;
 ///
 /// # Errors
 /// If a drive is refused or can't be opened, or results can't be written.
-pub fn experiments(names: &[&str], arguments: &ExperimentArguments) -> Result<ExitCode> {
+pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> Result<ExitCode> {
     let rig_arguments = &arguments.rig;
     let new_file_bytes = arguments.size.map_or(NEW_FILE_BYTES, |size| size.0);
     let geometry = setup::look(rig_arguments, new_file_bytes)?;
     let known: Vec<Option<Facts>> =
         rig_arguments.targets.iter().map(|path| facts::read(path).ok()).collect();
-    let budget =
+    let budgets =
         Budget { time: arguments.time, written_bytes: arguments.write_budget.map(|size| size.0) };
-    let programme = all::programme(names, &geometry, budget, &mut |experiment| {
-        adjust(experiment, arguments, &known)
-    });
+    let programme =
+        budget::programme(names, &geometry, budgets, arguments.read_only, &mut |experiment| {
+            adjust(experiment, arguments, &known)
+        });
     if programme.experiments.is_empty() {
         bail!(
-            "nothing fits the budget: {}",
+            "nothing can be measured within what is allowed: {}",
             programme
                 .left_out
                 .iter()
@@ -58,8 +59,9 @@ pub fn experiments(names: &[&str], arguments: &ExperimentArguments) -> Result<Ex
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = output_folder(rig_arguments.output.as_ref(), rig_arguments.resume)?;
+    let folder = OutputFolder::make(rig_arguments.output.as_ref(), rig_arguments.resume)?;
     let mut setup = Setup::open(rig_arguments, writes, new_file_bytes)?;
+    let folder = folder.keep();
     let mut rig = setup.rig(rig_arguments);
     let stopped = setup::stop_on_signals()?;
     let bar = steps_bar(!rig_arguments.quiet && !rig_arguments.json);
@@ -176,6 +178,7 @@ fn read_only(experiment: &mut Experiment) {
         Experiment::Stream(stream) => stream.write = false,
         Experiment::Steady(steady) => steady.write = false,
         Experiment::Link(link) => link.write = false,
+        // They are left out as a whole.
         Experiment::Fill(_) | Experiment::Snia(_) | Experiment::Apps(_) => {}
     }
 }

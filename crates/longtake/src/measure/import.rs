@@ -10,7 +10,7 @@ use lab::Step;
 use serde_json::json;
 
 use crate::measure::arguments::ImportArguments;
-use crate::measure::{output_folder, show};
+use crate::measure::{OutputFolder, show};
 use crate::outlet;
 
 /// Reads a result of fio's and keeps it as ours.
@@ -28,7 +28,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     };
     let measurement = load::fio_json::read(&text)
         .with_context(|| format!("reading {}", arguments.file.display()))?;
-    let folder = output_folder(arguments.output.as_ref(), false)?;
+    let folder = OutputFolder::make(arguments.output.as_ref(), false)?.keep();
     let step = Step { measurement, samples: Vec::new() };
     fs::create_dir_all(folder.join("run"))
         .with_context(|| format!("making {}", folder.display()))?;

@@ -1,6 +1,7 @@
 //! `longtake measure`: workloads and experiments on real drives.
 
 pub mod arguments;
+mod budget;
 mod experiments;
 mod import;
 mod run;
@@ -8,10 +9,11 @@ mod sensors;
 mod setup;
 mod show;
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
 use lab::experiment::any::Experiment;
 
@@ -39,26 +41,55 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
     }
 }
 
-/// The folder for results: as asked for, or a new one named after the time. Refuses one that has results already, unless
-/// they are to be gone on with.
-///
-/// # Errors
-/// If it is not new, or resuming has nothing to resume.
-pub fn output_folder(asked: Option<&PathBuf>, resume: bool) -> Result<PathBuf> {
-    let Some(folder) = asked else {
-        if resume {
-            bail!("--resume needs --output: the folder with the results to go on with");
+/// The folder for results. Removed again if nothing comes to be in it.
+#[derive(Debug)]
+pub struct OutputFolder {
+    path: PathBuf,
+    /// Whether it was made by us and nothing is in it yet.
+    made: bool,
+}
+
+impl OutputFolder {
+    /// As asked for, or a new one named after the time. Refuses one that has results already, unless they are to be gone
+    /// on with.
+    ///
+    /// # Errors
+    /// If it is not new, or resuming has nothing to resume, or it can't be made.
+    pub fn make(asked: Option<&PathBuf>, resume: bool) -> Result<Self> {
+        let path = match asked {
+            None if resume => {
+                bail!("--resume needs --output: the folder with the results to go on with")
+            }
+            None => {
+                jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string().into()
+            }
+            Some(path) => path.clone(),
+        };
+        let used = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
+        if used && !resume {
+            bail!(
+                "{} is not empty: name a new folder, or add --resume to go on with what is in it",
+                path.display()
+            );
         }
-        return Ok(PathBuf::from(
-            jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string(),
-        ));
-    };
-    let used = std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
-    if used && !resume {
-        bail!(
-            "{} is not empty: name a new folder, or add --resume to go on with what is in it",
-            folder.display()
-        );
+        let made = !path.exists();
+        fs::create_dir_all(&path)
+            .with_context(|| format!("making the folder for results, {}", path.display()))?;
+        Ok(Self { path, made })
     }
-    Ok(folder.clone())
+
+    /// There will be something in it.
+    pub fn keep(mut self) -> PathBuf {
+        self.made = false;
+        std::mem::take(&mut self.path)
+    }
+}
+
+impl Drop for OutputFolder {
+    fn drop(&mut self) {
+        if self.made {
+            // It was empty, and nobody misses it.
+            fs::remove_dir(&self.path).ok();
+        }
+    }
 }

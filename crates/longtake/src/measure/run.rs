@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use base::Duration;
 use lab::{Cost, Go, Lab, LabError};
 use load::Plan;
@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::exit;
 use crate::measure::arguments::{RunArguments, WorkloadFormat};
 use crate::measure::setup::{self, NEW_FILE_BYTES, Setup};
-use crate::measure::{output_folder, show};
+use crate::measure::{OutputFolder, show};
 use crate::outlet;
 use crate::progress::steps_bar;
 
@@ -48,9 +48,18 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         .map_or(NEW_FILE_BYTES, |size| size.0 + arguments.from.map_or(0, |from| from.0));
     let geometry = setup::look(&arguments.rig, new_file_bytes)?;
     Plan::new(&workload, &geometry)?;
+    if workload.stop.time.is_some_and(|time| time.0 == Duration::ZERO) {
+        bail!("in no time at all nothing can be measured: give a time above 0");
+    }
     let writes = workload.changes();
-    if writes {
-        for line in setup::state_cost(&arguments.rig, &cost(&workload, geometry.len() as u64)) {
+    let cost = cost(&workload, geometry.len() as u64);
+    let notes = setup::state_cost(&arguments.rig, &cost);
+    if arguments.rig.dry_run && arguments.rig.json {
+        outlet::json(&json!({ "workload": workload, "cost": cost, "notes": notes }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if writes || arguments.rig.dry_run {
+        for line in notes {
             outlet::tell(&format!("longtake: note: {line}"));
         }
     }
@@ -58,8 +67,9 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         outlet::text("dry run: nothing was done")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = output_folder(arguments.rig.output.as_ref(), arguments.rig.resume)?;
+    let folder = OutputFolder::make(arguments.rig.output.as_ref(), arguments.rig.resume)?;
     let mut setup = Setup::open(&arguments.rig, writes, new_file_bytes)?;
+    let folder = folder.keep();
     let mut rig = setup.rig(&arguments.rig);
     let stopped = setup::stop_on_signals()?;
     let bar = steps_bar(!arguments.rig.quiet && !arguments.rig.json);
