@@ -15,10 +15,8 @@ use measure_rig::lines;
 fn all_on_a_small_file_ends_with_results_profile_and_report() {
     let folder = scratch();
     let (target, output) = (new_in(&folder, "drive"), new_in(&folder, "results"));
-    let words = format!(
-        "measure all @ --time 15s --size 256MiB --json --output {}",
-        output.display()
-    );
+    let words =
+        format!("measure all @ --time 15s --size 256MiB --json --output {}", output.display());
     // An experiment that finds its machine too slow says so, and the others go on.
     let ran = line(&words, &target);
     assert!(matches!(ran.code, 0 | 3), "{}", ran.stderr);

@@ -1,6 +1,7 @@
 //! Which experiments are run: of those asked for, what the budgets of time and bytes leave, and the wish that nothing be written.
 
 use base::{Duration, Geometry};
+use lab::Cost;
 use lab::experiment::all::{self, Budget, Programme};
 use lab::experiment::any::Experiment;
 
@@ -31,7 +32,8 @@ pub fn programme(
     }
     loop {
         let mut fitted = all::programme(&names, drives, budget, adjust);
-        let Some((name, why)) = budget.time.and_then(|time| too_long(&fitted, time)) else {
+        let too_much = budget.time.and_then(|time| too_long(&fitted, time));
+        let Some((name, why)) = too_much.or_else(|| nothing_left(&fitted, budget)) else {
             left_out.append(&mut fitted.left_out);
             return Programme { left_out, ..fitted };
         };
@@ -51,6 +53,18 @@ fn too_long(fitted: &Programme, time: Duration) -> Option<(&'static str, String)
         cost.time()
     );
     Some((longest.name(), why))
+}
+
+/// An experiment that only writes, if the budget leaves it nothing to write.
+fn nothing_left(fitted: &Programme, budget: Budget) -> Option<(&'static str, String)> {
+    let most = budget.written_bytes?;
+    let idle = |cost: &Cost| cost.written_bytes == 0 && cost.read_bytes == 0;
+    let (experiment, _) = fitted.experiments.iter().find(|(_, cost)| idle(cost))?;
+    let why = format!(
+        "it has to write, and the budget of {} leaves nothing for it",
+        base::ByteSize(most)
+    );
+    Some((experiment.name(), why))
 }
 
 #[cfg(test)]
@@ -79,6 +93,14 @@ mod tests {
         let none = of_time(Duration::from_nanos(1));
         assert!(none.experiments.is_empty());
         assert_eq!(none.left_out.len(), Experiment::NAMES.len());
+    }
+
+    #[test]
+    fn a_fill_of_nothing_is_left_out() {
+        let budget = Budget { time: None, written_bytes: Some(0) };
+        let found = programme(&["fill"], &drives(), budget, false, &mut |_| ());
+        assert!(found.experiments.is_empty());
+        assert!(found.left_out[0].1.contains("budget of 0 B"), "{:?}", found.left_out);
     }
 
     #[test]

@@ -112,7 +112,8 @@ impl Throttle {
         let folder = if unified { new.join(name) } else { old.join(name) };
         if unified {
             let enabled = fs::write(new.join("cgroup.subtree_control"), "+io");
-            enabled.unwrap_or_else(|error| panic!("no block controller in control groups: {error}"));
+            enabled
+                .unwrap_or_else(|error| panic!("no block controller in control groups: {error}"));
         }
         fs::create_dir(&folder).expect("making a control group (these tests need root)");
         let throttle = Self { folder, unified };

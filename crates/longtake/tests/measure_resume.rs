@@ -1,0 +1,146 @@
+//! A measurement that is cut short keeps what it has, and goes on from there.
+
+mod harness;
+mod measure_rig;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use harness::{new_in, scratch};
+use lab::run::Run;
+use load::hdr_log;
+use measure_rig::{MIB, Measuring};
+use nix::sys::signal::Signal;
+use tempfile::TempDir;
+
+/// Something to read.
+fn drive(folder: &TempDir) -> PathBuf {
+    let path = new_in(folder, "drive");
+    fs::write(&path, vec![1; (32 * MIB) as usize]).expect("writing a file");
+    path
+}
+
+/// An experiment of eight steps, each of a second in four intervals.
+fn mix<'a>(target: &'a Path, output: &'a Path) -> Vec<&'a str> {
+    let text = |path: &'a Path| path.to_str().expect("a scratch path is text");
+    let mut words = vec!["mix", text(target), "--read-only", "--point", "1s", "--json"];
+    words.extend(["--output", text(output)]);
+    words
+}
+
+/// The experiment's files that end in this.
+fn files(output: &Path, end: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(output.join("mix")) else { return Vec::new() };
+    let paths = entries.flatten().map(|entry| entry.path());
+    paths.filter(|path| path.extension().is_some_and(|extension| extension == end)).collect()
+}
+
+/// What the steps that are done have written, and when.
+fn done(output: &Path) -> BTreeMap<PathBuf, (SystemTime, Vec<u8>)> {
+    let look = |path: PathBuf| {
+        let time = fs::metadata(&path).and_then(|file| file.modified()).expect("it is there");
+        let bytes = fs::read(&path).expect("it is there");
+        (path, (time, bytes))
+    };
+    files(output, "json").into_iter().map(look).collect()
+}
+
+/// The log of the step that isn't done.
+fn under_way(output: &Path) -> Option<PathBuf> {
+    files(output, "hlog").into_iter().find(|log| !log.with_extension("json").exists())
+}
+
+/// Whole lines of a log: when each began, in nanoseconds, in order and each once.
+fn starts(log: &Path) -> Vec<u64> {
+    let file = BufReader::new(File::open(log).expect("it is there"));
+    let mut starts: Vec<u64> = hdr_log::read(file)
+        .map(|line| line.unwrap_or_else(|error| panic!("{}: {error}", log.display())))
+        .map(|line| line.start.as_nanos())
+        .collect();
+    starts.dedup();
+    starts
+}
+
+#[test]
+fn killed_in_the_middle_it_goes_on_behind_the_steps_that_were_done() {
+    let folder = scratch();
+    let (target, output) = (drive(&folder), new_in(&folder, "results"));
+    let mut measuring = Measuring::new(&mix(&target, &output));
+    // In the third step, when it has written two of its intervals.
+    let mut seen = 0;
+    measuring.wait_until("the third step's second interval", || {
+        if files(&output, "json").len() == 2
+            && let Some(log) = under_way(&output)
+        {
+            seen = starts(&log).len();
+        }
+        seen >= 2
+    });
+    measuring.signal(Signal::SIGKILL);
+    measuring.end().code(-1);
+
+    let before = done(&output);
+    assert!(before.len() >= 2, "{before:?}");
+    let log = under_way(&output).expect("a step was under way");
+    let found = starts(&log);
+    assert!(found.len() >= seen, "{seen} intervals were written, {found:?} are left");
+    let expected: Vec<u64> = (0..found.len() as u64).map(|index| index * 250_000_000).collect();
+    assert_eq!(found, expected, "no interval is missing");
+
+    let mut words = mix(&target, &output);
+    words.push("--resume");
+    Measuring::new(&words).end().code(0);
+    let after = done(&output);
+    for (path, file) in &before {
+        assert!(after.get(path) == Some(file), "{} was written again", path.display());
+    }
+    // Eight steps and the result.
+    assert_eq!(after.len(), 9, "{:?}", after.keys());
+    assert!(under_way(&output).is_none());
+    let run = Run::read(&output).expect("it can be read").expect("there is one");
+    assert_eq!(run.outcomes.iter().map(|outcome| outcome.name()).collect::<Vec<_>>(), ["mix"]);
+}
+
+#[test]
+fn interrupted_an_experiment_stops_keeps_what_it_has_and_says_how_to_go_on() {
+    let folder = scratch();
+    let (target, output) = (drive(&folder), new_in(&folder, "results"));
+    let mut measuring = Measuring::new(&mix(&target, &output));
+    measuring.wait_until("the first step is done", || !files(&output, "json").is_empty());
+    let before = done(&output);
+    measuring.signal(Signal::SIGINT);
+    measuring.end().code(1).says(&["stopped", "--resume"]);
+    let after = done(&output);
+    assert!(before.iter().all(|(path, file)| after.get(path) == Some(file)));
+    assert!(after.len() < 8, "{:?}", after.keys());
+    let run = fs::read(output.join("run.json")).expect("it is there");
+    let run: Run = serde_json::from_slice(&run).expect("it can be read");
+    assert!(run.outcomes.is_empty() && !run.subjects.is_empty());
+}
+
+#[test]
+fn interrupted_a_workload_keeps_its_intervals() {
+    let folder = scratch();
+    let (target, output) = (drive(&folder), new_in(&folder, "results"));
+    let words = [
+        "run",
+        target.to_str().expect("a scratch path is text"),
+        "--output",
+        output.to_str().expect("a scratch path is text"),
+        "--for",
+        "60s",
+        "--interval",
+        "100ms",
+    ];
+    let mut measuring = Measuring::new(&words);
+    let log = output.join("run/workload.hlog");
+    measuring.wait_until("three intervals", || log.exists() && starts(&log).len() >= 3);
+    measuring.signal(Signal::SIGINT);
+    measuring.end().code(1).says(&["stopped", "intervals so far"]);
+    let found = starts(&log);
+    assert!(found.len() >= 3, "{found:?}");
+    assert!(found.iter().enumerate().all(|(index, start)| *start == index as u64 * 100_000_000));
+}
