@@ -19,6 +19,8 @@ use crate::sparkline::labelled_sparkline;
 
 /// A level that holds less than this share of the bytes gets no band of its own.
 const BAND_SHARE_MIN: f64 = 0.02;
+/// What every minute of a pass reached, a recording can rely on.
+const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Shown for FillResult {
     const TITLE: &'static str = "Filling the drives";
@@ -26,7 +28,13 @@ impl Shown for FillResult {
     fn finding(&self) -> String {
         let mut said = Vec::new();
         if let Some(window) = &self.sustained {
-            said.push(format!("A recording can rely on {}.", Rate(window.rate)));
+            let rate = Rate(window.rate);
+            said.push(if window.length_ns >= MINUTE_NS {
+                format!("A recording can rely on {rate}.")
+            } else {
+                let length = Duration::from_nanos(window.length_ns);
+                format!("The slowest {length} wrote {rate}; no pass lasted a minute, so a recording may differ.")
+            });
         }
         if let Some(found) = self.fill.cache.found() {
             let (bytes, change) = (base::ByteSize(found.change.bytes), &found.change);
@@ -150,7 +158,8 @@ fn curve(found: &[Found<'_, FillResult>]) -> Option<Picture> {
         lines.bands = bands(only.result, &size);
     }
     let caption = "The rate at which the drives wrote, over the bytes written since the pass began. Lasting changes are \
-                   marked; what is named at the left is the rate that every minute of a recording reached.";
+                   marked; the sustained rate is that of the slowest minute, or of the slowest tenth of a pass that was \
+                   shorter.";
     Some(Picture::new("Write rate over the bytes written", caption, Kind::Lines(lines)))
 }
 

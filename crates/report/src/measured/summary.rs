@@ -36,6 +36,14 @@ const KEY: [&str; 23] = [
     "link.read_share",
 ];
 
+/// What figures are called among those of other experiments, where their own label says too little.
+const LABELS: [(&str, &str); 4] = [
+    ("steady.write.rate", "one stream of writes: average speed"),
+    ("steady.write.deviation", "one stream of writes: mean deviation"),
+    ("steady.read.rate", "one stream of reads: average speed"),
+    ("steady.read.deviation", "one stream of reads: mean deviation"),
+];
+
 /// What the summary's first sentence tells of each run, if it is known.
 const HEADLINES: [(&str, &str); 6] = [
     ("sustained writing", name::WRITE_SUSTAINED),
@@ -91,7 +99,12 @@ pub(super) fn section(runs: &[(&str, &Run)]) -> Section {
 fn headline(figures: &[Figure]) -> String {
     let part = |(what, name): (&str, &str)| {
         let figure = figures.iter().find(|figure| figure.name == name)?;
-        Some(format!("{what} {}", figures::words(figure)?))
+        // Over how long it was sustained is part of that figure.
+        let over = match figure.note.as_str() {
+            note if name == name::WRITE_SUSTAINED && !note.is_empty() => format!(" ({note})"),
+            _ => String::new(),
+        };
+        Some(format!("{what} {}{over}", figures::words(figure)?))
     };
     let parts: Vec<String> = HEADLINES.into_iter().filter_map(part).collect();
     match parts.join(", ") {
@@ -110,15 +123,10 @@ fn key(run: &Run) -> Vec<Figure> {
     let all: Vec<Figure> =
         run.outcomes.iter().flat_map(|outcome| outcome.answer().figures()).collect();
     let best = |name: &&str| {
-        let mut of_name = all.iter().filter(|figure| figure.name == **name);
-        let first = of_name.next()?;
-        Some(
-            std::iter::once(first)
-                .chain(of_name)
-                .find(|f| f.value.is_some())
-                .unwrap_or(first)
-                .clone(),
-        )
+        let of_name = || all.iter().filter(|figure| figure.name == **name);
+        let figure = of_name().find(|figure| figure.value.is_some()).or(of_name().next())?.clone();
+        let label = LABELS.iter().find(|(of, _)| of == name).map(|(_, label)| (*label).to_owned());
+        Some(Figure { label: label.unwrap_or(figure.label), ..figure })
     };
     KEY.iter().filter_map(best).collect()
 }
