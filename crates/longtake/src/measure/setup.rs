@@ -19,6 +19,9 @@ use crate::outlet;
 /// Size of a file that is made for measuring, unless another is asked for.
 pub const NEW_FILE_BYTES: u64 = 4 << 30;
 
+/// Pages of file systems: what holes in files are made of.
+const FILE_TRIM_BYTES: u32 = 4096;
+
 /// Open drives, and the proof that they may be written where that is wanted.
 #[derive(Debug)]
 pub struct Setup {
@@ -47,6 +50,11 @@ pub fn look(arguments: &RigArguments, new_file_bytes: u64) -> Result<Vec<Geometr
         found.push(if path.exists() {
             let mut geometry = target::open(path, Access::Read)?.0.geometry;
             geometry.writable = true;
+            if path.is_file() && geometry.trim_unit_bytes.is_none() {
+                // Whether holes can be made is only tried on a file that is open for writing. Nearly all can.
+                geometry.trim_unit_bytes = Some(geometry.block_bytes.max(FILE_TRIM_BYTES));
+                geometry.trim_reads_zeros = true;
+            }
             geometry
         } else {
             new_file(path, new_file_bytes)?
@@ -66,7 +74,7 @@ fn new_file(path: &Path, bytes: u64) -> Result<Geometry> {
         block_bytes: 4096,
         transfer_max_bytes: 16 << 20,
         depth_max: 32,
-        trim_unit_bytes: Some(4096),
+        trim_unit_bytes: Some(FILE_TRIM_BYTES),
         trim_reads_zeros: true,
         writable: true,
     })
