@@ -70,12 +70,18 @@ fn nothing_left(fitted: &Programme, budget: Budget) -> Option<(&'static str, Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::Bank;
-    use base::memory::{MemoryBank, MemoryDrive};
 
     fn drives() -> Vec<Geometry> {
-        let drive = MemoryDrive { capacity_bytes: 1 << 30, ..MemoryDrive::default() };
-        MemoryBank::without_data(vec![drive]).drives().to_vec()
+        vec![Geometry {
+            name: "drive".to_owned(),
+            capacity_bytes: 1 << 30,
+            block_bytes: 4096,
+            transfer_max_bytes: 16 << 20,
+            depth_max: 1024,
+            trim_unit_bytes: Some(4096),
+            trim_reads_zeros: true,
+            writable: true,
+        }]
     }
 
     fn of_time(time: Duration) -> Programme {
