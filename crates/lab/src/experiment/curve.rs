@@ -50,34 +50,49 @@ pub(super) fn whole(step: &Step, verb: Verb, offset_ns: u64) -> Series {
 /// A stretch of fewer blocks than this has no rate to speak of: one block more or less would look like a dip.
 const BLOCKS_MIN: u64 = 10;
 /// Stretches that are left of a series, at least.
-const STRETCHES_MIN: usize = 20;
+const STRETCHES_MIN: u64 = 20;
+/// Where more than one in so many intervals stands still, bytes come in portions (kernels pass ten a second where a rate is
+/// limited), and a stretch needs this many portions: one more or less would look like a dip too.
+const STILL_PART: usize = 5;
+const PORTIONS_MIN: u64 = 10;
 
 /// The same with neighbouring intervals joined where they hold too few blocks to have a rate: until they hold enough, or
-/// have taken as long as that usually takes. So a drive much slower than thought shows no dips that it hasn't.
+/// have taken as long as that takes where the drive is slow. So a drive much slower than thought, or one that takes its
+/// bytes in portions, shows no dips that it hasn't.
 pub(super) fn resolved(series: &Series, block_bytes: u64) -> Series {
-    let points = series.points();
     let enough = block_bytes * BLOCKS_MIN;
-    let mut moving: Vec<u64> = points.iter().map(|p| p.bytes).filter(|&b| b > 0).collect();
-    moving.sort_unstable();
-    // What one in five intervals stays below, so that the slow part of a run counts.
-    let Some(&low) = moving.get(moving.len() / 5) else { return series.clone() };
-    let most = (enough.div_ceil(low) as usize).min(points.len() / STRETCHES_MIN).max(1);
+    let total_ns = series.total_ns();
+    let slice_ns = (total_ns / STRETCHES_MIN).max(1);
+    // Rates with their pauses: an interval between two portions moves nothing, and is no less part of the rate.
+    let mut rates = series.by_equal_time(slice_ns).rates();
+    rates.retain(|rate| *rate > 0.0);
+    rates.sort_unstable_by(f64::total_cmp);
+    // What one in five slices stays below, so that the slow part of a run counts.
+    let Some(&low) = rates.get(rates.len() / 5) else { return series.clone() };
+    let longest_ns = ((enough as f64 * 1e9 / low) as u64).min(slice_ns);
+    let shortest_ns = portion_ns(series).map_or(0, |ns| (ns * PORTIONS_MIN).min(slice_ns));
     let mut joined: Vec<Point> = Vec::new();
-    let mut count = 0;
-    for point in points {
+    for point in series.points() {
+        let grows = |last: &Point| {
+            last.duration_ns < shortest_ns || (last.duration_ns < longest_ns && last.bytes < enough)
+        };
         match joined.last_mut() {
-            Some(last) if count < most && last.bytes < enough => {
+            Some(last) if grows(last) => {
                 last.bytes += point.bytes;
                 last.duration_ns = point.end_ns() - last.start_ns;
-                count += 1;
             }
-            _ => {
-                joined.push(*point);
-                count = 1;
-            }
+            _ => joined.push(*point),
         }
     }
     Series::new(joined).unwrap_or_default()
+}
+
+/// The time from one portion to the next, if bytes come in portions.
+fn portion_ns(series: &Series) -> Option<u64> {
+    let points = series.points();
+    let still = points.iter().filter(|point| point.bytes == 0).count();
+    let portions = points.windows(2).filter(|pair| pair[0].bytes == 0 && pair[1].bytes > 0).count();
+    (still * STILL_PART > points.len() && portions > 0).then(|| series.total_ns() / portions as u64)
 }
 
 /// At most [`POINTS_MAX`] of the series' own intervals: of each stretch the slowest and the fastest.
@@ -225,5 +240,21 @@ mod tests {
         let merged = worst(&cool, &hot);
         assert_eq!(merged, hot);
         assert_eq!(worst(&hot, &cool), merged);
+    }
+
+    #[test]
+    fn bytes_that_come_in_portions_are_one_rate() {
+        // 80 MB/s in portions of 100 ms, seen in intervals of 10 ms: nine of ten move nothing.
+        let portions = (0..400u64).map(|n| Point {
+            start_ns: n * 10_000_000,
+            duration_ns: 10_000_000,
+            bytes: if n % 10 == 3 { 8 << 20 } else { 0 },
+        });
+        let series = Series::new(portions.collect()).unwrap();
+        let rates = resolved(&series, 1 << 20).rates();
+        let inner = &rates[..rates.len() - 1];
+        let (low, high) =
+            inner.iter().fold((f64::MAX, 0f64), |(low, high), &r| (low.min(r), high.max(r)));
+        assert!(inner.len() >= 15 && low > 0.7 * high, "{rates:?}");
     }
 }
