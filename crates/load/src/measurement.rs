@@ -204,6 +204,8 @@ pub struct Collector {
     workload: Workload,
     run_start: Instant,
     elapsed: Duration,
+    /// From the run's start to the end of the last interval, warm-up included.
+    whole: Duration,
     totals: BTreeMap<(u16, Verb), crate::StreamInterval>,
     series: Vec<Line>,
     lag: Latencies,
@@ -218,6 +220,7 @@ impl Collector {
             workload: workload.clone(),
             run_start: start,
             elapsed: Duration::ZERO,
+            whole: Duration::ZERO,
             totals: BTreeMap::new(),
             series: Vec::new(),
             lag: Latencies::default(),
@@ -246,6 +249,7 @@ impl Collector {
             });
         }
         self.unsent += interval.unsent;
+        self.whole = self.whole.max(interval.start.since(self.run_start) + interval.length);
         if interval.warm_up {
             return;
         }
@@ -314,8 +318,7 @@ impl Collector {
 
     fn harness(&self, threads: u32, cpu: Option<ProcessorTime>) -> Harness {
         let commands: u64 = self.series.iter().map(|line| line.count + line.errors).sum();
-        let wall_ns =
-            self.series.iter().map(|line| line.start_ns + line.length_ns).max().unwrap_or(0);
+        let wall_ns = self.whole.as_nanos();
         let service = self.totals.values().filter_map(|t| t.service.percentile(50.0)).min();
         let late = self.lag.percentile(99.0).map(Duration::as_nanos);
         let mut limited = None;

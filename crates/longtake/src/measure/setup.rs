@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
 use base::{ByteSize, Geometry};
-use device::safety::{Authorized, Purpose};
+use device::safety::{self, Authorized, Purpose};
 use device::target::{self, Access, OpenTarget};
 use lab::threads::{Sensors, ThreadOptions, ThreadRig};
 use lab::{Cost, Go};
@@ -96,6 +96,18 @@ pub fn state_cost(arguments: &RigArguments, cost: &Cost) -> Vec<String> {
     for path in &arguments.targets {
         if let Some(share) = wear(path, each) {
             lines.push(format!("{}: {share}", path.display()));
+        }
+    }
+    if arguments.dry_run {
+        for path in &arguments.targets {
+            // Authorizing claims a drive and writes nothing; the claim ends at once.
+            let refused = safety::authorize_for(path, &arguments.erase, Purpose::Create).err();
+            lines.extend(
+                refused
+                    .into_iter()
+                    .flatten()
+                    .map(|refusal| format!("as it stands it would be refused: {refusal}")),
+            );
         }
     }
     lines
