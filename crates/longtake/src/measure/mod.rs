@@ -60,9 +60,7 @@ impl OutputFolder {
             None if resume => {
                 bail!("--resume needs --output: the folder with the results to go on with")
             }
-            None => {
-                jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string().into()
-            }
+            None => jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string().into(),
             Some(path) => path.clone(),
         };
         let used = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
