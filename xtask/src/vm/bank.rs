@@ -14,17 +14,47 @@ use super::scenario::Scenario;
 #[derive(Debug)]
 pub struct Bank;
 
-/// Runs of the tests: name, drives, polled.
+/// Runs of the tests: name, drives, polled. A drive is its class, serial number and namespace, for the
+/// driver numbers drives as they come; or else a file.
 ///
 /// The two namespaces of one drive have different block sizes; the drives limit a transfer to 512 KiB,
 /// to 128 KiB, and not at all. The file is never polled, so that one bank has both.
 const RUNS: [(&str, &str, bool); 5] = [
-    ("passthrough", "/dev/ng0n1,/dev/ng0n2,/dev/ng1n1,/dev/ng3n1", false),
-    ("passthrough-polled", "/dev/ng0n1,/dev/ng0n2,/dev/ng1n1,/dev/ng3n1", true),
-    ("block", "/dev/nvme0n1,/dev/nvme0n2,/dev/nvme1n1", false),
-    ("block-polled", "/dev/nvme0n1,/dev/nvme0n2,/dev/nvme1n1", true),
-    ("mixed-polled", "/dev/ng0n1,/dev/nvme1n1,/tmp/member", true),
+    ("passthrough", PASSTHROUGH, false),
+    ("passthrough-polled", PASSTHROUGH, true),
+    ("block", BLOCK, false),
+    ("block-polled", BLOCK, true),
+    ("mixed-polled", "generic,LT-TWIN-0001,1 block,LT-TWIN-0002,1 /tmp/member", true),
 ];
+const PASSTHROUGH: &str = "generic,LT-TWIN-0001,1 generic,LT-TWIN-0001,2 generic,LT-TWIN-0002,1 \
+                           generic,LT-ALONE-0004,1";
+const BLOCK: &str = "block,LT-TWIN-0001,1 block,LT-TWIN-0001,2 block,LT-TWIN-0002,1";
+
+/// Shell functions: `node` prints a drive's node, `nodes` those of several with commas between them.
+/// (`nvme0c0n1` is a path to a drive and has no node.)
+const NODES: &str = r#"
+node() {
+    case $1 in
+        generic,*) entries="/sys/class/nvme-generic/ng*n${1##*,}" ;;
+        block,*) entries="/sys/class/block/nvme*n${1##*,}" ;;
+        *) echo "$1"; return ;;
+    esac
+    serial=${1#*,}
+    for entry in $entries; do
+        case ${entry##*/} in nvme*c*) continue ;; esac
+        if [ "$(tr -d ' ' < "$entry/device/serial")" = "${serial%,*}" ]; then
+            echo "/dev/${entry##*/}"
+        fi
+    done
+}
+nodes() {
+    found=
+    for drive in "$@"; do
+        found=$found${found:+,}$(node "$drive")
+    done
+    echo "$found"
+}
+"#;
 
 impl Scenario for Bank {
     fn name(&self) -> &'static str {
@@ -44,12 +74,13 @@ impl Scenario for Bank {
     }
 
     fn script(&self) -> String {
-        let mut script = "truncate -s 64M /tmp/member\n".to_owned();
+        let mut script = format!("{NODES}\ntruncate -s 64M /tmp/member\n");
         for (name, drives, polled) in RUNS {
             let poll = if polled { "LONGTAKE_POLL=1 " } else { "" };
             script += &format!(
                 "say {name}\n\
-                 {poll}LONGTAKE_ERASE_DRIVES={drives} named_drives > /tmp/{name} 2>&1 || true\n\
+                 {poll}LONGTAKE_ERASE_DRIVES=$(nodes {drives}) named_drives > /tmp/{name} 2>&1 \
+                 || true\n\
                  give /tmp/{name}\n"
             );
         }
