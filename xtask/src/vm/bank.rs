@@ -30,32 +30,6 @@ const PASSTHROUGH: &str = "generic,LT-TWIN-0001,1 generic,LT-TWIN-0001,2 generic
                            generic,LT-ALONE-0004,1";
 const BLOCK: &str = "block,LT-TWIN-0001,1 block,LT-TWIN-0001,2 block,LT-TWIN-0002,1";
 
-/// Shell functions: `node` prints a drive's node, `nodes` those of several with commas between them.
-/// (`nvme0c0n1` is a path to a drive and has no node.)
-const NODES: &str = r#"
-node() {
-    case $1 in
-        generic,*) entries="/sys/class/nvme-generic/ng*n${1##*,}" ;;
-        block,*) entries="/sys/class/block/nvme*n${1##*,}" ;;
-        *) echo "$1"; return ;;
-    esac
-    serial=${1#*,}
-    for entry in $entries; do
-        case ${entry##*/} in nvme*c*) continue ;; esac
-        if [ "$(tr -d ' ' < "$entry/device/serial")" = "${serial%,*}" ]; then
-            echo "/dev/${entry##*/}"
-        fi
-    done
-}
-nodes() {
-    found=
-    for drive in "$@"; do
-        found=$found${found:+,}$(node "$drive")
-    done
-    echo "$found"
-}
-"#;
-
 impl Scenario for Bank {
     fn name(&self) -> &'static str {
         "bank"
@@ -74,7 +48,7 @@ impl Scenario for Bank {
     }
 
     fn script(&self) -> String {
-        let mut script = format!("{NODES}\ntruncate -s 64M /tmp/member\n");
+        let mut script = "truncate -s 64M /tmp/member\n".to_owned();
         for (name, drives, polled) in RUNS {
             let poll = if polled { "LONGTAKE_POLL=1 " } else { "" };
             script += &format!(

@@ -38,7 +38,28 @@ for file in "$@"; do
     cat "$file" >&9
 done
 GIVE
-chmod +x /bin/say /bin/await /bin/give
+# The drivers number drives as they come, so scenarios name them: generic,SERIAL,NAMESPACE or
+# block,SERIAL,NAMESPACE, or else a file. (nvme0c0n1 is a path to a drive and has no node.)
+cat > /bin/nodes <<'NODES'
+#!/bin/sh
+found=
+for drive in "$@"; do
+    case $drive in
+        generic,*) entries="/sys/class/nvme-generic/ng*n${drive##*,}" ;;
+        block,*) entries="/sys/class/block/nvme*n${drive##*,}" ;;
+        *) entries= found=$found${found:+,}$drive ;;
+    esac
+    serial=${drive#*,}
+    for entry in $entries; do
+        case ${entry##*/} in nvme*c*) continue ;; esac
+        if [ "$(tr -d ' ' < "$entry/device/serial")" = "${serial%,*}" ]; then
+            found=$found${found:+,}/dev/${entry##*/}
+        fi
+    done
+done
+echo "$found"
+NODES
+chmod +x /bin/say /bin/await /bin/give /bin/nodes
 
 for module in $(cat /modules/order); do
     case $module in nvme.ko*) options=$(cat /scenario/driver-options) ;; *) options= ;; esac

@@ -16,24 +16,24 @@ pub struct Measure;
 const RUNS: [(&str, &str); 6] = [
     (
         "verify-block",
-        "run /dev/nvme3n1 --erase LT-ALONE-0004 --write 1 --block 64KiB --depth 8 --size 64MiB --bytes 64MiB --verify",
+        "run $(nodes block,LT-ALONE-0004,1) --erase LT-ALONE-0004 --write 1 --block 64KiB --depth 8 --size 64MiB --bytes 64MiB --verify",
     ),
     (
         "verify-passthrough",
-        "run /dev/ng3n1 --erase LT-ALONE-0004 --write 1 --pattern random --block 64KiB --depth 8 --size 64MiB --bytes 64MiB --verify",
+        "run $(nodes generic,LT-ALONE-0004,1) --erase LT-ALONE-0004 --write 1 --pattern random --block 64KiB --depth 8 --size 64MiB --bytes 64MiB --verify",
     ),
     (
         "random-block",
-        "run /dev/nvme3n1 --read 1 --pattern random --block 4KiB --depth 8 --size 64MiB --for 3s",
+        "run $(nodes block,LT-ALONE-0004,1) --read 1 --pattern random --block 4KiB --depth 8 --size 64MiB --for 3s",
     ),
     (
         "random-passthrough",
-        "run /dev/ng3n1 --read 1 --pattern random --block 4KiB --depth 8 --size 64MiB --for 3s",
+        "run $(nodes generic,LT-ALONE-0004,1) --read 1 --pattern random --block 4KiB --depth 8 --size 64MiB --for 3s",
     ),
-    ("link", "link /dev/nvme0n1 --erase LT-TWIN-0001 --size 64MiB --point 1s"),
+    ("link", "link $(nodes block,LT-TWIN-0001,1) --erase LT-TWIN-0001 --size 64MiB --point 1s"),
     (
         "neighbours",
-        "neighbours /dev/nvme0n1 /dev/nvme0n2 --erase LT-TWIN-0001 --size 64MiB --point 1s",
+        "neighbours $(nodes block,LT-TWIN-0001,1) $(nodes block,LT-TWIN-0001,2) --erase LT-TWIN-0001 --size 64MiB --point 1s",
     ),
 ];
 

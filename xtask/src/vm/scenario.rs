@@ -32,8 +32,9 @@ const MODULES_NEEDED: [&str; 2] = ["nvme-core", "nvme"];
 const INIT: &str = include_str!("init.sh");
 
 /// What the guest runs and how it is judged. Its script runs under `sh -e` with busybox's tools, `nvme`
-/// and `longtake`, and has three commands of its own: `say TEXT` tells the host, `await` prints the next
-/// line that the host says, `give FILE...` hands files over.
+/// and `longtake`, and has four commands of its own: `say TEXT` tells the host, `await` prints the next
+/// line that the host says, `give FILE...` hands files over, `nodes DRIVE...` prints the nodes of drives
+/// that are named by class, serial number and namespace (`block,LT-TWIN-0001,1`), with commas between them.
 pub trait Scenario {
     /// Its name on the command line, and its folder's.
     fn name(&self) -> &'static str;
