@@ -52,17 +52,20 @@ const BLOCKS_MIN: u64 = 10;
 /// Stretches that are left of a series, at least.
 const STRETCHES_MIN: u64 = 20;
 /// Where more than one in so many intervals stands still, bytes come in portions (kernels pass ten a second where a rate is
-/// limited), and a stretch needs this many portions: one more or less would look like a dip too.
+/// limited). Stretches then begin with a portion, so that none has one more than its neighbour by chance, and fewer blocks
+/// are enough.
 const STILL_PART: usize = 5;
-const PORTIONS_MIN: u64 = 10;
+const BLOCKS_MIN_PORTIONS: u64 = 5;
 
 /// The same with neighbouring intervals joined where they hold too few blocks to have a rate: until they hold enough, or
 /// have taken as long as that takes where the drive is slow. So a drive much slower than thought, or one that takes its
 /// bytes in portions, shows no dips that it hasn't.
 pub(super) fn resolved(series: &Series, block_bytes: u64) -> Series {
-    let enough = block_bytes * BLOCKS_MIN;
-    let total_ns = series.total_ns();
-    let slice_ns = (total_ns / STRETCHES_MIN).max(1);
+    let points = series.points();
+    let still = points.iter().filter(|point| point.bytes == 0).count();
+    let portions = still * STILL_PART > points.len();
+    let enough = block_bytes * if portions { BLOCKS_MIN_PORTIONS } else { BLOCKS_MIN };
+    let slice_ns = (series.total_ns() / STRETCHES_MIN).max(1);
     // Rates with their pauses: an interval between two portions moves nothing, and is no less part of the rate.
     let mut rates = series.by_equal_time(slice_ns).rates();
     rates.retain(|rate| *rate > 0.0);
@@ -70,12 +73,12 @@ pub(super) fn resolved(series: &Series, block_bytes: u64) -> Series {
     // What one in five slices stays below, so that the slow part of a run counts.
     let Some(&low) = rates.get(rates.len() / 5) else { return series.clone() };
     let longest_ns = ((enough as f64 * 1e9 / low) as u64).min(slice_ns);
-    let shortest_ns = portion_ns(series).map_or(0, |ns| (ns * PORTIONS_MIN).min(slice_ns));
     let mut joined: Vec<Point> = Vec::new();
-    for point in series.points() {
-        let grows = |last: &Point| {
-            last.duration_ns < shortest_ns || (last.duration_ns < longest_ns && last.bytes < enough)
-        };
+    let mut before = 0;
+    for point in points {
+        let begins = !portions || (before == 0 && point.bytes > 0);
+        let grows =
+            |last: &Point| !begins || (last.duration_ns < longest_ns && last.bytes < enough);
         match joined.last_mut() {
             Some(last) if grows(last) => {
                 last.bytes += point.bytes;
@@ -83,16 +86,9 @@ pub(super) fn resolved(series: &Series, block_bytes: u64) -> Series {
             }
             _ => joined.push(*point),
         }
+        before = point.bytes;
     }
     Series::new(joined).unwrap_or_default()
-}
-
-/// The time from one portion to the next, if bytes come in portions.
-fn portion_ns(series: &Series) -> Option<u64> {
-    let points = series.points();
-    let still = points.iter().filter(|point| point.bytes == 0).count();
-    let portions = points.windows(2).filter(|pair| pair[0].bytes == 0 && pair[1].bytes > 0).count();
-    (still * STILL_PART > points.len() && portions > 0).then(|| series.total_ns() / portions as u64)
 }
 
 /// At most [`POINTS_MAX`] of the series' own intervals: of each stretch the slowest and the fastest.
