@@ -148,7 +148,10 @@ impl Rig {
         let job = String::from_utf8_lossy(&job).replace("clat_percentiles=1", "clat_percentiles=0");
         let path = self.scratch.with_extension("fio");
         fs::write(&path, job).with_context(|| format!("writing {}", path.display()))?;
-        let output = program::run(Command::new("fio").arg("--output-format=json").arg(&path))?;
+        let mut fio = Command::new("fio");
+        // Huge pages, as Longtake's buffers have them.
+        fio.env("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
+        let output = program::run(fio.arg("--output-format=json").arg(&path))?;
         let start = output.iter().position(|&b| b == b'{').context("fio printed no JSON")?;
         let report: Value =
             serde_json::from_slice(&output[start..]).context("reading fio's JSON")?;
