@@ -45,7 +45,7 @@ faster. Frames come out of a table and are not copied.",
     (
         "load",
         "The same workload, printed by `longtake measure run --print fio`, on the same file of 8 GiB that was written before: io_uring, \
-direct I/O, registered buffers in huge pages, registered files, one thread; 6 s after 1 s of warm-up. Latency is from the start of a command to its reaping \
+direct I/O, registered buffers in reserved huge pages, registered files, up to four commands handed over at once, one thread; 6 s after 1 s of warm-up. Latency is from the start of a command to its reaping \
 (fio: `lat`). Processor time is user and kernel time of the thread.",
     ),
 ];
