@@ -2,23 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a figure counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Bytes.
-    Bytes,
-    /// Bytes a second.
-    BytesPerSecond,
-    /// Commands a second.
-    CommandsPerSecond,
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Parts of a hundred.
-    Percent,
-    /// A plain number.
-    Count,
-}
+pub use profile::Unit;
 
 /// One figure that was found, by a name that stays the same over drives and versions (`write.native`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

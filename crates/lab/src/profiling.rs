@@ -37,7 +37,7 @@ pub fn profile(figures: &[Figure], drive: &Identity<'_>, when: &str, place: &str
         let finite = |(low, high): &(f64, f64)| low.is_finite() && high.is_finite() && low <= high;
         profile.figures.entry(figure.name.clone()).or_insert_with(|| Known {
             value,
-            unit: unit(figure.unit),
+            unit: figure.unit,
             range: figure.range.filter(finite),
             confidence: figure.confidence.filter(|c| (0.0..=1.0).contains(c)),
             note: figure.note.clone(),
@@ -55,7 +55,7 @@ pub fn profile(figures: &[Figure], drive: &Identity<'_>, when: &str, place: &str
             name.to_owned(),
             Known {
                 value: value as f64,
-                unit: profile::Unit::Bytes,
+                unit: Unit::Bytes,
                 range: None,
                 confidence: None,
                 note: String::new(),
@@ -64,17 +64,6 @@ pub fn profile(figures: &[Figure], drive: &Identity<'_>, when: &str, place: &str
         );
     }
     profile
-}
-
-fn unit(unit: Unit) -> profile::Unit {
-    match unit {
-        Unit::Bytes => profile::Unit::Bytes,
-        Unit::BytesPerSecond => profile::Unit::BytesPerSecond,
-        Unit::CommandsPerSecond => profile::Unit::CommandsPerSecond,
-        Unit::Nanoseconds => profile::Unit::Nanoseconds,
-        Unit::Percent => profile::Unit::Percent,
-        Unit::Count => profile::Unit::Count,
-    }
 }
 
 fn file_name(text: &str) -> String {
