@@ -1,7 +1,7 @@
 //! Change points on synthetic series: false alarms, power, location, and bounds on the work.
 
 #[path = "analysis_synthetic/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each test program uses a part")]
 mod synthetic;
 
 use base::Random;

@@ -1,7 +1,7 @@
 //! Dips on synthetic series whose dips are known.
 
 #[path = "analysis_synthetic/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each test program uses a part")]
 mod synthetic;
 
 use base::Random;

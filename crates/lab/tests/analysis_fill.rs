@@ -1,7 +1,7 @@
 //! Thresholds of a sustained write, on fills modelled after drives whose behaviour is published.
 
 #[path = "analysis_synthetic/mod.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "each test program uses a part")]
 mod synthetic;
 
 use base::Random;
