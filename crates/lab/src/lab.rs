@@ -222,7 +222,7 @@ impl<'a> Lab<'a> {
         self.step_until(experiment, name, workload, &mut |_| Go::On)
     }
 
-    /// A step's result, if this workload was measured before: then it will not be run again.
+    /// A step's result, if this workload was measured on these drives before: then it will not be run again.
     ///
     /// # Errors
     /// If the result is there and can't be read.
@@ -233,7 +233,11 @@ impl<'a> Lab<'a> {
         workload: &Workload,
     ) -> Result<Option<Step>, LabError> {
         let path = self.folder.join(experiment).join(format!("{name}.json"));
-        Ok(read_json::<Step>(&path)?.filter(|step| step.measurement.workload == *workload))
+        let names: Vec<&str> = self.drives().iter().map(|drive| drive.name.as_str()).collect();
+        let same = |step: &Step| {
+            step.measurement.workload == *workload && step.measurement.drives == names
+        };
+        Ok(read_json::<Step>(&path)?.filter(same))
     }
 
     /// Whether a step's result is there already.

@@ -42,6 +42,14 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Whether both are one drive, as far as can be told: the same serial number, or without one the same target; and the
+    /// same size.
+    pub fn is(&self, other: &Self) -> bool {
+        let word =
+            |subject: &Self| subject.serial.clone().unwrap_or_else(|| subject.target.clone());
+        word(self) == word(other) && self.capacity_bytes == other.capacity_bytes
+    }
+
     /// What a profile says of it.
     pub fn identity(&self) -> Identity<'_> {
         Identity {
@@ -102,6 +110,27 @@ impl Run {
         write_json(&folder.join(FILE), self)
     }
 
+    /// The run that was begun in a folder, with or without results; None if there is none.
+    ///
+    /// # Errors
+    /// If its file is there and can't be read.
+    pub fn begun(folder: &Path) -> Result<Option<Self>, LabError> {
+        read_json(&folder.join(FILE))
+    }
+
+    /// Adds what an experiment found, in the place of what it found before.
+    pub fn add(&mut self, outcome: Outcome) {
+        self.outcomes.retain(|before| before.name() != outcome.name());
+        self.left_out.retain(|(name, _)| name != outcome.name());
+        self.outcomes.push(outcome);
+    }
+
+    /// Says that an experiment was not done, and why.
+    pub fn leave_out(&mut self, name: &str, why: String) {
+        self.left_out.retain(|(before, _)| before != name);
+        self.left_out.push((name.to_owned(), why));
+    }
+
     /// Every figure that was found.
     pub fn figures(&self) -> Vec<Figure> {
         self.outcomes.iter().flat_map(|outcome| outcome.answer().figures()).collect()
@@ -113,7 +142,7 @@ impl Run {
     /// # Errors
     /// If a file is there and can't be read.
     pub fn read(folder: &Path) -> Result<Option<Self>, LabError> {
-        let mut run = match read_json::<Self>(&folder.join(FILE))? {
+        let mut run = match Self::begun(folder)? {
             Some(run) => run,
             None => Self::of_results(folder),
         };

@@ -144,3 +144,40 @@ fn interrupted_a_workload_keeps_its_intervals() {
     assert!(found.len() >= 3, "{found:?}");
     assert!(found.iter().enumerate().all(|(index, start)| *start == index as u64 * 100_000_000));
 }
+
+#[test]
+fn results_of_one_drive_are_never_taken_for_anothers() {
+    let folder = scratch();
+    let (first, output) = (drive(&folder), new_in(&folder, "results"));
+    let second = new_in(&folder, "another");
+    fs::write(&second, vec![1; (32 * MIB) as usize]).expect("writing a file");
+    let words = |target| {
+        let mut words = mix(target, &output);
+        words[4] = "100ms";
+        words
+    };
+    Measuring::new(&words(&first)).end().code(0);
+    let before = fs::read(output.join("run.json")).expect("a run has a file");
+    let again = [words(&second), vec!["--resume"]].concat();
+    Measuring::new(&again).end().code(1).says(&["other drives", "new folder"]);
+    fs::remove_file(&first).expect("removing a file");
+    let gone = [words(&first), vec!["--resume"]].concat();
+    Measuring::new(&gone).end().code(1);
+    assert_eq!(fs::read(output.join("run.json")).expect("it stays"), before);
+    assert!(!first.exists(), "nothing was made in its place");
+}
+
+#[test]
+fn another_experiment_in_the_same_folder_keeps_what_the_first_one_found() {
+    let folder = scratch();
+    let (target, output) = (drive(&folder), new_in(&folder, "results"));
+    let mut words = mix(&target, &output);
+    words[4] = "100ms";
+    Measuring::new(&words).end().code(0);
+    words[0] = "link";
+    words.push("--resume");
+    Measuring::new(&words).end().code(0);
+    let run = Run::read(&output).expect("run.json reads").expect("it is there");
+    let names: Vec<&str> = run.outcomes.iter().map(lab::experiment::Outcome::name).collect();
+    assert_eq!(names, ["mix", "link"]);
+}

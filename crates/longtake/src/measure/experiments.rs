@@ -60,6 +60,7 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
         return Ok(ExitCode::SUCCESS);
     }
     let folder = OutputFolder::make(rig_arguments.output.as_ref(), rig_arguments.resume)?;
+    let mut run = begin(&folder, subjects(arguments, &known, &geometry))?;
     let mut setup = Setup::open(rig_arguments, writes, new_file_bytes)?;
     let folder = folder.keep();
     let mut rig = setup.rig(rig_arguments);
@@ -69,9 +70,9 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
         bar.show(progress);
         stopped()
     };
-    let mut run = Run::begin(env!("CARGO_PKG_VERSION"), subjects(arguments, &known, &geometry));
-    run.left_out =
-        programme.left_out.iter().map(|(name, why)| ((*name).to_owned(), why.clone())).collect();
+    for (name, why) in &programme.left_out {
+        run.leave_out(name, why.clone());
+    }
     run.keep(&folder)?;
     let mut failures = 0;
     for (experiment, _) in &programme.experiments {
@@ -79,7 +80,7 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
         match outcome {
             Ok(outcome) => {
                 bar.aside(|| say(&outcome, rig_arguments.json))?;
-                run.outcomes.push(outcome);
+                run.add(outcome);
             }
             Err(LabError::Interrupted) => {
                 bar.finish();
@@ -96,7 +97,7 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
                 bar.aside(|| {
                     outlet::tell(&format!("longtake: {}: {error}", experiment.name()));
                 });
-                run.left_out.push((experiment.name().to_owned(), error.to_string()));
+                run.leave_out(experiment.name(), error.to_string());
             }
         }
         run.keep(&folder)?;
@@ -107,6 +108,36 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
     }
     finish(&run, &folder, rig_arguments.json)?;
     Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
+}
+
+/// A new run, or the one that is gone on with: what it has found stays, and it must have been of the same drives.
+fn begin(folder: &OutputFolder, subjects: Vec<Subject>) -> Result<Run> {
+    let run = Run::begin(env!("CARGO_PKG_VERSION"), subjects);
+    let Some(before) = Run::begun(folder.path())? else { return Ok(run) };
+    let same = before.subjects.len() == run.subjects.len()
+        && before.subjects.iter().zip(&run.subjects).all(|(before, now)| before.is(now));
+    let missing = run.subjects.iter().find(|subject| !Path::new(&subject.target).exists());
+    if let Some(subject) = missing {
+        bail!(
+            "the results in {} are of {}, which is gone: name a new folder for a new file",
+            folder.path().display(),
+            subject.target
+        );
+    }
+    if !same {
+        let names: Vec<&str> = before.subjects.iter().map(|s| s.target.as_str()).collect();
+        bail!(
+            "the results in {} are of other drives ({}, by serial number and size): name a new folder",
+            folder.path().display(),
+            names.join(", ")
+        );
+    }
+    Ok(Run {
+        outcomes: before.outcomes,
+        left_out: before.left_out,
+        started_ns: before.started_ns,
+        ..run
+    })
 }
 
 /// What the user asked for, and what is known of the drives, in one experiment's options.

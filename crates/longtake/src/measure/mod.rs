@@ -10,7 +10,7 @@ mod setup;
 mod show;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -74,6 +74,11 @@ impl OutputFolder {
         fs::create_dir_all(&path)
             .with_context(|| format!("making the folder for results, {}", path.display()))?;
         Ok(Self { path, made })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// There will be something in it.
