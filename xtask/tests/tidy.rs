@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 11] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
@@ -14,16 +14,20 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("source", &["base", "format", "device"]),
     ("load", &["base"]),
     ("profile", &["base"]),
+    ("ssd", &["base", "profile"]),
     ("lab", &["base", "device", "load", "profile"]),
     ("report", &["base", "lab", "load", "profile"]),
     (
         "longtake",
-        &["base", "device", "format", "lab", "load", "profile", "recorder", "report", "source"],
+        &[
+            "base", "device", "format", "lab", "load", "profile", "recorder", "report", "source",
+            "ssd",
+        ],
     ),
 ];
 
 /// Rooms that read no clock, start no thread, open no file.
-const PURE: [&str; 5] = ["base", "format", "load", "profile", "recorder"];
+const PURE: [&str; 6] = ["base", "format", "load", "profile", "recorder", "ssd"];
 
 /// Lines of a file above which it is taken to have a second subject, tests not counted.
 const LINES_MAX: usize = 700;

@@ -1,0 +1,55 @@
+//! What a drive has been through: the counters behind SMART and endurance logs.
+
+use base::Duration;
+
+/// A drive's counters since it was made.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Health {
+    /// Bytes that the host read.
+    pub read_bytes: u64,
+    /// Bytes that the host wrote.
+    pub written_bytes: u64,
+    /// Read commands that were completed.
+    pub reads: u64,
+    /// Write commands that were completed.
+    pub writes: u64,
+    /// Time in which at least one command was under way.
+    pub busy: Duration,
+    /// Time since it was made.
+    pub power_on: Duration,
+    /// Times that power went while data was in an unprotected buffer, and the times in all.
+    pub unsafe_shutdowns: u64,
+    /// Each NVM Set, which is an endurance group of its own.
+    pub sets: Vec<SetHealth>,
+}
+
+/// One NVM Set's counters.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SetHealth {
+    /// Bytes that can be addressed in it.
+    pub capacity_bytes: u64,
+    /// Bytes of its flash.
+    pub physical_bytes: u64,
+    /// Bytes of it that hold no namespace.
+    pub unallocated_bytes: u64,
+    /// Bytes that the host wrote into it.
+    pub written_bytes: u64,
+    /// Bytes that the host read from it.
+    pub read_bytes: u64,
+    /// Bytes that its media took: the host's, copies and upkeep.
+    pub media_written_bytes: u64,
+    /// Times that its blocks were erased, on average and the most.
+    pub erases_mean: f64,
+    /// The most that one of its superblocks was erased.
+    pub erases_max: u32,
+    /// Share of its life that is used, 0 for new; it can pass 1.
+    pub life_used: f64,
+}
+
+impl SetHealth {
+    /// Media bytes for each byte of the host; None before the host wrote anything.
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.written_bytes > 0)
+            .then(|| self.media_written_bytes as f64 / self.written_bytes as f64)
+    }
+}

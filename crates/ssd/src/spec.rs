@@ -1,0 +1,309 @@
+//! What a simulated drive is made of: every parameter of the model, in the units of its name.
+
+use std::fmt;
+
+/// A drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// What it is called, as in `sim:NAME`.
+    pub name: String,
+    /// The model that it stands for, as identify tells it.
+    pub model: String,
+    /// Bytes that can be addressed, in all namespaces together.
+    pub capacity_bytes: u64,
+    /// Unit of offsets and lengths: 512 or 4096.
+    pub block_bytes: u32,
+    /// What handles commands.
+    pub controller: Controller,
+    /// The way to the host.
+    pub link: Link,
+    /// Memory that takes writes before the flash does.
+    pub buffer: Buffer,
+    /// The medium.
+    pub flash: Flash,
+    /// Where data goes on the medium, and how space is won back. In-place media have none of it but `unit_bytes`.
+    pub mapping: Mapping,
+    /// Part of the flash used with one bit a cell.
+    pub cache: Option<Cache>,
+    /// NVM Sets and namespaces.
+    pub sets: Sets,
+    /// How much writing it lives through.
+    pub endurance: Endurance,
+    /// What the drive writes for itself.
+    pub upkeep: Option<Upkeep>,
+}
+
+/// The controller: it takes commands one by one, and each passes through it once.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Controller {
+    /// Time that a read spends in firmware and on its way, beside medium and link.
+    pub read_us: f64,
+    /// The same of a write, until its data may be taken.
+    pub write_us: f64,
+    /// Reads that it can begin in a second.
+    pub read_iops: f64,
+    /// Writes that it can begin in a second.
+    pub write_iops: f64,
+    /// Commands that it takes at once.
+    pub depth: u32,
+}
+
+/// The way to the host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Link {
+    /// PCI Express: both directions at once.
+    Pcie {
+        /// 1 to 6.
+        generation: u8,
+        /// 1 to 16.
+        lanes: u8,
+        /// Share of the bytes after line coding that is payload.
+        efficiency: f64,
+    },
+    /// SATA: one direction at a time, 32 commands.
+    Sata {
+        /// Line rate in Gb/s: 1.5, 3 or 6; ten bits a byte.
+        gbps: f64,
+        /// Share of the bytes after line coding that is payload.
+        efficiency: f64,
+    },
+}
+
+/// Memory that takes writes before the flash does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Buffer {
+    /// Bytes of host data that wait for the flash at most.
+    pub bytes: u64,
+    /// Whether capacitors save it when power goes.
+    pub protected: bool,
+}
+
+/// What becomes of data on the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// Pages are programmed once and erased by the block.
+    Nand,
+    /// Every unit can be written where it lies (3D XPoint): no erasing, no garbage, no buffer.
+    InPlace,
+}
+
+/// The medium.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Flash {
+    /// What it is.
+    pub media: Media,
+    /// Channels.
+    pub channels: u32,
+    /// Dies on each channel.
+    pub dies_per_channel: u32,
+    /// Planes of a die, which work together.
+    pub planes: u32,
+    /// Bytes of a page on one plane; for in-place media the bytes that one access moves.
+    pub page_bytes: u32,
+    /// Pages of a block. A multiple of `pages_per_program`.
+    pub pages_per_block: u32,
+    /// Pages of a plane that one program writes: the bits of a cell, where they are programmed together.
+    pub pages_per_program: u32,
+    /// Time to read a page of each plane, until it can be transferred.
+    pub read_us: f64,
+    /// Time to program `planes` x `pages_per_program` pages.
+    pub program_us: f64,
+    /// Time to erase a block on each plane.
+    pub erase_us: f64,
+    /// Bytes a second of a channel, in 10^6.
+    pub channel_mb_s: f64,
+    /// Time to suspend a program or erase for a read; None if reads wait for its end.
+    pub suspend_us: Option<f64>,
+}
+
+/// Where data goes, and how space is won back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mapping {
+    /// Bytes that the mapping table places as one. Smaller writes read the rest first.
+    pub unit_bytes: u32,
+    /// Flash beyond the capacity, as a share of the capacity: 0.07 is 7 %.
+    pub over_provisioning: f64,
+    /// How the next victim is chosen.
+    pub collector: Collector,
+    /// Superblocks that are kept free. Collection begins below, paced by what the host writes.
+    pub reserve_superblocks: u32,
+    /// Whether what was trimmed, or never written, reads as zeros without touching the medium.
+    pub trim_reads_zeros: bool,
+}
+
+/// How garbage collection chooses its next victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collector {
+    /// The one with the fewest valid units.
+    Greedy,
+    /// The best of free space won x age / cost (Rosenblum and Ousterhout, 1992).
+    CostBenefit,
+    /// The oldest.
+    Fifo,
+    /// The one with the fewest valid units among so many drawn at random.
+    Choices(u32),
+    /// Any.
+    Random,
+}
+
+/// Part of the flash used with one bit a cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cache {
+    /// Bytes of data that always fit in.
+    pub static_bytes: u64,
+    /// Bytes of data more, while the drive is empty.
+    pub dynamic_bytes: u64,
+    /// Fill (0 to 1) from which the dynamic part shrinks, in a straight line.
+    pub shrink_from: f64,
+    /// Fill at which nothing of the dynamic part is left.
+    pub shrink_to: f64,
+    /// Time to program a page of each plane with one bit a cell.
+    pub program_us: f64,
+    /// Time to read such a page.
+    pub read_us: f64,
+    /// Where writes go when it is full.
+    pub when_full: WhenFull,
+    /// Idle time in milliseconds after which it is emptied in the background.
+    pub idle_ms: f64,
+}
+
+/// Where writes go when the cache is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhenFull {
+    /// Past it, until idle time has emptied it.
+    Native,
+    /// Through it all the same: what is in it is folded to make room.
+    Fold,
+}
+
+/// NVM Sets and namespaces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sets {
+    /// How sets divide the flash.
+    pub layout: SetLayout,
+    /// How many; 1 for no sets.
+    pub count: u32,
+    /// Namespaces in order; their shares sum to 1 at most.
+    pub namespaces: Vec<Namespace>,
+}
+
+/// How sets divide the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetLayout {
+    /// A set has whole channels.
+    Vertical,
+    /// A set has some dies of every channel.
+    Horizontal,
+}
+
+/// A namespace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Namespace {
+    /// Its share of the capacity, 0 to 1.
+    pub share: f64,
+    /// The sets it lies in, from 0, in stripes.
+    pub sets: Vec<u32>,
+}
+
+/// How much writing it lives through.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Endurance {
+    /// Times that a block can be erased.
+    pub cycles: u32,
+    /// Bytes the maker promises that can be written, if he does.
+    pub rated_bytes: Option<u64>,
+}
+
+/// What the drive writes for itself, such as its mapping table: it shows as dips.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Upkeep {
+    /// After so many bytes from the host,
+    pub every_bytes: u64,
+    /// it writes so many of its own at once.
+    pub bytes: u64,
+}
+
+/// Why a drive can't be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError {
+    /// Which field: `flash.channels`.
+    pub field: String,
+    /// What is wrong, and what would be right.
+    pub problem: String,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a drive can't be simulated with this {}: {}", self.field, self.problem)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+impl Sets {
+    /// One namespace over all flash.
+    pub fn none() -> Self {
+        Self {
+            layout: SetLayout::Horizontal,
+            count: 1,
+            namespaces: vec![Namespace { share: 1.0, sets: vec![0] }],
+        }
+    }
+}
+
+impl Flash {
+    /// Dies in all.
+    pub const fn dies(&self) -> u32 {
+        self.channels * self.dies_per_channel
+    }
+
+    /// Bytes that a die programs at once.
+    pub const fn program_bytes(&self) -> u64 {
+        self.planes as u64 * self.page_bytes as u64 * self.pages_per_program as u64
+    }
+
+    /// Bytes of a block on each plane of one die.
+    pub const fn block_bytes(&self) -> u64 {
+        self.planes as u64 * self.page_bytes as u64 * self.pages_per_block as u64
+    }
+
+    /// Bytes a second that the dies can program together at most.
+    pub fn program_bytes_per_s(&self) -> f64 {
+        f64::from(self.dies()) * self.program_bytes() as f64 / (self.program_us / 1e6)
+    }
+}
+
+impl Link {
+    /// Payload bytes a second in one direction, in bytes. Line rates and codes: PCI Express base specification (1 and 2: 8b/10b,
+    /// 3 to 5: 128b/130b, 6: PAM4 flits, counted without code); Serial ATA: 8b/10b.
+    pub fn bytes_per_s(&self) -> f64 {
+        match *self {
+            Self::Pcie { generation, lanes, efficiency } => {
+                let lane = match generation {
+                    1 => 2.5e9 * 0.8,
+                    2 => 5e9 * 0.8,
+                    3 => 8e9 * 128.0 / 130.0,
+                    4 => 16e9 * 128.0 / 130.0,
+                    5 => 32e9 * 128.0 / 130.0,
+                    _ => 64e9,
+                };
+                lane / 8.0 * f64::from(lanes) * efficiency
+            }
+            Self::Sata { gbps, efficiency } => gbps * 1e9 / 10.0 * efficiency,
+        }
+    }
+
+    /// Whether only one direction can move data at a time.
+    pub const fn half_duplex(&self) -> bool {
+        matches!(self, Self::Sata { .. })
+    }
+}
+
+impl Spec {
+    /// Bytes of flash, spare area included: whole superblocks on every set.
+    pub fn physical_bytes(&self) -> u64 {
+        let superblock = self.flash.block_bytes() * u64::from(self.flash.dies());
+        let wanted = self.capacity_bytes as f64 * (1.0 + self.mapping.over_provisioning);
+        (wanted / superblock as f64).ceil() as u64 * superblock
+    }
+}
