@@ -6,6 +6,7 @@
 pub mod bank;
 pub mod health;
 pub mod spec;
+pub mod steady;
 
 pub use bank::{SimBank, Slot, Start, Uplink};
 pub use health::{Health, SetHealth};
