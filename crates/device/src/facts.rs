@@ -1,9 +1,11 @@
 //! Everything that a drive tells about itself: identity, link, temperatures, and for NVMe what Identify and
 //! the logs say.
 //!
-//! [`read`] asks once for all of it. What a drive doesn't have is [`Answer::NotSupported`], what it
+//! [`read`] asks once for all of it, [`of_controller`] does so where no device stands for the drive. What a drive doesn't have is [`Answer::NotSupported`], what it
 //! could not be asked is [`Answer::NotTold`] with the reason; neither is ever shown as zero. For a few
 //! figures once a second see [`crate::sampler`].
+
+mod nodeless;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,6 +24,7 @@ use crate::nvme::placement::{self, Placement};
 use crate::sysfs::{BlockDevice, Node, System};
 use crate::temperature::Sensor;
 pub use crate::temperature::Temperature;
+pub use nodeless::{SataDrive, of_controller, of_sata};
 
 /// A drive, a partition or a file, and all that is known of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -185,10 +188,7 @@ fn not_told<T>(reason: &str) -> Answer<T> {
 /// Asks everything. What the controller says that it doesn't have isn't asked for: some drives answer with
 /// zeros, or enter an error in their log.
 fn ask(controller: &Controller, nsid: Option<u32>) -> NvmeFacts {
-    let identity: Answer<_> = controller
-        .identify(Identify::Controller)
-        .map(|data| ControllerIdentity::parse(&data))
-        .into();
+    let identity = Answer::from(controller.identity());
     let namespace = namespace(controller, nsid);
     let has = |attribute| identity.known().is_some_and(|identity| identity.has(attribute));
 
@@ -243,13 +243,7 @@ fn ask(controller: &Controller, nsid: Option<u32>) -> NvmeFacts {
 
 fn namespace(controller: &Controller, nsid: Option<u32>) -> Answer<NamespaceIdentity> {
     let Some(nsid) = nsid else { return not_told("sysfs doesn't tell the namespace's identifier") };
-    match controller.identify(Identify::Namespace(nsid)) {
-        Ok(data) => NamespaceIdentity::parse(&data).map_or_else(
-            || not_told("Identify Namespace is that of an inactive namespace"),
-            Answer::Known,
-        ),
-        Err(error) => Err(error).into(),
-    }
+    controller.namespace(nsid).into()
 }
 
 /// Lists of 1,024 until one isn't full. Identifiers ascend, which ends it with any drive.

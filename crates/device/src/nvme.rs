@@ -6,9 +6,11 @@
 //! a drive: only Identify, Get Log Page and Get Features are ever sent.
 
 pub mod admin;
+pub(crate) mod command;
 mod fields;
 pub mod identify;
 pub mod log;
 pub mod placement;
 
-pub use admin::{AdminError, Controller};
+pub use admin::{AdminError, Answers, Controller, Question};
+pub use command::CommandError;

@@ -8,7 +8,6 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::mem::offset_of;
 use std::os::fd::AsRawFd;
 
 use base::{BufferId, DeviceError, Operation};
@@ -18,15 +17,10 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use crate::block::{BlockDevice, TransferLimits};
 use crate::entry::{Answer, Piece, device_error};
 use crate::mapping::{Mapping, Pages};
+use crate::nvme::command::{CommandError, IDENTIFY, NVME_URING_CMD_IO, NvmeCommand};
 
 /// `NVME_IOCTL_ID`: the namespace identifier.
 const NVME_IOCTL_ID: libc::Ioctl = libc::_IO(b'N' as u32, 0x40);
-
-/// `NVME_IOCTL_ADMIN_CMD`.
-const NVME_IOCTL_ADMIN_CMD: libc::Ioctl = libc::_IOWR::<NvmeCommand>(b'N' as u32, 0x41);
-
-/// `NVME_URING_CMD_IO`.
-const NVME_URING_CMD_IO: u32 = libc::_IOWR::<NvmeCommand>(b'N' as u32, 0x80) as u32;
 
 /// Opcodes of the NVM command set.
 const FLUSH: u8 = 0x00;
@@ -34,41 +28,11 @@ const WRITE: u8 = 0x01;
 const READ: u8 = 0x02;
 const DATASET_MANAGEMENT: u8 = 0x09;
 
-/// Identify, with CNS 0: the Identify Namespace data structure.
-const IDENTIFY: u8 = 0x06;
-
 /// Dataset Management's attribute Deallocate (`cdw11`, bit 2).
 const DEALLOCATE: u32 = 1 << 2;
 
 /// Logical blocks that a read or write names at most: 16 bits, and 0 means one.
 const BLOCKS_MAX: u64 = 1 << 16;
-
-/// `struct nvme_uring_cmd`, and `struct nvme_passthru_cmd` whose last field is the result.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct NvmeCommand {
-    opcode: u8,
-    flags: u8,
-    reserved: u16,
-    nsid: u32,
-    cdw2: u32,
-    cdw3: u32,
-    metadata: u64,
-    addr: u64,
-    metadata_len: u32,
-    data_len: u32,
-    cdw10: u32,
-    cdw11: u32,
-    cdw12: u32,
-    cdw13: u32,
-    cdw14: u32,
-    cdw15: u32,
-    timeout_ms: u32,
-    result: u32,
-}
-
-const COMMAND_BYTES: usize = size_of::<NvmeCommand>();
-const _: () = assert!(COMMAND_BYTES == 72 && offset_of!(NvmeCommand, cdw10) == 40);
 
 /// One range of Dataset Management, little-endian: attributes, blocks, first block.
 pub(crate) type TrimRange = [u8; 16];
@@ -218,18 +182,6 @@ impl Namespace {
     }
 }
 
-impl NvmeCommand {
-    /// As it stands in a ring's entry, which has room for 80 bytes.
-    fn bytes(self) -> [u8; 80] {
-        let mut bytes = [0; 80];
-        // SAFETY: all fields are integers and there is no padding (the assertion on its size), so
-        // that it is 72 initialised bytes.
-        let own = unsafe { &*(&raw const self).cast::<[u8; COMMAND_BYTES]>() };
-        bytes[..COMMAND_BYTES].copy_from_slice(own);
-        bytes
-    }
-}
-
 /// Whether the kernel takes commands on a part of a registered range that is longer than one command
 /// may be. Before Linux 6.12, it held all of the range against the drive's limits. Reads one block.
 pub(crate) fn takes_registered(generic: &File, namespace: &Namespace) -> bool {
@@ -293,28 +245,15 @@ pub(crate) fn answer(result: i32) -> Answer {
     }
 }
 
-/// The Identify Namespace data structure.
+/// The Identify Namespace data structure (CNS 0).
 fn identify(generic: &File, nsid: u32) -> Result<[u8; 4096], NamespaceError> {
     let mut data = [0; 4096];
-    let mut command = NvmeCommand {
-        opcode: IDENTIFY,
-        nsid,
-        addr: data.as_mut_ptr().expose_provenance() as u64,
-        data_len: data.len() as u32,
-        ..NvmeCommand::default()
-    };
-    // SAFETY: the ioctl reads and writes the command, which has the kernel's layout, and fills the
-    // 4096 bytes at its address, which are ours.
-    let answer =
-        unsafe { libc::ioctl(generic.as_raw_fd(), NVME_IOCTL_ADMIN_CMD, &raw mut command) };
-    match answer {
-        0 => Ok(data),
-        status @ 1.. => Err(NamespaceError::Status(status as u16)),
-        ..0 => {
-            let reason = io::Error::last_os_error();
-            Err(NamespaceError::Os { attempted: "Identify Namespace", reason })
-        }
-    }
+    let command = NvmeCommand { opcode: IDENTIFY, nsid, ..NvmeCommand::default() };
+    command.ask(generic, &mut data).map_err(|error| match error {
+        CommandError::Status(status) => NamespaceError::Status(status),
+        CommandError::Os(reason) => NamespaceError::Os { attempted: "Identify Namespace", reason },
+    })?;
+    Ok(data)
 }
 
 /// The binary logarithm of the block size and the number of blocks, from Identify Namespace: NSZE in

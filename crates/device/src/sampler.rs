@@ -12,8 +12,6 @@ use serde::Serialize;
 use crate::facts;
 use crate::identity::{self, IdentityError};
 use crate::link::{Link, Place};
-use crate::nvme::admin::Identify;
-use crate::nvme::identify::NamespaceIdentity;
 use crate::nvme::log::SmartLog;
 use crate::nvme::{AdminError, Controller};
 use crate::sysfs::System;
@@ -127,9 +125,7 @@ impl Sampler {
 /// The namespace's endurance group, if its log can be read.
 fn group_of(controller: &Controller, nsid: u32) -> Option<u16> {
     let group = || -> Result<Option<u16>, AdminError> {
-        let data = controller.identify(Identify::Namespace(nsid))?;
-        let group = NamespaceIdentity::parse(&data).and_then(|n| n.endurance_group_id);
-        Ok(match group {
+        Ok(match controller.namespace(nsid)?.endurance_group_id {
             Some(id) if facts::endurance_group(controller, id).is_ok() => Some(id),
             _ => None,
         })

@@ -1,4 +1,5 @@
-//! Admin commands to a controller: Identify, Get Log Page, Get Features, by ioctl on its character device.
+//! Admin commands to a controller: Identify, Get Log Page, Get Features, by ioctl on its character device
+//! or to whatever else [`Answers`] like a controller.
 //!
 //! The kernel checks CAP_SYS_ADMIN at every command, not at opening: a process that has given up root
 //! can't ask any more, even through a descriptor that it still holds.
@@ -6,17 +7,56 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::command::{CommandError, IDENTIFY, NvmeCommand};
+use super::identify::{ControllerIdentity, NamespaceIdentity};
 use crate::sysfs::DeviceNumber;
 
 /// A controller, open for questions.
 #[derive(Debug)]
 pub struct Controller {
-    file: File,
     node: PathBuf,
+    way: Box<dyn Answers>,
+}
+
+/// What answers as an NVMe controller does: a device, or a model of one.
+pub trait Answers: fmt::Debug + Send {
+    /// Fills `answer`, which is zeros before and all that is asked for: the first bytes where there are
+    /// more. Gives the completion's first dword.
+    ///
+    /// # Errors
+    /// The drive's status, or the reason why it can't be asked.
+    fn ask(&self, question: Question, answer: &mut [u8]) -> Result<u32, CommandError>;
+}
+
+/// A command that only asks, in the specification's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// Identify.
+    Identify {
+        /// Which data structure (CNS).
+        cns: u8,
+        /// Of which namespace, or above which one a list begins; 0 where it is of none.
+        nsid: u32,
+        /// The identifier of an NVM Set or endurance group from which a list begins, else 0.
+        specific: u16,
+    },
+    /// Get Log Page: its first bytes.
+    Log {
+        /// Log page identifier.
+        page: u8,
+        /// The endurance group or NVM Set that the page is of, else 0.
+        specific: u16,
+    },
+    /// Get Features: the current value, which is the completion's first dword.
+    Feature {
+        /// Feature identifier.
+        id: u8,
+        /// Command dword 11.
+        cdw11: u32,
+    },
 }
 
 /// Why a controller didn't answer.
@@ -31,6 +71,13 @@ pub enum AdminError {
     NotTheController {
         /// The node.
         node: PathBuf,
+    },
+    /// The namespace is none of the active ones, for which Identify Namespace is zeros.
+    Inactive {
+        /// The controller's node.
+        node: PathBuf,
+        /// The namespace's identifier.
+        nsid: u32,
     },
     /// The drive says that it doesn't know this question.
     NotSupported {
@@ -67,6 +114,11 @@ impl fmt::Display for AdminError {
             Self::NotTheController { node } => write!(
                 f,
                 "{} was not asked: it is not the controller that sysfs names; the node is stale",
+                node.display()
+            ),
+            Self::Inactive { node, nsid } => write!(
+                f,
+                "{} has no active namespace {nsid}: its active ones are listed by `longtake drives`",
                 node.display()
             ),
             Self::NotSupported { node, asked } => {
@@ -121,7 +173,6 @@ pub struct LogPage {
 }
 
 const GET_LOG_PAGE: u8 = 0x02;
-const IDENTIFY: u8 = 0x06;
 const GET_FEATURES: u8 = 0x0A;
 /// The log of the controller as a whole, not of one namespace.
 const NAMESPACE_ALL: u32 = u32::MAX;
@@ -152,7 +203,12 @@ impl Controller {
         if !metadata.file_type().is_char_device() || expected.is_some_and(|e| e != number) {
             return Err(AdminError::NotTheController { node: node.to_owned() });
         }
-        Ok(Self { file, node: node.to_owned() })
+        Ok(Self::answered_by(node, Box::new(Device(file))))
+    }
+
+    /// A controller that has no character device; messages name it as `node`.
+    pub fn answered_by(node: &Path, way: Box<dyn Answers>) -> Self {
+        Self { node: node.to_owned(), way }
     }
 
     /// Its node, `/dev/nvme0`.
@@ -165,21 +221,37 @@ impl Controller {
     /// # Errors
     /// If the drive or the kernel refuses.
     pub fn identify(&self, what: Identify) -> Result<Box<[u8; IDENTIFY_BYTES]>, AdminError> {
-        let (cns, nsid, cdw11, asked) = match what {
+        let (cns, nsid, specific, asked) = match what {
             Identify::Namespace(nsid) => (0x00, nsid, 0, "Identify Namespace"),
             Identify::Controller => (0x01, 0, 0, "Identify Controller"),
             Identify::ActiveNamespaces(above) => (0x02, above, 0, "its active namespaces"),
-            Identify::NvmSets(from) => (0x04, 0, u32::from(from), "its NVM Sets"),
-            Identify::EnduranceGroups(from) => (0x19, 0, u32::from(from), "its endurance groups"),
+            Identify::NvmSets(from) => (0x04, 0, from, "its NVM Sets"),
+            Identify::EnduranceGroups(from) => (0x19, 0, from, "its endurance groups"),
         };
         let mut answer = Box::new([0u8; IDENTIFY_BYTES]);
-        let command =
-            AdminCommand { opcode: IDENTIFY, nsid, cdw10: cns, cdw11, ..AdminCommand::default() };
-        self.send(command, &mut answer[..], asked)?;
+        self.send(Question::Identify { cns, nsid, specific }, &mut answer[..], asked)?;
         Ok(answer)
     }
 
-    /// Reads the first bytes of a log page. Its events, if it has any, are left standing.
+    /// Identify Controller, read.
+    ///
+    /// # Errors
+    /// If the drive or the kernel refuses.
+    pub fn identity(&self) -> Result<ControllerIdentity, AdminError> {
+        self.identify(Identify::Controller).map(|data| ControllerIdentity::parse(&data))
+    }
+
+    /// Identify Namespace, read.
+    ///
+    /// # Errors
+    /// If the drive or the kernel refuses, or the namespace is not active.
+    pub fn namespace(&self, nsid: u32) -> Result<NamespaceIdentity, AdminError> {
+        let data = self.identify(Identify::Namespace(nsid))?;
+        NamespaceIdentity::parse(&data)
+            .ok_or_else(|| AdminError::Inactive { node: self.node.clone(), nsid })
+    }
+
+    /// Reads the first bytes of a log page.
     ///
     /// # Errors
     /// If the drive or the kernel refuses.
@@ -187,17 +259,9 @@ impl Controller {
     /// # Panics
     /// If the length of `answer` is not a multiple of 4.
     pub fn log(&self, page: LogPage, answer: &mut [u8]) -> Result<(), AdminError> {
-        const RETAIN_ASYNCHRONOUS_EVENT: u32 = 1 << 15;
         assert!(answer.len() >= 4 && answer.len().is_multiple_of(4), "logs come in dwords");
-        let dwords = (answer.len() / 4 - 1) as u32;
-        let command = AdminCommand {
-            opcode: GET_LOG_PAGE,
-            nsid: NAMESPACE_ALL,
-            cdw10: (dwords & 0xFFFF) << 16 | RETAIN_ASYNCHRONOUS_EVENT | u32::from(page.id),
-            cdw11: u32::from(page.specific) << 16 | dwords >> 16,
-            ..AdminCommand::default()
-        };
-        self.send(command, answer, page.name).map(drop)
+        let question = Question::Log { page: page.id, specific: page.specific };
+        self.send(question, answer, page.name).map(drop)
     }
 
     /// Asks for a feature's current value that fits in the completion.
@@ -205,89 +269,88 @@ impl Controller {
     /// # Errors
     /// If the drive or the kernel refuses.
     pub fn feature(&self, id: u8, cdw11: u32, asked: &'static str) -> Result<u32, AdminError> {
-        let command = AdminCommand {
-            opcode: GET_FEATURES,
-            cdw10: u32::from(id),
-            cdw11,
-            ..AdminCommand::default()
-        };
-        self.send(command, &mut [], asked)
+        self.send(Question::Feature { id, cdw11 }, &mut [], asked)
     }
 
-    /// Sends a command that only asks, and gives the first dword of its completion.
     fn send(
         &self,
-        command: AdminCommand,
+        question: Question,
         answer: &mut [u8],
         asked: &'static str,
     ) -> Result<u32, AdminError> {
         let node = || self.node.clone();
-        let mut command = AdminCommand {
-            addr: if answer.is_empty() { 0 } else { answer.as_mut_ptr() as u64 },
-            data_len: answer.len() as u32,
-            timeout_ms: TIMEOUT_MS,
-            ..command
-        };
-        // SAFETY: the request's number says that `command` is of the 72 bytes it is (asserted below), and
-        // the kernel writes at most `data_len` bytes to `addr`: that is `answer`, borrowed for the call.
-        let status = unsafe {
-            libc::ioctl(self.file.as_raw_fd(), NVME_IOCTL_ADMIN_CMD as _, &raw mut command)
-        };
-        match status {
-            0 => Ok(command.result),
-            -1 => {
-                let error = io::Error::last_os_error();
-                Err(match error.kind() {
-                    io::ErrorKind::PermissionDenied => AdminError::NotPermitted { node: node() },
-                    _ => AdminError::Io { node: node(), asked, error },
-                })
+        self.way.ask(question, answer).map_err(|error| match error {
+            CommandError::Os(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                AdminError::NotPermitted { node: node() }
             }
-            status => Err(match status as u16 & STATUS_MASK {
+            CommandError::Os(error) => AdminError::Io { node: node(), asked, error },
+            CommandError::Status(status) => match status & STATUS_MASK {
                 code if UNKNOWN_QUESTION.contains(&code) => {
                     AdminError::NotSupported { node: node(), asked }
                 }
                 status => AdminError::Refused { node: node(), asked, status },
-            }),
-        }
+            },
+        })
     }
 }
 
-/// `struct nvme_passthru_cmd` of `linux/nvme_ioctl.h`.
-#[repr(C)]
-#[derive(Default)]
-struct AdminCommand {
-    opcode: u8,
-    flags: u8,
-    reserved1: u16,
-    nsid: u32,
-    cdw2: u32,
-    cdw3: u32,
-    metadata: u64,
-    addr: u64,
-    metadata_len: u32,
-    data_len: u32,
-    cdw10: u32,
-    cdw11: u32,
-    cdw12: u32,
-    cdw13: u32,
-    cdw14: u32,
-    cdw15: u32,
-    timeout_ms: u32,
-    result: u32,
-}
-const _: () = assert!(size_of::<AdminCommand>() == 72);
+/// A controller's character device.
+#[derive(Debug)]
+struct Device(File);
 
-/// `_IOWR('N', 0x41, struct nvme_admin_cmd)`.
-const NVME_IOCTL_ADMIN_CMD: libc::c_ulong =
-    (3 << 30) | ((size_of::<AdminCommand>() as libc::c_ulong) << 16) | (0x4E << 8) | 0x41;
+impl Answers for Device {
+    fn ask(&self, question: Question, answer: &mut [u8]) -> Result<u32, CommandError> {
+        question.command(answer.len()).ask(&self.0, answer)
+    }
+}
+
+impl Question {
+    /// As it goes to the drive, for an answer of so many bytes. The events of a log, if it has any, are
+    /// left standing.
+    fn command(self, bytes: usize) -> NvmeCommand {
+        const RETAIN_ASYNCHRONOUS_EVENT: u32 = 1 << 15;
+        let command = NvmeCommand { timeout_ms: TIMEOUT_MS, ..NvmeCommand::default() };
+        match self {
+            Self::Identify { cns, nsid, specific } => NvmeCommand {
+                opcode: IDENTIFY,
+                nsid,
+                cdw10: u32::from(cns),
+                cdw11: u32::from(specific),
+                ..command
+            },
+            Self::Log { page, specific } => {
+                // Dwords, less one.
+                let dwords = (bytes / 4).saturating_sub(1) as u32;
+                NvmeCommand {
+                    opcode: GET_LOG_PAGE,
+                    nsid: NAMESPACE_ALL,
+                    cdw10: (dwords & 0xFFFF) << 16 | RETAIN_ASYNCHRONOUS_EVENT | u32::from(page),
+                    cdw11: u32::from(specific) << 16 | dwords >> 16,
+                    ..command
+                }
+            }
+            Self::Feature { id, cdw11 } => {
+                NvmeCommand { opcode: GET_FEATURES, cdw10: u32::from(id), cdw11, ..command }
+            }
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_request_number_is_the_one_of_the_kernel_header() {
-        assert_eq!(NVME_IOCTL_ADMIN_CMD, 0xC048_4E41);
+    fn questions_go_to_the_drive_in_the_dwords_that_the_specification_names() {
+        let list = Question::Identify { cns: 0x04, nsid: 0, specific: 3 }.command(4096);
+        assert_eq!((list.opcode, list.nsid, list.cdw10, list.cdw11), (0x06, 0, 4, 3));
+        let log = Question::Log { page: 0x09, specific: 2 }.command(512);
+        assert_eq!((log.opcode, log.nsid), (0x02, u32::MAX));
+        assert_eq!((log.cdw10, log.cdw11), (127 << 16 | 1 << 15 | 0x09, 2 << 16));
+        let long = Question::Log { page: 0x20, specific: 0 }.command(4 << 20);
+        assert_eq!((long.cdw10 >> 16, long.cdw11), (0xFFFF, 0xF));
+        let feature = Question::Feature { id: 0x1D, cdw11: 1 }.command(0);
+        assert_eq!((feature.opcode, feature.cdw10, feature.cdw11), (0x0A, 0x1D, 1));
     }
 
     #[test]
