@@ -3,12 +3,18 @@
 #![forbid(unsafe_code)]
 
 pub mod figures;
+pub mod library;
 pub mod merge;
 pub mod name;
+pub mod nearest;
+pub mod simulated;
 pub mod text;
 
 pub use figures::{Direction, PcieLink};
+pub use library::UnknownModel;
 pub use merge::MergeError;
+pub use nearest::nearest;
+pub use simulated::{Parameter, Simulated};
 pub use text::ProfileError;
 
 use std::collections::BTreeMap;
@@ -31,6 +37,9 @@ pub struct Profile {
     pub notes: Vec<String>,
     /// Figures by name: those of [`name`], and any others.
     pub figures: BTreeMap<String, Known>,
+    /// What a simulation of it is made of.
+    #[serde(skip_serializing_if = "Simulated::is_empty")]
+    pub simulated: Simulated,
 }
 
 /// One figure.
@@ -107,6 +116,7 @@ impl Profile {
             capacity_bytes,
             notes: Vec::new(),
             figures: BTreeMap::new(),
+            simulated: Simulated::default(),
         }
     }
 }

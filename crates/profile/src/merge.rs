@@ -46,7 +46,8 @@ impl fmt::Display for MergeError {
 impl std::error::Error for MergeError {}
 
 impl Profile {
-    /// This profile with whatever the other one knows better. Name and kind stay this one's.
+    /// This profile with whatever the other one knows better. Name and kind stay this one's, and so do a simulation's
+    /// parameters if there are any: they are chosen to go together.
     ///
     /// # Errors
     /// [`MergeError`] if they aren't of the same drive model.
@@ -64,6 +65,9 @@ impl Profile {
             if self.figures.get(&name).is_none_or(|ours| is_better(&theirs, ours)) {
                 self.figures.insert(name, theirs);
             }
+        }
+        if self.simulated.is_empty() {
+            self.simulated = other.simulated;
         }
         for note in other.notes {
             if !self.notes.contains(&note) {

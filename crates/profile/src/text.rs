@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::simulated::{self, Simulated};
 use crate::{Known, Profile, name};
 
 /// Why a text is no profile, or a profile can't be written.
@@ -63,6 +64,8 @@ struct Placed {
     notes: Vec<String>,
     #[serde(default)]
     figures: BTreeMap<String, Spanned<Known>>,
+    #[serde(default)]
+    simulated: simulated::Placed,
 }
 
 impl Profile {
@@ -75,6 +78,12 @@ impl Profile {
             place: error.span().map(|span| place(text, span.start)),
             reason: error.message().to_owned(),
         })?;
+        let (simulated, places) =
+            placed.simulated.read().map_err(|(fault, at)| ProfileError::Field {
+                field: parameter(&fault.section, &fault.name),
+                line: Some(place(text, at).0),
+                problem: fault.problem,
+            })?;
         let lines: BTreeMap<String, usize> = [
             ("name", placed.name.span()),
             ("model", placed.model.span()),
@@ -84,7 +93,9 @@ impl Profile {
         .into_iter()
         .map(|(field, span)| (field.to_owned(), span))
         .chain(placed.figures.iter().map(|(name, known)| (figure(name), known.span())))
-        .map(|(field, span)| (field, place(text, span.start).0))
+        .map(|(field, span)| (field, span.start))
+        .chain(places.into_iter().map(|((section, name), at)| (parameter(&section, &name), at)))
+        .map(|(field, at)| (field, place(text, at).0))
         .collect();
         let profile = Self {
             name: placed.name.into_inner(),
@@ -93,6 +104,7 @@ impl Profile {
             capacity_bytes: placed.capacity_bytes.into_inner(),
             notes: placed.notes,
             figures: placed.figures.into_iter().map(|(n, known)| (n, known.into_inner())).collect(),
+            simulated,
         };
         match profile.problem() {
             None => Ok(profile),
@@ -112,10 +124,13 @@ impl Profile {
         if let Some(Problem { of, part, problem }) = self.problem() {
             return Err(ProfileError::Field { field: format!("{of}{part}"), line: None, problem });
         }
-        toml::to_string(self).map_err(|error| ProfileError::Syntax {
+        // Its own parameters' tables would be spread over many lines each.
+        let head = Self { simulated: Simulated::default(), ..self.clone() };
+        let head = toml::to_string(&head).map_err(|error| ProfileError::Syntax {
             place: None,
             reason: format!("it can't be said in TOML: {error}"),
-        })
+        })?;
+        Ok(head + &self.simulated.to_toml())
     }
 
     /// The first thing about it that can't be.
@@ -138,9 +153,14 @@ impl Profile {
                 format!("{} is not between 1 and 2^63 - 1", self.capacity_bytes),
             );
         }
-        self.figures.iter().find_map(|(name, known)| {
+        let of_figures = self.figures.iter().find_map(|(name, known)| {
             let (part, problem) = figure_problem(name, known)?;
             Some(Problem { of: figure(name), part, problem })
+        });
+        of_figures.or_else(|| {
+            let fault = self.simulated.fault()?;
+            let of = parameter(&fault.section, &fault.name);
+            Some(Problem { of, part: "", problem: fault.problem })
         })
     }
 }
@@ -197,6 +217,10 @@ fn is_date(text: &str) -> bool {
 
 fn figure(name: &str) -> String {
     format!("figures.{name:?}")
+}
+
+fn parameter(section: &str, name: &str) -> String {
+    format!("simulated.{section}.{name}")
 }
 
 /// Line and column of a byte of the text, from 1.

@@ -1,0 +1,92 @@
+//! Drive models that come with the program: what datasheets tell of them, and how they are simulated.
+
+use std::fmt;
+
+use crate::{Profile, nearest};
+
+/// Each model's name and text, in alphabetical order.
+const MODELS: [(&str, &str); 1] = [("ideal", include_str!("../library/ideal.toml"))];
+
+/// No model has this name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownModel {
+    /// The name.
+    pub name: String,
+    /// One that is like it.
+    pub nearest: Option<&'static str>,
+}
+
+impl fmt::Display for UnknownModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the library has no drive '{}'", self.name)?;
+        match self.nearest {
+            Some(nearest) => write!(f, "; did you mean '{nearest}'?"),
+            None => write!(f, "; it has {}", names().collect::<Vec<_>>().join(", ")),
+        }
+    }
+}
+
+impl std::error::Error for UnknownModel {}
+
+/// The names of the models, in alphabetical order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    MODELS.iter().map(|(name, _)| *name)
+}
+
+/// A model's profile.
+///
+/// # Errors
+/// [`UnknownModel`] with the name that was probably meant.
+///
+/// # Panics
+/// Never: a test reads every model.
+pub fn get(name: &str) -> Result<Profile, UnknownModel> {
+    let Some((_, text)) = MODELS.iter().find(|(known, _)| *known == name) else {
+        return Err(UnknownModel { name: name.to_owned(), nearest: nearest(name, names()) });
+    };
+    Ok(Profile::from_toml(text).expect("every model of the library is read by a test"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_model_is_a_profile_of_its_name_with_a_simulation() {
+        for name in names() {
+            let profile = get(name).unwrap();
+            assert_eq!(profile.name, name);
+            assert!(!profile.simulated.is_empty(), "{name}");
+        }
+        assert!(names().is_sorted());
+    }
+
+    #[test]
+    fn every_file_of_the_library_is_in_it() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/library");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        files.sort();
+        let names: Vec<String> = names().map(|name| format!("{name}.toml")).collect();
+        assert_eq!(files, names);
+    }
+
+    #[test]
+    fn every_model_reads_back_as_it_is_written() {
+        for name in names() {
+            let profile = get(name).unwrap();
+            assert_eq!(Profile::from_toml(&profile.to_toml().unwrap()).unwrap(), profile);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_there_finds_the_one_that_was_meant() {
+        let error = get("idael").unwrap_err();
+        assert_eq!(error.nearest, Some("ideal"));
+        assert!(error.to_string().contains("did you mean 'ideal'"), "{error}");
+        let error = get("floppy").unwrap_err();
+        assert!(error.to_string().contains("it has ideal"), "{error}");
+    }
+}
