@@ -4,9 +4,13 @@
 #![forbid(unsafe_code)]
 
 pub mod bank;
+pub mod ftl;
 pub mod health;
+mod map;
+mod reverse;
 pub mod spec;
 pub mod steady;
+pub mod stripe;
 
 pub use bank::{SimBank, Slot, Start, Uplink};
 pub use health::{Health, SetHealth};

@@ -1,0 +1,415 @@
+//! The translation layer of one NVM Set: where data goes, and how space is won back. It knows no time: what the flash has to do for
+//! it is told to a [`Flash`], in order.
+//!
+//! Data is appended to open superblocks, one for each [`Stream`], and so bound to no die. When free superblocks run short a victim's
+//! valid units are copied on, a little with each unit that the host writes, so that the host never waits for a whole superblock.
+
+mod cache;
+mod collect;
+pub mod start;
+
+use base::random::Random;
+
+use crate::map::{Map, NOWHERE};
+use crate::reverse::{Reverse, Spare};
+use crate::spec::{Cache, Collector};
+use crate::stripe::Stripe;
+use collect::Victim;
+
+/// What the flash does for a translation layer.
+pub trait Flash {
+    /// A die writes a wordline.
+    fn program(&mut self, program: Program);
+    /// A die reads `units` units of one cell that are to be copied.
+    fn copy(&mut self, die: u32, slc: bool, units: u32);
+    /// A die erases its block of a superblock.
+    fn erase(&mut self, die: u32);
+}
+
+/// A program of one wordline on one die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// The die, from 0 in the set.
+    pub die: u32,
+    /// The superblock.
+    pub superblock: u32,
+    /// The wordline.
+    pub wordline: u32,
+    /// Whether it is written with one bit a cell.
+    pub slc: bool,
+    /// Units that it takes out of the host's buffer: all but padding, and none if they are copies.
+    pub host_units: u32,
+}
+
+/// A log: data of one kind, in a superblock of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// From the host into the cache.
+    Cached,
+    /// From the host past it.
+    Host,
+    /// Copied by the collector.
+    Copied,
+}
+
+/// How a translation layer is set up.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setup {
+    /// Logical units.
+    pub units: u32,
+    /// Superblocks, free ones included.
+    pub superblocks: u32,
+    /// Their shape.
+    pub stripe: Stripe,
+    /// How victims are chosen.
+    pub collector: Collector,
+    /// Superblocks to keep free; 2 at least.
+    pub reserve: u32,
+    /// Part of the flash used with one bit a cell, in bytes of this set.
+    pub cache: Option<Cache>,
+    /// Bytes of a unit, for the cache's sizes.
+    pub unit_bytes: u32,
+    /// What random choices follow from.
+    pub seed: u64,
+}
+
+/// What a translation layer has done, in units.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// Written by the host.
+    pub host: u64,
+    /// Copied, from the cache or from victims.
+    pub copied: u64,
+    /// Programmed to fill up a wordline.
+    pub padding: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Free,
+    Open,
+    Closed,
+}
+
+#[derive(Clone, Debug)]
+struct Superblock {
+    state: State,
+    slc: bool,
+    /// Something was programmed since it was erased.
+    dirty: bool,
+    /// Places that were filled when it was closed.
+    used: u32,
+    valid: u32,
+    erases: u32,
+    /// When it was closed, as the host's units written until then.
+    closed: u64,
+    reverse: Reverse,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    superblock: u32,
+    next: u32,
+}
+
+/// The translation layer of one NVM Set.
+#[derive(Clone, Debug)]
+pub struct Ftl {
+    setup: Setup,
+    /// Places of a superblock; also the distance between two superblocks' first places.
+    superblock_units: u32,
+    map: Map,
+    superblocks: Vec<Superblock>,
+    free: Vec<u32>,
+    open: [Option<Open>; 3],
+    victim: Option<Victim>,
+    spare: Spare,
+    mapped: u32,
+    done: Done,
+    random: Random,
+    cache: cache::State,
+    /// Superblocks whose last valid unit went.
+    emptied: Vec<u32>,
+    scratch: Vec<u32>,
+}
+
+impl Ftl {
+    /// An empty one.
+    pub fn new(setup: Setup) -> Self {
+        let superblock = Superblock {
+            state: State::Free,
+            slc: false,
+            dirty: false,
+            used: 0,
+            valid: 0,
+            erases: 0,
+            closed: 0,
+            reverse: Reverse::new(),
+        };
+        Self {
+            superblock_units: setup.stripe.units(false),
+            map: Map::new(setup.units),
+            superblocks: vec![superblock; setup.superblocks as usize],
+            free: (0..setup.superblocks).rev().collect(),
+            open: [None; 3],
+            victim: None,
+            spare: Spare::default(),
+            mapped: 0,
+            done: Done::default(),
+            random: Random::new(setup.seed),
+            cache: cache::State::default(),
+            emptied: Vec::new(),
+            scratch: Vec::new(),
+            setup,
+        }
+    }
+
+    /// Writes `count` units from `first` on, for the host.
+    #[inline]
+    pub fn write(&mut self, first: u32, count: u32, flash: &mut impl Flash) {
+        let (mut unit, end) = (first, first + count);
+        while unit < end {
+            let stream = self.host_stream(flash);
+            let count = self.append(stream, unit, end - unit, flash);
+            self.done.host += u64::from(count);
+            unit += count;
+            self.keep_pace(count, flash);
+        }
+    }
+
+    /// Gives up the contents of units.
+    pub fn trim(&mut self, first: u32, count: u32) {
+        let Self { map, superblocks, superblock_units, emptied, .. } = self;
+        let mut gone = 0;
+        map.set(first, count, NOWHERE, |place, count| {
+            gone += count;
+            invalidate(superblocks, *superblock_units, emptied, place, count);
+        });
+        self.mapped -= gone;
+        self.free_emptied();
+    }
+
+    /// Looks at units in pieces that lie in one cell, or nowhere: physical place (or [`NOWHERE`]) and units.
+    #[inline]
+    pub fn read(&self, first: u32, count: u32, mut look: impl FnMut(u32, u32)) {
+        if count == 1 {
+            look(self.map.get(first), 1);
+            return;
+        }
+        self.map.runs(first, count, |place, count| {
+            if place == NOWHERE {
+                look(place, count);
+                return;
+            }
+            let (mut place, end) = (place, place + count);
+            while place < end {
+                let left = self.setup.stripe.cell_units
+                    - place % self.superblock_units % self.setup.stripe.cell_units;
+                let piece = left.min(end - place);
+                look(place, piece);
+                place += piece;
+            }
+        });
+    }
+
+    /// Superblock and place in it of a physical place.
+    #[inline]
+    pub const fn split(&self, place: u32) -> (u32, u32) {
+        (place / self.superblock_units, place % self.superblock_units)
+    }
+
+    /// Whether a superblock is written with one bit a cell.
+    #[inline]
+    pub fn is_slc(&self, superblock: u32) -> bool {
+        self.superblocks[superblock as usize].slc
+    }
+
+    /// Fills up the host's open wordlines with padding, so that all data is programmed.
+    pub fn pad(&mut self, flash: &mut impl Flash) {
+        for stream in [Stream::Cached, Stream::Host] {
+            let Some(open) = self.open[stream as usize] else { continue };
+            let slc = stream == Stream::Cached;
+            let stripe = &self.setup.stripe;
+            // With one page a wordline the dies before the next place are complete; else none is before the last page.
+            let row = if slc { stripe.cell_units } else { stripe.wordline_units(false) };
+            let padding = open.next.next_multiple_of(row) - open.next;
+            if padding > 0 {
+                self.append(stream, NOWHERE, padding, flash);
+                self.done.padding += u64::from(padding);
+            }
+        }
+    }
+
+    /// Whether what lies at a place of a superblock is part of a wordline that is still being filled, and so in memory.
+    #[inline]
+    pub fn is_filling(&self, superblock: u32, place: u32) -> bool {
+        self.open.iter().flatten().any(|open| {
+            let slc = self.superblocks[open.superblock as usize].slc;
+            open.superblock == superblock
+                && place >= open.next - open.next % self.setup.stripe.wordline_units(slc)
+        })
+    }
+
+    /// Share of the logical units that hold data, 0 to 1.
+    pub fn fill(&self) -> f64 {
+        f64::from(self.mapped) / f64::from(self.setup.units.max(1))
+    }
+
+    /// What was done so far.
+    pub const fn done(&self) -> Done {
+        self.done
+    }
+
+    /// How it is set up.
+    pub const fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Superblocks that are free.
+    pub fn free(&self) -> u32 {
+        self.free.len() as u32
+    }
+
+    /// Times that superblocks were erased: mean and most.
+    pub fn erases(&self) -> (f64, u32) {
+        let all = self.superblocks.iter().map(|superblock| superblock.erases);
+        let sum: u64 = all.clone().map(u64::from).sum();
+        (sum as f64 / self.superblocks.len().max(1) as f64, all.max().unwrap_or(0))
+    }
+
+    /// Valid units of each closed superblock.
+    pub fn valid(&self) -> impl Iterator<Item = u32> {
+        let closed = self.superblocks.iter().filter(|one| one.state == State::Closed);
+        closed.map(|superblock| superblock.valid)
+    }
+
+    /// Appends units (or padding) to a stream's superblock; returns how many it took. Opens and closes superblocks.
+    #[inline]
+    fn append(&mut self, stream: Stream, first: u32, count: u32, flash: &mut impl Flash) -> u32 {
+        let slc = stream == Stream::Cached;
+        let open = match self.open[stream as usize] {
+            Some(open) => open,
+            None => self.open_superblock(stream, flash),
+        };
+        let capacity = self.setup.stripe.units(slc);
+        let count = count.min(capacity - open.next);
+        let index = open.superblock as usize;
+        if first != NOWHERE {
+            let place = open.superblock * self.superblock_units + open.next;
+            let Self { map, superblocks, superblock_units, emptied, mapped, .. } = self;
+            *mapped += count;
+            map.set(first, count, place, |place, count| {
+                *mapped -= count;
+                invalidate(superblocks, *superblock_units, emptied, place, count);
+            });
+            superblocks[index].valid += count;
+        }
+        self.superblocks[index].reverse.append(
+            open.next,
+            first,
+            count,
+            self.superblock_units,
+            &mut self.spare,
+        );
+        let next = open.next + count;
+        let stripe = self.setup.stripe;
+        stripe.programs(open.next, next, slc, |die, wordline| {
+            let superblock = open.superblock;
+            let host_units = match (stream, first) {
+                (Stream::Copied, _) => 0,
+                (_, NOWHERE) => {
+                    let places = stripe.places(die, wordline, slc);
+                    places.map(|(start, end)| open.next.clamp(start, end) - start).sum()
+                }
+                _ => stripe.program_units(slc),
+            };
+            flash.program(Program { die, superblock, wordline, slc, host_units });
+        });
+        if next == capacity {
+            self.close(stream, Open { superblock: open.superblock, next });
+        } else {
+            self.open[stream as usize] = Some(Open { superblock: open.superblock, next });
+        }
+        if !self.emptied.is_empty() {
+            self.free_emptied();
+        }
+        count
+    }
+
+    #[cold]
+    fn open_superblock(&mut self, stream: Stream, flash: &mut impl Flash) -> Open {
+        // The last free superblock belongs to the collector, or it could never free another.
+        while stream != Stream::Copied && self.free.len() < 2 {
+            self.collect_one(flash);
+        }
+        let least = self.free.iter().enumerate().min_by_key(|&(order, &superblock)| {
+            (self.superblocks[superblock as usize].erases, order)
+        });
+        let (order, _) = least.expect("over-provisioning leaves the collector a superblock");
+        let index = self.free.remove(order);
+        let superblock = &mut self.superblocks[index as usize];
+        if std::mem::replace(&mut superblock.dirty, true) {
+            superblock.erases += 1;
+            for die in 0..self.setup.stripe.dies {
+                flash.erase(die);
+            }
+        }
+        superblock.state = State::Open;
+        superblock.slc = stream == Stream::Cached;
+        self.cache.superblocks += u32::from(superblock.slc);
+        Open { superblock: index, next: 0 }
+    }
+
+    fn close(&mut self, stream: Stream, open: Open) {
+        self.open[stream as usize] = None;
+        let superblock = &mut self.superblocks[open.superblock as usize];
+        superblock.state = State::Closed;
+        superblock.used = open.next;
+        superblock.closed = self.done.host;
+        if superblock.valid == 0 {
+            self.emptied.push(open.superblock);
+        }
+    }
+
+    fn free_emptied(&mut self) {
+        while let Some(index) = self.emptied.pop() {
+            let under_way = self.victim.as_ref().is_some_and(|victim| victim.superblock == index);
+            let superblock = &self.superblocks[index as usize];
+            // It may have been closed, or written again, since it was noted.
+            if superblock.state == State::Closed && superblock.valid == 0 && !under_way {
+                self.release(index);
+            }
+        }
+    }
+
+    /// Makes a superblock free. It is erased when it is opened again, or before if there is idle time.
+    fn release(&mut self, index: u32) {
+        let superblock = &mut self.superblocks[index as usize];
+        superblock.state = State::Free;
+        superblock.reverse.clear(&mut self.spare);
+        self.cache.superblocks -= u32::from(std::mem::take(&mut superblock.slc));
+        self.free.push(index);
+    }
+}
+
+/// Counts units out of the superblocks that they lie in.
+#[inline]
+fn invalidate(
+    superblocks: &mut [Superblock],
+    superblock_units: u32,
+    emptied: &mut Vec<u32>,
+    place: u32,
+    count: u32,
+) {
+    let (mut place, end) = (place, place + count);
+    while place < end {
+        let index = place / superblock_units;
+        let piece = ((index + 1) * superblock_units).min(end) - place;
+        let superblock = &mut superblocks[index as usize];
+        superblock.valid -= piece;
+        if superblock.valid == 0 {
+            emptied.push(index);
+        }
+        place += piece;
+    }
+}

@@ -1,0 +1,208 @@
+//! Winning space back: which superblock is emptied next, and how fast.
+
+use crate::ftl::{Flash, Ftl, State, Stream};
+use crate::map::NOWHERE;
+use crate::spec::Collector;
+
+/// Units that are copied at a time, so that the table's cache misses overlap; few enough to keep the host's wait short.
+const BATCH_UNITS: u32 = 64;
+
+/// A superblock that is being emptied.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Victim {
+    pub(super) superblock: u32,
+    /// The next place to look at, and the end of its places.
+    next: u32,
+    end: u32,
+    /// Units copied so far.
+    copied: u64,
+    /// Units that the host wrote meanwhile.
+    host: u64,
+    /// So many units are to be copied for so many of the host's.
+    copies: u64,
+    writes: u64,
+}
+
+impl Ftl {
+    /// Copies as much as `count` units from the host call for.
+    #[inline]
+    pub(super) fn keep_pace(&mut self, count: u32, flash: &mut impl Flash) {
+        if self.victim.is_none() {
+            if self.free.len() as u32 >= self.setup.reserve && !self.must_shrink() {
+                return;
+            }
+            self.choose();
+        }
+        if let Some(victim) = &mut self.victim {
+            victim.host += u64::from(count);
+        }
+        while let Some(victim) = self.victim {
+            if victim.copied * victim.writes >= victim.host * victim.copies
+                && victim.next < victim.end
+            {
+                return;
+            }
+            self.copy_batch(flash);
+            if self.victim.is_none() && self.free.len() < self.setup.reserve as usize {
+                self.choose();
+            }
+        }
+    }
+
+    /// Empties one superblock to the end.
+    #[cold]
+    pub(super) fn collect_one(&mut self, flash: &mut impl Flash) {
+        if self.victim.is_none() {
+            self.choose();
+        }
+        assert!(
+            self.victim.is_some(),
+            "no superblock can be emptied: over-provisioning is too small"
+        );
+        while self.victim.is_some() {
+            self.copy_batch(flash);
+        }
+    }
+
+    /// Begins with the next victim, if there is one.
+    pub(super) fn choose(&mut self) {
+        let free_short = (self.free.len() as u32) < self.setup.reserve;
+        let chosen = if free_short { self.choose_by_policy() } else { self.oldest_cached() };
+        if let Some(index) = chosen {
+            self.begin(index);
+        }
+    }
+
+    /// Begins to empty a superblock, at a pace that frees as much as the host writes meanwhile.
+    pub(super) fn begin(&mut self, index: u32) {
+        let superblock = &self.superblocks[index as usize];
+        let gain = self.superblock_units - superblock.valid;
+        let (copies, writes) = if (self.free.len() as u32) < self.setup.reserve {
+            (u64::from(superblock.valid), u64::from(gain))
+        } else {
+            self.shrinking_pace()
+        };
+        self.victim = Some(Victim {
+            superblock: index,
+            next: 0,
+            end: superblock.used,
+            copied: 0,
+            host: 0,
+            copies,
+            writes,
+        });
+    }
+
+    fn choose_by_policy(&mut self) -> Option<u32> {
+        let now = self.done.host;
+        let closed = || {
+            let all = self.superblocks.iter().enumerate();
+            all.filter(|(_, one)| one.state == State::Closed)
+        };
+        let found = match self.setup.collector {
+            Collector::Greedy => closed().min_by_key(|(_, one)| one.valid),
+            Collector::Fifo => closed().min_by_key(|(_, one)| one.closed),
+            Collector::CostBenefit => {
+                // Share won x age / cost of reading all and writing what is valid.
+                let worth = |valid: u32, closed: u64| {
+                    let used = f64::from(valid) / f64::from(self.superblock_units);
+                    (1.0 - used) * (now.saturating_sub(closed) + 1) as f64 / (1.0 + used)
+                };
+                closed().max_by(|(_, a), (_, b)| {
+                    worth(a.valid, a.closed).total_cmp(&worth(b.valid, b.closed))
+                })
+            }
+            Collector::Choices(choices) => return self.choose_of(choices),
+            Collector::Random => return self.choose_of(1),
+        };
+        found.map(|(index, _)| index as u32)
+    }
+
+    /// The best of so many closed superblocks, drawn with replacement.
+    fn choose_of(&mut self, choices: u32) -> Option<u32> {
+        let all = self.superblocks.len() as u64;
+        if !self.superblocks.iter().any(|one| one.state == State::Closed) {
+            return None;
+        }
+        let mut best: Option<(u32, u32)> = None;
+        let mut drawn = 0;
+        while drawn < choices.max(1) {
+            let index = self.random.below(all) as u32;
+            let one = &self.superblocks[index as usize];
+            if one.state == State::Closed {
+                drawn += 1;
+                if best.is_none_or(|(valid, _)| one.valid < valid) {
+                    best = Some((one.valid, index));
+                }
+            }
+        }
+        best.map(|(_, index)| index)
+    }
+
+    /// Copies the next few units of the victim, and frees it after the last.
+    pub(super) fn copy_batch(&mut self, flash: &mut impl Flash) {
+        let Some(mut victim) = self.victim else { return };
+        let index = victim.superblock as usize;
+        let slc = self.superblocks[index].slc;
+        let to = (victim.next + BATCH_UNITS).min(victim.end);
+        let mut units = std::mem::take(&mut self.scratch);
+        if self.superblocks[index].valid == 0 {
+            victim.next = victim.end;
+            units.clear();
+        } else {
+            self.superblocks[index].reverse.read(victim.next, to, &mut units);
+        }
+        // What lies elsewhere by now is stale. Looking all up first lets the processor overlap the misses.
+        let first_place = victim.superblock * self.superblock_units + victim.next;
+        for (unit, place) in units.iter_mut().zip(first_place..) {
+            if *unit != NOWHERE && self.map.get(*unit) != place {
+                *unit = NOWHERE;
+            }
+        }
+        self.read_cells(victim.next, &units, slc, flash);
+        let mut at = 0;
+        while at < units.len() {
+            if units[at] == NOWHERE {
+                at += 1;
+                continue;
+            }
+            let first = units[at];
+            let mut count = 1;
+            while at + (count as usize) < units.len() && units[at + count as usize] == first + count
+            {
+                count += 1;
+            }
+            at += count as usize;
+            victim.copied += u64::from(count);
+            self.done.copied += u64::from(count);
+            let mut unit = first;
+            while unit < first + count {
+                unit += self.append(Stream::Copied, unit, first + count - unit, flash);
+            }
+        }
+        self.scratch = units;
+        if victim.next < victim.end {
+            victim.next = to;
+        }
+        if victim.next == victim.end {
+            self.victim = None;
+            self.release(victim.superblock);
+        } else {
+            self.victim = Some(victim);
+        }
+    }
+
+    /// Has the flash read each cell that holds something valid.
+    fn read_cells(&self, from: u32, units: &[u32], slc: bool, flash: &mut impl Flash) {
+        let mut at = 0;
+        while at < units.len() {
+            let spot = self.setup.stripe.spot(from + at as u32, slc);
+            let end = (at + spot.left as usize).min(units.len());
+            let valid = units[at..end].iter().filter(|&&unit| unit != NOWHERE).count() as u32;
+            if valid > 0 {
+                flash.copy(spot.die, slc, valid);
+            }
+            at = end;
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! What a drive may begin with, computed instead of simulated: full in order, or in the steady state of uniform random writes.
+
+use base::random::Random;
+
+use crate::ftl::{Flash, Ftl, Open, Program, State, Stream};
+use crate::map::NOWHERE;
+use crate::steady;
+
+/// Does nothing: for what is to be there already.
+#[derive(Clone, Copy, Debug)]
+pub struct Nothing;
+
+impl Flash for Nothing {
+    fn program(&mut self, _program: Program) {}
+    fn copy(&mut self, _die: u32, _slc: bool, _units: u32) {}
+    fn erase(&mut self, _die: u32) {}
+}
+
+/// Units written at a time.
+const RUN_UNITS: u32 = 1 << 16;
+
+impl Ftl {
+    /// Writes everything once, in order and past the cache. The counters stay at zero.
+    pub fn fill_in_order(&mut self) {
+        let cache = self.setup.cache.take();
+        for first in (0..self.setup.units).step_by(RUN_UNITS as usize) {
+            self.write(first, RUN_UNITS.min(self.setup.units - first), &mut Nothing);
+        }
+        self.setup.cache = cache;
+        self.done = Default::default();
+    }
+
+    /// Puts everything where endless uniform random writes of `run` units each would have: superblocks hold the valid shares
+    /// that the model of [`steady`] gives for this collector. Counters and wear stay at zero.
+    ///
+    /// # Panics
+    /// If something was written already.
+    pub fn scatter(&mut self, run: u32) {
+        assert_eq!(self.mapped, 0, "only an empty drive can be put into a state");
+        let (units, superblock_units) = (self.setup.units, self.superblock_units);
+        // Open superblocks take none: they hold what is just being written.
+        let closed = self.setup.superblocks - self.setup.reserve - 2;
+        let rho = f64::from(units) / (f64::from(closed) * f64::from(superblock_units));
+        let shares =
+            steady::valid_shares(self.setup.collector, rho, superblock_units, closed as usize);
+        let run = run.clamp(1, units);
+        let mut order = Order::new(units.div_ceil(run), self.setup.seed);
+        let mut pending = (NOWHERE, NOWHERE);
+        let mut given = 0.0;
+        let mut placed = 0;
+        for (index, share) in shares.iter().enumerate() {
+            given += share * f64::from(superblock_units);
+            let last = index + 1 == shares.len();
+            let goal = if last { units } else { (given.round() as u32).min(units) };
+            let valid = (goal - placed).min(superblock_units);
+            self.scatter_one(index as u32, valid, run, &mut order, &mut pending);
+            placed += valid;
+        }
+        // Rounding may leave a few for the host's open superblock.
+        self.scatter_rest(run, &mut order, pending);
+        self.free.retain(|&one| self.superblocks[one as usize].state == State::Free);
+    }
+
+    /// Closes a superblock with so many valid units in it, spread evenly between stale ones.
+    fn scatter_one(
+        &mut self,
+        index: u32,
+        valid: u32,
+        run: u32,
+        order: &mut Order,
+        pending: &mut (u32, u32),
+    ) {
+        let capacity = self.superblock_units;
+        let first_place = index * capacity;
+        let mut put = 0;
+        let mut place = 0;
+        while place < capacity {
+            // So many should be in by the end of the next run.
+            let wanted =
+                u64::from(valid) * u64::from((place + run).min(capacity)) / u64::from(capacity);
+            if u64::from(put) >= wanted {
+                let count = run.min(capacity - place);
+                self.note(index, place, NOWHERE, count);
+                place += count;
+                continue;
+            }
+            if pending.0 == pending.1 {
+                let Some(chunk) = order.next() else { break };
+                *pending = (chunk * run, ((chunk + 1) * run).min(self.setup.units));
+            }
+            let count = (pending.1 - pending.0).min(capacity - place).min(valid - put);
+            self.map.set(pending.0, count, first_place + place, |_, _| {});
+            self.note(index, place, pending.0, count);
+            pending.0 += count;
+            put += count;
+            place += count;
+        }
+        if place < capacity {
+            self.note(index, place, NOWHERE, capacity - place);
+        }
+        let superblock = &mut self.superblocks[index as usize];
+        superblock.state = State::Closed;
+        superblock.dirty = true;
+        superblock.used = capacity;
+        superblock.valid = put;
+        self.mapped += put;
+    }
+
+    fn note(&mut self, index: u32, place: u32, unit: u32, count: u32) {
+        let reverse = &mut self.superblocks[index as usize].reverse;
+        reverse.append(place, unit, count, self.superblock_units, &mut self.spare);
+    }
+
+    fn scatter_rest(&mut self, run: u32, order: &mut Order, pending: (u32, u32)) {
+        let index = self.superblocks.iter().position(|one| one.state == State::Free);
+        let index = index.expect("some superblocks are left free") as u32;
+        let mut next = 0;
+        let left = std::iter::once(pending).chain(
+            std::iter::from_fn(|| order.next())
+                .map(|chunk| (chunk * run, ((chunk + 1) * run).min(self.setup.units))),
+        );
+        let left: Vec<(u32, u32)> = left.filter(|(from, to)| from < to).collect();
+        for (from, to) in left {
+            self.map.set(from, to - from, index * self.superblock_units + next, |_, _| {});
+            self.note(index, next, from, to - from);
+            next += to - from;
+        }
+        if next > 0 {
+            let superblock = &mut self.superblocks[index as usize];
+            superblock.state = State::Open;
+            superblock.dirty = true;
+            superblock.valid = next;
+            self.mapped += next;
+            self.open[Stream::Host as usize] = Some(Open { superblock: index, next });
+        }
+    }
+}
+
+/// The numbers below `end`, each once, in an order that a seed gives: a linear congruential sequence over the next power of two
+/// (full period by Hull and Dobell's theorem), scrambled by a multiplication and a shift, numbers past the end left out.
+struct Order {
+    end: u32,
+    mask: u64,
+    state: u64,
+    left: u64,
+    shift: u32,
+}
+
+impl Order {
+    fn new(end: u32, seed: u64) -> Self {
+        let size = u64::from(end).next_power_of_two().max(2);
+        let mut random = Random::new(seed);
+        let shift = (size.trailing_zeros()).div_ceil(2);
+        Self { end, mask: size - 1, state: random.bits() & (size - 1), left: size, shift }
+    }
+
+    /// The next one, if there are more.
+    fn next(&mut self) -> Option<u32> {
+        while self.left > 0 {
+            self.left -= 1;
+            self.state =
+                (self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1)) & self.mask;
+            // Low bits of the sequence have short periods; both steps can be undone, so every number still comes once.
+            let mut number = self.state ^ (self.state >> self.shift);
+            number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & self.mask;
+            number ^= number >> self.shift;
+            if number < u64::from(self.end) {
+                return Some(number as u32);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_has_every_number_once() {
+        for end in [1, 2, 3, 100, 1_023, 1_024, 1_025] {
+            let mut order = Order::new(end, 9);
+            let mut all: Vec<u32> = std::iter::from_fn(|| order.next()).collect();
+            all.sort_unstable();
+            assert_eq!(all, (0..end).collect::<Vec<_>>());
+        }
+    }
+}

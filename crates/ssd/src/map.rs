@@ -1,0 +1,264 @@
+//! The mapping table: where each logical unit lies. Sequential data is kept as runs, one entry for a whole region, so that a drive
+//! of 30 TB that is written in long runs takes megabytes; a region that is written in pieces has a table of its own units.
+
+/// Logical units of a region.
+pub const REGION_UNITS: u32 = 512;
+
+/// No place: never written, or trimmed.
+pub const NOWHERE: u32 = u32::MAX;
+
+const REGION: usize = REGION_UNITS as usize;
+
+/// Where logical units lie, as physical units.
+#[derive(Clone, Debug)]
+pub struct Map {
+    units: u32,
+    regions: Vec<Region>,
+    /// Tables of [`REGION_UNITS`] entries each, one behind the other.
+    tables: Vec<u32>,
+    free_tables: Vec<u32>,
+}
+
+/// A region: in one run from `base`, or in pieces by `table`, or nowhere.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    base: u32,
+    table: u32,
+}
+
+const EMPTY: Region = Region { base: NOWHERE, table: NOWHERE };
+
+impl Map {
+    /// A table in which nothing is mapped.
+    pub fn new(units: u32) -> Self {
+        Self {
+            units,
+            regions: vec![EMPTY; units.div_ceil(REGION_UNITS) as usize],
+            tables: Vec::new(),
+            free_tables: Vec::new(),
+        }
+    }
+
+    /// Logical units.
+    pub const fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// Where a unit lies, or [`NOWHERE`].
+    #[inline]
+    pub fn get(&self, unit: u32) -> u32 {
+        let region = self.regions[(unit / REGION_UNITS) as usize];
+        let within = unit % REGION_UNITS;
+        if region.table != NOWHERE {
+            self.tables[region.table as usize * REGION + within as usize]
+        } else if region.base != NOWHERE {
+            region.base + within
+        } else {
+            NOWHERE
+        }
+    }
+
+    /// Looks at units in runs that lie one behind the other: the first's place (or [`NOWHERE`] for all) and how many.
+    #[inline]
+    pub fn runs(&self, first: u32, count: u32, mut look: impl FnMut(u32, u32)) {
+        let (mut unit, end) = (first, first + count);
+        while unit < end {
+            let start = self.get(unit);
+            let mut length = self.uniform(unit).min(end - unit);
+            if length == 0 {
+                length = 1;
+                while unit + length < end {
+                    let next = self.get(unit + length);
+                    let follows =
+                        if start == NOWHERE { next == NOWHERE } else { next == start + length };
+                    if !follows {
+                        break;
+                    }
+                    length += 1;
+                }
+            }
+            look(start, length);
+            unit += length;
+        }
+    }
+
+    /// Units from this one on that are known to be one run without looking at each; 0 if that isn't known.
+    #[inline]
+    fn uniform(&self, unit: u32) -> u32 {
+        let region = self.regions[(unit / REGION_UNITS) as usize];
+        if region.table == NOWHERE { REGION_UNITS - unit % REGION_UNITS } else { 0 }
+    }
+
+    /// Maps a run of units to places one behind the other from `place`, or to nowhere. Tells where they lay before, as runs of
+    /// place and length.
+    #[inline]
+    pub fn set(&mut self, first: u32, count: u32, place: u32, mut before: impl FnMut(u32, u32)) {
+        let (mut unit, end) = (first, first + count);
+        let mut place = place;
+        while unit < end {
+            let index = unit / REGION_UNITS;
+            let region_start = index * REGION_UNITS;
+            let region_end = (region_start + REGION_UNITS).min(self.units);
+            let piece_end = region_end.min(end);
+            let count = piece_end - unit;
+            if unit == region_start && piece_end == region_end {
+                self.set_region(index as usize, count, place, &mut before);
+            } else {
+                self.set_piece(index as usize, unit - region_start, count, place, &mut before);
+                if piece_end == region_end && place != NOWHERE {
+                    self.collapse(index as usize, (region_end - region_start) as usize);
+                }
+            }
+            if place != NOWHERE {
+                place += count;
+            }
+            unit = piece_end;
+        }
+    }
+
+    fn set_region(
+        &mut self,
+        index: usize,
+        count: u32,
+        place: u32,
+        before: &mut impl FnMut(u32, u32),
+    ) {
+        let old = std::mem::replace(&mut self.regions[index], Region { base: place, ..EMPTY });
+        if old.table != NOWHERE {
+            let start = old.table as usize * REGION;
+            tell_runs(&self.tables[start..start + count as usize], before);
+            self.free_tables.push(old.table);
+        } else if old.base != NOWHERE {
+            before(old.base, count);
+        }
+    }
+
+    #[inline]
+    fn set_piece(
+        &mut self,
+        index: usize,
+        within: u32,
+        count: u32,
+        place: u32,
+        before: &mut impl FnMut(u32, u32),
+    ) {
+        if self.regions[index].table == NOWHERE {
+            if self.regions[index].base == NOWHERE && place == NOWHERE {
+                return;
+            }
+            self.explode(index);
+        }
+        let start = self.regions[index].table as usize * REGION + within as usize;
+        let entries = &mut self.tables[start..start + count as usize];
+        tell_runs(entries, before);
+        if place == NOWHERE {
+            entries.fill(NOWHERE);
+        } else {
+            for (entry, place) in entries.iter_mut().zip(place..) {
+                *entry = place;
+            }
+        }
+    }
+
+    /// Gives a region a table of its own.
+    #[cold]
+    fn explode(&mut self, index: usize) {
+        let table = self.free_tables.pop().unwrap_or_else(|| {
+            self.tables.resize(self.tables.len() + REGION, NOWHERE);
+            (self.tables.len() / REGION - 1) as u32
+        });
+        let base = self.regions[index].base;
+        let start = table as usize * REGION;
+        let entries = &mut self.tables[start..start + REGION];
+        if base == NOWHERE {
+            entries.fill(NOWHERE);
+        } else {
+            for (entry, place) in entries.iter_mut().zip(base..) {
+                *entry = place;
+            }
+        }
+        self.regions[index] = Region { base: NOWHERE, table };
+    }
+
+    /// Takes a region's table away if its units lie in one run.
+    fn collapse(&mut self, index: usize, count: usize) {
+        let start = self.regions[index].table as usize * REGION;
+        let entries = &self.tables[start..start + count];
+        let base = entries[0];
+        if base == NOWHERE || entries[count - 1] != base.wrapping_add(count as u32 - 1) {
+            return;
+        }
+        if entries.iter().zip(base..).all(|(&entry, place)| entry == place) {
+            self.free_tables.push(self.regions[index].table);
+            self.regions[index] = Region { base, ..EMPTY };
+        }
+    }
+}
+
+#[inline]
+fn tell_runs(entries: &[u32], before: &mut impl FnMut(u32, u32)) {
+    let mut at = 0;
+    while at < entries.len() {
+        let start = entries[at];
+        if start == NOWHERE {
+            at += 1;
+            continue;
+        }
+        let mut length = 1;
+        while at + length < entries.len() && entries[at + length] == start + length as u32 {
+            length += 1;
+        }
+        before(start, length as u32);
+        at += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::random::Random;
+
+    use super::*;
+
+    #[test]
+    fn random_runs_do_what_a_plain_table_does() {
+        let units = 5 * REGION_UNITS + 77;
+        let mut map = Map::new(units);
+        let mut model = vec![NOWHERE; units as usize];
+        let mut random = Random::new(3);
+        let mut place = 0;
+        for _ in 0..4_000 {
+            let first = random.below(u64::from(units)) as u32;
+            let longest = if random.one_in(2) { 3 } else { 3 * REGION_UNITS };
+            let count = (1 + random.below(u64::from(longest)) as u32).min(units - first);
+            let to = if random.one_in(5) { NOWHERE } else { place };
+            let mut told = Vec::new();
+            map.set(first, count, to, |start, length| told.extend(start..start + length));
+            let range = first as usize..(first + count) as usize;
+            let before: Vec<u32> =
+                model[range.clone()].iter().copied().filter(|&p| p != NOWHERE).collect();
+            assert_eq!(told, before);
+            for (entry, at) in model[range].iter_mut().zip(0..) {
+                *entry = if to == NOWHERE { NOWHERE } else { to + at };
+            }
+            place += count;
+            let at = random.below(u64::from(units)) as u32;
+            assert_eq!(map.get(at), model[at as usize]);
+        }
+        let mut all = Vec::new();
+        map.runs(0, units, |start, length| {
+            all.extend((0..length).map(|i| if start == NOWHERE { NOWHERE } else { start + i }));
+        });
+        assert_eq!(all, model);
+    }
+
+    #[test]
+    fn what_is_written_in_order_takes_no_table() {
+        let mut map = Map::new(4 * REGION_UNITS);
+        for unit in (0..4 * REGION_UNITS).step_by(32) {
+            map.set(unit, 32, 1_000 + unit, |_, _| {});
+        }
+        assert_eq!(map.free_tables.len() * REGION, map.tables.len());
+        assert_eq!(map.tables.len(), REGION, "one table, used again and again");
+        assert_eq!(map.get(777), 1_777);
+    }
+}
