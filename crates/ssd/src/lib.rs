@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod admin;
 pub mod bank;
 pub mod ftl;
 pub mod health;
@@ -12,6 +13,7 @@ pub mod spec;
 pub mod steady;
 pub mod stripe;
 
+pub use admin::Admin;
 pub use bank::{SimBank, Slot, Start, Uplink};
 pub use health::{Health, SetHealth};
 pub use spec::{Spec, SpecError};

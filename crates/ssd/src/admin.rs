@@ -1,0 +1,194 @@
+//! What a simulated drive tells of itself: the bytes that an NVMe drive answers to Identify and Get Log Page.
+//!
+//! Byte offsets and values: NVM Express Base Specification 2.0 and NVM Command Set Specification 1.0, whose
+//! abbreviations stand beside them. What the model doesn't have, such as heat, is told as "not reported".
+
+mod fields;
+mod identify;
+mod log;
+
+use std::fmt;
+
+use base::Random;
+
+use crate::health::{Health, SetHealth};
+use crate::spec::{Link, Media, Namespace, Spec};
+
+/// Who answers for a drive.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    spec: Spec,
+    /// With all sets, also those of a drive that has been through nothing yet.
+    health: Health,
+    identity: Identity,
+    mark: [u64; 2],
+}
+
+/// A drive's names, SATA or NVMe.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The model that it stands for.
+    pub model: String,
+    /// `SIM-` and 16 hexadecimal digits. They follow from specification, seed and place in the bank, on every
+    /// machine; a drive of another specification, or of more parameters, is another drive.
+    pub serial: String,
+    /// This program's version: the model is the firmware.
+    pub firmware: String,
+}
+
+/// An admin command that only asks, in the specification's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Query {
+    /// Identify: 4096 bytes.
+    Identify {
+        /// Which data structure: 00h a namespace, 01h the controller, 02h active namespaces, 04h NVM Sets, 19h endurance
+        /// groups.
+        cns: u8,
+        /// Of which namespace; or above which one the list begins; else 0.
+        nsid: u32,
+        /// The set or group from which a list begins, else 0.
+        specific: u16,
+    },
+    /// Get Log Page, whole.
+    Log {
+        /// 00h supported pages, 02h SMART, 09h an endurance group.
+        page: u8,
+        /// The endurance group that the page is of, else 0.
+        specific: u16,
+    },
+}
+
+/// Why a drive refuses: status code type in bits 10:8, status code in bits 7:0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(pub u16);
+
+impl Status {
+    /// Invalid Command Opcode.
+    pub const INVALID_OPCODE: Self = Self(0x001);
+    /// Invalid Field in Command.
+    pub const INVALID_FIELD: Self = Self(0x002);
+    /// Invalid Namespace or Format.
+    pub const INVALID_NAMESPACE: Self = Self(0x00B);
+    /// Invalid Log Page.
+    pub const INVALID_LOG_PAGE: Self = Self(0x109);
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the simulated drive refuses with NVMe status {:#05x}", self.0)
+    }
+}
+
+impl std::error::Error for Status {}
+
+impl Identity {
+    /// Of the drive of this specification and seed that is at `slot` in its bank.
+    pub fn of(spec: &Spec, seed: u64, slot: usize) -> Self {
+        Self::marked(spec, mark(spec, seed, slot))
+    }
+
+    fn marked(spec: &Spec, [first, _]: [u64; 2]) -> Self {
+        Self {
+            model: spec.model.clone(),
+            serial: format!("SIM-{first:016X}"),
+            firmware: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+impl Admin {
+    /// Answers for the drive of this specification and seed that is at `slot` in its bank. With a default `health` it is
+    /// new.
+    pub fn new(spec: &Spec, mut health: Health, seed: u64, slot: usize) -> Self {
+        for set in health.sets.len()..spec.sets.count as usize {
+            health.sets.push(unused(spec, set));
+        }
+        let mark = mark(spec, seed, slot);
+        Self { spec: spec.clone(), health, identity: Identity::marked(spec, mark), mark }
+    }
+
+    /// Answers as the drive does, in full length.
+    ///
+    /// # Errors
+    /// The status with which it refuses. A SATA drive knows none of these commands.
+    pub fn answer(&self, query: Query) -> Result<Vec<u8>, Status> {
+        if matches!(self.spec.link, Link::Sata { .. }) {
+            return Err(Status::INVALID_OPCODE);
+        }
+        match query {
+            Query::Identify { cns: 0x00, nsid, .. } => self.identify_namespace(nsid),
+            Query::Identify { cns: 0x01, .. } => Ok(self.identify_controller()),
+            Query::Identify { cns: 0x02, nsid, .. } => self.active_namespaces(nsid),
+            Query::Identify { cns: 0x04, specific, .. } if self.tells_sets() => {
+                Ok(self.nvm_sets(specific))
+            }
+            Query::Identify { cns: 0x19, specific, .. } => Ok(self.endurance_groups(specific)),
+            Query::Identify { .. } => Err(Status::INVALID_FIELD),
+            Query::Log { page: 0x00, .. } => Ok(log::supported()),
+            Query::Log { page: 0x02, .. } => Ok(self.smart()),
+            Query::Log { page: 0x09, specific } => self.endurance_group(specific),
+            Query::Log { .. } => Err(Status::INVALID_LOG_PAGE),
+        }
+    }
+
+    /// One set is the whole drive, and no drive tells of that. Its endurance group is told all the same: there the
+    /// medium's writes are counted.
+    fn tells_sets(&self) -> bool {
+        self.spec.sets.count > 1
+    }
+
+    /// Whether data can be lost with the power: the medium of in-place drives is as fast as a buffer, and they have none.
+    fn volatile(&self) -> bool {
+        self.spec.flash.media == Media::Nand
+            && self.spec.buffer.bytes > 0
+            && !self.spec.buffer.protected
+    }
+
+    /// Bytes that the dies of so many sets program at once.
+    fn stripe_bytes(&self, sets: usize) -> u64 {
+        let flash = &self.spec.flash;
+        let dies = u64::from(flash.dies()) * sets as u64 / u64::from(self.spec.sets.count.max(1));
+        match flash.media {
+            Media::Nand => flash.program_bytes() * dies.max(1),
+            Media::InPlace => self.spec.mapping.unit_bytes.into(),
+        }
+    }
+}
+
+/// Bytes of a namespace, in whole blocks.
+fn namespace_bytes(spec: &Spec, index: usize) -> u64 {
+    let block = u64::from(spec.block_bytes.max(1));
+    let share = spec.sets.namespaces.get(index).map_or(0.0, |namespace| namespace.share);
+    (spec.capacity_bytes as f64 * share) as u64 / block * block
+}
+
+/// A set of a new drive.
+fn unused(spec: &Spec, set: usize) -> SetHealth {
+    let count = u64::from(spec.sets.count.max(1));
+    let capacity_bytes = spec.capacity_bytes / count;
+    let in_it = |(index, namespace): (usize, &Namespace)| {
+        let is = namespace.sets.contains(&(set as u32));
+        is.then(|| namespace_bytes(spec, index) / namespace.sets.len() as u64)
+    };
+    let taken: u64 = spec.sets.namespaces.iter().enumerate().filter_map(in_it).sum();
+    SetHealth {
+        capacity_bytes,
+        physical_bytes: spec.physical_bytes() / count,
+        unallocated_bytes: capacity_bytes.saturating_sub(taken),
+        ..SetHealth::default()
+    }
+}
+
+/// 128 bits that are a drive's own: FNV-1a (Fowler, Noll, Vo) of all its parameters as Rust prints them, which is exact
+/// and the same everywhere, spread by SplitMix64 with seed and slot.
+fn mark(spec: &Spec, seed: u64, slot: usize) -> [u64; 2] {
+    const OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
+    const PRIME: u64 = 0x0000_0100_0000_01B3;
+    let text = format!("{spec:?} {seed} {slot}");
+    let hash = text.bytes().fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME));
+    let mut random = Random::new(hash);
+    [random.bits(), random.bits()]
+}
+
+#[cfg(test)]
+mod tests;
