@@ -16,6 +16,7 @@ pub use merge::MergeError;
 pub use nearest::nearest;
 pub use simulated::{Parameter, Simulated};
 pub use text::ProfileError;
+pub use toml::Value;
 
 use std::collections::BTreeMap;
 

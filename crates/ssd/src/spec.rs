@@ -1,5 +1,9 @@
 //! What a simulated drive is made of: every parameter of the model, in the units of its name.
 
+pub mod check;
+pub mod parameters;
+pub mod text;
+
 use std::fmt;
 
 /// A drive.

@@ -1,0 +1,146 @@
+//! The parameters of specification files: each one's name, what it is taken to be when a file doesn't give it, and what it means.
+
+use std::fmt;
+
+/// A parameter that a specification file may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its section: `flash`.
+    pub section: &'static str,
+    /// Its name there: `channels`.
+    pub name: &'static str,
+    /// What it is without being given.
+    pub absent: Absent,
+    /// What it means, with its unit.
+    pub meaning: &'static str,
+}
+
+/// What a parameter is when a file doesn't give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// It must be given, where its section is.
+    Needed,
+    /// This, as TOML.
+    Default(&'static str),
+    /// Nothing, which means this.
+    Means(&'static str),
+}
+
+impl fmt::Display for Absent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Needed => f.pad("needed"),
+            Self::Default(value) => f.pad(value),
+            Self::Means(meaning) => f.pad(meaning),
+        }
+    }
+}
+
+const fn needed(section: &'static str, name: &'static str, meaning: &'static str) -> Known {
+    Known { section, name, absent: Absent::Needed, meaning }
+}
+
+const fn or(
+    section: &'static str,
+    name: &'static str,
+    default: &'static str,
+    meaning: &'static str,
+) -> Known {
+    Known { section, name, absent: Absent::Default(default), meaning }
+}
+
+const fn without(
+    section: &'static str,
+    name: &'static str,
+    means: &'static str,
+    meaning: &'static str,
+) -> Known {
+    Known { section, name, absent: Absent::Means(means), meaning }
+}
+
+/// Every parameter, in the order in which files are written.
+pub const PARAMETERS: [Known; 45] = [
+    or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
+    needed("controller", "read_us", "time of a read beside medium and link, microseconds"),
+    needed("controller", "write_us", "time of a write until its data may be taken, microseconds"),
+    needed("controller", "read_iops", "reads that it can begin in a second"),
+    needed("controller", "write_iops", "writes that it can begin in a second"),
+    or("controller", "depth", "1024", "commands that it takes at once; SATA: 32"),
+    or("link", "kind", "\"pcie\"", "pcie or sata"),
+    needed("link", "generation", "PCIe generation, 1 to 6 (pcie)"),
+    needed("link", "lanes", "PCIe lanes, 1 to 16 (pcie)"),
+    or("link", "gbps", "6.0", "line rate in Gb/s: 1.5, 3 or 6 (sata)"),
+    or(
+        "link",
+        "efficiency",
+        "0.9",
+        "share of the bytes after line coding that is payload, up to 1",
+    ),
+    needed(
+        "buffer",
+        "bytes",
+        "bytes of host data that wait for the flash at most; in-place media: 0",
+    ),
+    or("buffer", "protected", "false", "whether capacitors save the buffer when power goes"),
+    or("flash", "media", "\"nand\"", "nand, or in-place for 3D XPoint"),
+    needed("flash", "channels", "channels"),
+    needed("flash", "dies_per_channel", "dies on each channel"),
+    needed("flash", "planes", "planes of a die, which work together (nand)"),
+    needed(
+        "flash",
+        "page_bytes",
+        "bytes of a page on one plane; in-place media: bytes of one access",
+    ),
+    needed("flash", "pages_per_block", "pages of a block (nand)"),
+    or("flash", "pages_per_program", "1", "pages of a plane that one program writes (nand)"),
+    needed("flash", "read_us", "time to read a page of each plane, microseconds"),
+    needed("flash", "program_us", "time of one program, microseconds"),
+    needed("flash", "erase_us", "time to erase a block of each plane, microseconds (nand)"),
+    needed("flash", "channel_mb_s", "rate of a channel, 10^6 bytes a second"),
+    without(
+        "flash",
+        "suspend_us",
+        "reads wait",
+        "time to suspend a program or erase for a read, microseconds (nand)",
+    ),
+    or("mapping", "unit_bytes", "4096", "bytes that the mapping table places as one"),
+    needed("mapping", "over_provisioning", "flash beyond the capacity, as a share of it (nand)"),
+    or(
+        "mapping",
+        "collector",
+        "\"greedy\"",
+        "victims: greedy, cost-benefit, fifo, choices-N, random (nand)",
+    ),
+    or("mapping", "reserve_superblocks", "4", "superblocks that are kept free, 2 at least (nand)"),
+    or("mapping", "trim_reads_zeros", "true", "whether what is trimmed reads as zeros, at once"),
+    or("cache", "static_bytes", "0", "bytes that always fit into the SLC cache"),
+    or("cache", "dynamic_bytes", "0", "bytes more while the drive is empty"),
+    or("cache", "shrink_from", "0.0", "fill, 0 to 1, from which the dynamic part shrinks"),
+    or("cache", "shrink_to", "1.0", "fill at which nothing of the dynamic part is left"),
+    needed("cache", "program_us", "time to program a page of each plane with one bit a cell"),
+    needed("cache", "read_us", "time to read such a page, microseconds"),
+    or("cache", "when_full", "\"native\"", "native: writes go past a full cache; fold: through it"),
+    or("cache", "idle_ms", "1000.0", "idle time after which it is emptied, milliseconds"),
+    or(
+        "sets",
+        "layout",
+        "\"horizontal\"",
+        "vertical: sets have whole channels; horizontal: some dies of each",
+    ),
+    or("sets", "count", "1", "how many NVM Sets; 1 for none"),
+    without(
+        "sets",
+        "namespaces",
+        "one on each set",
+        "list of { share = of the capacity, sets = [numbers from 0] }",
+    ),
+    needed("endurance", "cycles", "times that a block can be erased"),
+    without(
+        "endurance",
+        "rated_bytes",
+        "no promise",
+        "bytes that the maker promises can be written",
+    ),
+    needed("upkeep", "every_bytes", "after so many bytes from the host"),
+    needed("upkeep", "bytes", "the drive writes so many of its own"),
+];
