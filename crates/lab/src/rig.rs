@@ -2,8 +2,10 @@
 //! on real drives and on simulated ones.
 
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use base::{Bank, BankError, BufferId, Buffers, Duration, Geometry};
+use base::{Bank, BankError, BufferId, Buffers, Duration, Geometry, Instant, NoBuffers};
 use load::measurement::Collector;
 use load::{Engine, Interval, Measurement, Plan, PlanError, Workload};
 
@@ -83,18 +85,76 @@ pub trait Rig {
 pub struct BankRig<B, M> {
     bank: B,
     memory: M,
-    buffers: Vec<BufferId>,
+    buffers: Names,
+    clock: Clock,
+}
+
+/// What buffers are called.
+#[derive(Debug)]
+enum Names {
+    /// These there are.
+    Of(Vec<BufferId>),
+    /// Nobody looks at a buffer: there are as many as are asked for, of any size.
+    Any,
+}
+
+/// Tells a rig's time to others while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    /// The time of the rig's bank when it was last looked at: at the end of an interval, or during a rest.
+    pub fn now(&self) -> Instant {
+        Instant::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+
+    fn set(&self, now: Instant) {
+        self.0.store(now.as_nanos(), Ordering::Relaxed);
+    }
 }
 
 impl<B: Bank, M: Buffers> BankRig<B, M> {
     /// On an open bank, with buffers as many as the deepest workload needs.
     pub fn new(bank: B, memory: M, buffers: Vec<BufferId>) -> Self {
-        Self { bank, memory, buffers }
+        Self { bank, memory, buffers: Names::Of(buffers), clock: Clock::default() }
     }
 
     /// The bank.
     pub fn bank(&mut self) -> &mut B {
         &mut self.bank
+    }
+
+    /// Its time, for whoever shows it.
+    pub fn clock(&self) -> Clock {
+        self.clock.clone()
+    }
+
+    /// Names of buffers for every command of a plan.
+    fn names(&self, plan: &Plan) -> Result<Vec<BufferId>, RigError> {
+        let depth = plan.depth();
+        let there = match &self.buffers {
+            Names::Any => return Ok((0..depth).map(BufferId).collect()),
+            Names::Of(there) => there,
+        };
+        match there.get(..depth as usize) {
+            Some(enough) if self.memory.size() >= plan.buffer_bytes() as usize => {
+                Ok(enough.to_vec())
+            }
+            _ => Err(RigError::Open(format!(
+                "the workload needs {depth} buffers of {} bytes and this bank has {} of {}",
+                plan.buffer_bytes(),
+                there.len(),
+                self.memory.size()
+            ))),
+        }
+    }
+}
+
+impl<B: Bank> BankRig<B, NoBuffers> {
+    /// On an open bank that keeps no data and looks at no buffers.
+    pub fn without_data(bank: B) -> Self {
+        let memory = NoBuffers { size: usize::MAX };
+        Self { bank, memory, buffers: Names::Any, clock: Clock::default() }
     }
 }
 
@@ -106,24 +166,17 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
     fn run(&mut self, workload: &Workload, watch: &mut Watch<'_>) -> Result<Measurement, RigError> {
         let plan = Plan::new(workload, self.bank.drives())?;
         let names = self.bank.drives().iter().map(|drive| drive.name.clone()).collect();
-        if self.buffers.len() < plan.depth() as usize
-            || self.memory.size() < plan.buffer_bytes() as usize
-        {
-            return Err(RigError::Open(format!(
-                "the workload needs {} buffers of {} bytes and this bank has {} of {}",
-                plan.depth(),
-                plan.buffer_bytes(),
-                self.buffers.len(),
-                self.memory.size()
-            )));
-        }
-        let mut engine = Engine::new(&plan, &mut self.bank, &self.memory, self.buffers.clone());
+        let buffers = self.names(&plan)?;
+        let mut engine = Engine::new(&plan, &mut self.bank, &self.memory, buffers);
         let start = engine.now();
         engine.begin(start);
         let mut collector = Collector::new(workload, start);
         let mut closed = Vec::new();
         loop {
             let over = engine.step(&mut closed)?;
+            if !closed.is_empty() {
+                self.clock.set(engine.now());
+            }
             for interval in closed.drain(..) {
                 collector.add(&interval);
                 if watch(&interval, &[]) == Go::Stop {
@@ -145,6 +198,7 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
         let start = self.bank.now();
         let mut done = Vec::new();
         loop {
+            self.clock.set(self.bank.now());
             let rested = self.bank.now().since(start);
             if rested >= time || tick(rested) == Go::Stop {
                 return Ok(());

@@ -19,6 +19,7 @@ mod record;
 mod record_status;
 mod replay;
 mod report;
+mod simulated;
 mod sources;
 mod take_list;
 mod teller;

@@ -1,6 +1,8 @@
 //! Progress on standard error: bars for reading, a status for a recording.
 
+use base::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use lab::rig::Clock;
 
 /// A bar over bytes; it shows on a terminal only, and only if `shown`.
 pub fn bytes_bar(bytes: u64, what: &'static str, shown: bool) -> ProgressBar {
@@ -32,31 +34,42 @@ fn bar(
 
 /// A line that says which step of an experiment is under way, how far it is and how fast.
 #[derive(Debug)]
-pub struct StepsBar(ProgressBar);
+pub struct StepsBar {
+    bar: ProgressBar,
+    /// Where time is virtual: the elapsed time beside it is the real one.
+    clock: Option<Clock>,
+}
 
 /// A [`StepsBar`]; it shows on a terminal only, and only if `shown`.
-pub fn steps_bar(shown: bool) -> StepsBar {
+pub fn steps_bar(shown: bool, clock: Option<Clock>) -> StepsBar {
     let style = ProgressStyle::with_template("{msg} {wide_bar} {percent} %, {elapsed}");
-    StepsBar(bar(1000, "", shown, style))
+    StepsBar { bar: bar(1000, "", shown, style), clock }
 }
 
 impl StepsBar {
     /// Shows where an experiment is.
     pub fn show(&self, progress: &lab::Progress<'_>) {
+        if self.bar.is_hidden() {
+            // Virtual time may close an interval in microseconds.
+            return;
+        }
         let rate = progress.rate.map_or(String::new(), |rate| format!(", {rate}"));
-        self.0.set_message(format!("{} {}{rate}", progress.experiment, progress.step));
+        let simulated = self.clock.as_ref().map_or_else(String::new, |clock| {
+            format!(", simulated {}", clock.now().since(Instant::START))
+        });
+        self.bar.set_message(format!("{} {}{rate}{simulated}", progress.experiment, progress.step));
         if let Some(share) = progress.share {
-            self.0.set_position((share * 1000.0) as u64);
+            self.bar.set_position((share * 1000.0) as u64);
         }
     }
 
     /// Has something printed beside it.
     pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
-        self.0.suspend(print)
+        self.bar.suspend(print)
     }
 
     /// Takes it away.
     pub fn finish(&self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

@@ -7,6 +7,8 @@ use clap::{Args, Subcommand};
 use load::quantity::{Pace, Size, Time};
 use load::workload::{Arrival, Blocks, Content, Pattern, Priority};
 
+use crate::simulated::UplinkOption;
+
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum MeasureAction {
@@ -39,7 +41,8 @@ pub enum MeasureAction {
 /// How to run, whatever runs.
 #[derive(Debug, Args)]
 pub struct RigArguments {
-    /// The drives: block devices, NVMe generic devices (/dev/ng0n1), files. A file that doesn't exist is made.
+    /// The drives: block devices, NVMe generic devices (/dev/ng0n1), files (one that doesn't exist is made); or simulated:
+    /// sim:NAME or sim:PATH.toml, with :full or :random contents, @N for one namespace, *K for K of them.
     #[arg(required = true)]
     pub targets: Vec<PathBuf>,
     /// Confirm that what the drive with this serial number (the file with this path) holds may be lost. Once for each.
@@ -54,6 +57,9 @@ pub struct RigArguments {
     /// Poll for completions where the drive can, instead of waiting for interrupts.
     #[arg(long)]
     pub poll: bool,
+    /// What all simulated drives together get through to the host, and to the drives if that is another rate.
+    #[arg(long, value_name = "RATE[,RATE]")]
+    pub uplink: Option<UplinkOption>,
     /// Folder for results [default: measured-DATE-TIME].
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,

@@ -5,13 +5,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use base::{Geometry, Rate};
-use device::facts::{self, Facts};
-use lab::experiment::Scope;
 use lab::experiment::all::{Budget, Programme};
 use lab::experiment::any::{Experiment, Outcome};
-use lab::experiment::link::DriveLink;
-use lab::experiment::neighbours::Relation;
 use lab::experiment::viewers::Viewers;
 use lab::run::{Run, Subject};
 use lab::{Lab, LabError};
@@ -19,10 +14,12 @@ use serde_json::json;
 
 use crate::exit;
 use crate::measure::arguments::ExperimentArguments;
+use crate::measure::known::{self, Known};
 use crate::measure::setup::{self, NEW_FILE_BYTES, Setup};
-use crate::measure::{OutputFolder, budget, sensors};
+use crate::measure::{OutputFolder, budget};
 use crate::outlet;
 use crate::progress::steps_bar;
+use crate::simulated::Target;
 
 /// Runs the experiments of these names.
 ///
@@ -31,15 +28,19 @@ use crate::progress::steps_bar;
 pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> Result<ExitCode> {
     let rig_arguments = &arguments.rig;
     let new_file_bytes = arguments.size.map_or(NEW_FILE_BYTES, |size| size.0);
-    let geometry = setup::look(rig_arguments, new_file_bytes)?;
-    let known: Vec<Option<Facts>> =
-        rig_arguments.targets.iter().map(|path| facts::read(path).ok()).collect();
+    let setup = Setup::look(rig_arguments, new_file_bytes)?;
+    let known = setup.known();
     let budgets =
         Budget { time: arguments.time, written_bytes: arguments.write_budget.map(|size| size.0) };
-    let programme =
-        budget::programme(names, &geometry, budgets, arguments.read_only, &mut |experiment| {
-            adjust(experiment, arguments, &known)
-        });
+    let programme = budget::programme(
+        names,
+        setup.geometry(),
+        budgets,
+        arguments.read_only,
+        &mut |experiment| {
+            adjust(experiment, arguments, &known);
+        },
+    );
     if programme.experiments.is_empty() {
         bail!(
             "nothing can be measured within what is allowed: {}",
@@ -52,7 +53,7 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
         );
     }
     let writes = programme.cost().written_bytes > 0;
-    state(&programme, arguments)?;
+    state(&programme, &setup, arguments)?;
     if rig_arguments.dry_run {
         if !rig_arguments.json {
             outlet::text("dry run: nothing was done")?;
@@ -60,12 +61,12 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
         return Ok(ExitCode::SUCCESS);
     }
     let folder = OutputFolder::make(rig_arguments.output.as_ref(), rig_arguments.resume)?;
-    let mut run = begin(&folder, subjects(arguments, &known, &geometry))?;
-    let mut setup = Setup::open(rig_arguments, writes, new_file_bytes)?;
+    let mut run = begin(&folder, setup.subjects())?;
+    setup.go_on(folder.path(), names)?;
+    let mut rig = setup.open(rig_arguments, writes, None)?;
     let folder = folder.keep();
-    let mut rig = setup.rig(rig_arguments);
     let stopped = setup::stop_on_signals()?;
-    let bar = steps_bar(!rig_arguments.quiet && !rig_arguments.json);
+    let bar = steps_bar(!rig_arguments.quiet && !rig_arguments.json, rig.clock());
     let mut watch = |progress: &lab::Progress<'_>| {
         bar.show(progress);
         stopped()
@@ -76,7 +77,7 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
     run.keep(&folder)?;
     let mut failures = 0;
     for (experiment, _) in &programme.experiments {
-        let outcome = experiment.run(&mut Lab::new(&mut rig, &folder, &mut watch)?);
+        let outcome = experiment.run(&mut Lab::new(rig.rig(), &folder, &mut watch)?);
         match outcome {
             Ok(outcome) => {
                 bar.aside(|| say(&outcome, rig_arguments.json))?;
@@ -116,7 +117,10 @@ fn begin(folder: &OutputFolder, subjects: Vec<Subject>) -> Result<Run> {
     let Some(before) = Run::begun(folder.path())? else { return Ok(run) };
     let same = before.subjects.len() == run.subjects.len()
         && before.subjects.iter().zip(&run.subjects).all(|(before, now)| before.is(now));
-    let missing = run.subjects.iter().find(|subject| !Path::new(&subject.target).exists());
+    let gone = |subject: &&Subject| {
+        !Target::is_meant(&subject.target) && !Path::new(&subject.target).exists()
+    };
+    let missing = run.subjects.iter().find(gone);
     if let Some(subject) = missing {
         bail!(
             "the results in {} are of {}, which is gone: name a new folder for a new file",
@@ -141,9 +145,9 @@ fn begin(folder: &OutputFolder, subjects: Vec<Subject>) -> Result<Run> {
 }
 
 /// What the user asked for, and what is known of the drives, in one experiment's options.
-fn adjust(experiment: &mut Experiment, arguments: &ExperimentArguments, known: &[Option<Facts>]) {
+fn adjust(experiment: &mut Experiment, arguments: &ExperimentArguments, known: &[Known]) {
     let scope = experiment.scope();
-    let (write, read) = guesses(known);
+    let (write, read) = known::guesses(known);
     scope.write_guess = write;
     scope.read_guess = read;
     scope.region = arguments.size.map(|size| size.0).or(scope.region);
@@ -155,40 +159,18 @@ fn adjust(experiment: &mut Experiment, arguments: &ExperimentArguments, known: &
     if let Experiment::Neighbours(neighbours) = experiment {
         neighbours
             .writers
-            .extend((1..known.len()).map(|other| (relation(known, 0, other), other as u16)));
+            .extend((1..known.len()).map(|other| (known[0].relation(&known[other]), other as u16)));
     }
     if let Experiment::Link(link) = experiment {
-        link.links = known
-            .iter()
-            .map(|facts| facts.as_ref().map_or(DriveLink::NotKnown, sensors::link))
-            .collect();
+        link.links = known.iter().map(|known| known.link).collect();
     }
     if let Experiment::Fill(fill) = experiment {
         fill.warning_celsius =
-            known.iter().flatten().filter_map(warning_celsius).min_by(f64::total_cmp);
+            known.iter().filter_map(|known| known.warning_celsius).min_by(f64::total_cmp);
     }
     if arguments.read_only {
         read_only(experiment);
     }
-}
-
-/// What the drives may write and read, all together, for stating costs: drives are built for their links, and write less than
-/// they read. Without a link, what a middling drive does.
-fn guesses(known: &[Option<Facts>]) -> (Rate, Rate) {
-    const WRITE_SHARE: f64 = 0.6;
-    const READ_SHARE: f64 = 0.85;
-    let each = |facts: &Option<Facts>| match facts.as_ref().map(sensors::link) {
-        Some(DriveLink::Pcie { now: Some(link), .. }) => {
-            (link.bytes_a_second() * WRITE_SHARE, link.bytes_a_second() * READ_SHARE)
-        }
-        // 8b/10b: ten bits on the wire for a byte.
-        Some(DriveLink::Sata { now_gbps, .. }) => {
-            (now_gbps * 1e8 * WRITE_SHARE, now_gbps * 1e8 * READ_SHARE)
-        }
-        _ => (Scope::default().write_guess.0, Scope::default().read_guess.0),
-    };
-    let (write, read): (Vec<f64>, Vec<f64>) = known.iter().map(each).unzip();
-    (Rate(write.iter().sum()), Rate(read.iter().sum()))
 }
 
 /// Leaves out all that writes.
@@ -214,35 +196,10 @@ fn read_only(experiment: &mut Experiment) {
     }
 }
 
-/// What two targets share, as far as the drives tell.
-fn relation(known: &[Option<Facts>], one: usize, other: usize) -> Relation {
-    let of = |index: usize| known[index].as_ref();
-    let (Some(one), Some(other)) = (of(one), of(other)) else { return Relation::OtherDrive };
-    if one.drive.device.is_some() && one.drive.device == other.drive.device {
-        return Relation::Same;
-    }
-    let subsystem =
-        |facts: &Facts| facts.drive.nvme.as_ref().and_then(|nvme| nvme.subsystem_nqn.clone());
-    if subsystem(one).is_none() || subsystem(one) != subsystem(other) {
-        return Relation::OtherDrive;
-    }
-    let set = |facts: &Facts| {
-        facts.nvme.as_ref().and_then(|nvme| nvme.namespace.known().and_then(|ns| ns.nvm_set_id))
-    };
-    match (set(one), set(other)) {
-        (Some(a), Some(b)) if a != b => Relation::OtherSet,
-        _ => Relation::OtherNamespace,
-    }
-}
-
-fn warning_celsius(facts: &Facts) -> Option<f64> {
-    facts.nvme.as_ref()?.controller.known()?.warning_temperature_celsius.map(f64::from)
-}
-
 /// Says what will be done and what it costs, before anything is.
-fn state(programme: &Programme, arguments: &ExperimentArguments) -> Result<()> {
+fn state(programme: &Programme, setup: &Setup, arguments: &ExperimentArguments) -> Result<()> {
     let cost = programme.cost();
-    let lines = setup::state_cost(&arguments.rig, &cost);
+    let lines = setup.state_cost(&arguments.rig, &cost);
     if arguments.rig.json && arguments.rig.dry_run {
         let experiments: Vec<_> = programme
             .experiments
@@ -268,31 +225,6 @@ fn state(programme: &Programme, arguments: &ExperimentArguments) -> Result<()> {
         outlet::tell(&format!("longtake: note: {line}"));
     }
     Ok(())
-}
-
-/// What the report says of the drives.
-fn subjects(
-    arguments: &ExperimentArguments,
-    known: &[Option<Facts>],
-    geometry: &[Geometry],
-) -> Vec<Subject> {
-    let all = arguments.rig.targets.iter().zip(known).zip(geometry);
-    let described = all.map(|((path, facts), geometry)| {
-        let drive = facts.as_ref().map(|facts| &facts.drive);
-        Subject {
-            target: path.display().to_string(),
-            kind: drive.map_or_else(|| "file".to_owned(), |drive| drive.kind.to_string()),
-            model: drive.and_then(|drive| drive.model.clone()),
-            serial: drive.and_then(|drive| drive.serial.clone()),
-            firmware: drive.and_then(|drive| drive.firmware.clone()),
-            capacity_bytes: geometry.capacity_bytes,
-            block_bytes: geometry.block_bytes,
-            trim_bytes: geometry.trim_unit_bytes,
-            link: drive.and_then(|drive| drive.link.as_ref()).map(ToString::to_string),
-            facts: facts.as_ref().and_then(|facts| serde_json::to_value(facts).ok()),
-        }
-    });
-    described.collect()
 }
 
 fn say(outcome: &Outcome, json: bool) -> Result<()> {

@@ -1,13 +1,16 @@
-//! `longtake measure`: workloads and experiments on real drives.
+//! `longtake measure`: workloads and experiments on real drives and simulated ones.
 
 pub mod arguments;
 mod budget;
 mod experiments;
 mod import;
+mod known;
+mod real;
 mod run;
 mod sensors;
 mod setup;
 mod show;
+mod simulated;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use base::Duration;
+use lab::run::SINGLE;
 use lab::{Cost, Go, Lab, LabError};
 use load::Plan;
 use load::quantity::{Pace, Size, Time};
@@ -46,14 +47,14 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let new_file_bytes = arguments
         .size
         .map_or(NEW_FILE_BYTES, |size| size.0 + arguments.from.map_or(0, |from| from.0));
-    let geometry = setup::look(&arguments.rig, new_file_bytes)?;
-    Plan::new(&workload, &geometry)?;
+    let setup = Setup::look(&arguments.rig, new_file_bytes)?;
+    Plan::new(&workload, setup.geometry())?;
     if workload.stop.time.is_some_and(|time| time.0 == Duration::ZERO) {
         bail!("in no time at all nothing can be measured: give a time above 0");
     }
     let writes = workload.changes();
-    let cost = cost(&workload, geometry.len() as u64);
-    let notes = setup::state_cost(&arguments.rig, &cost);
+    let cost = cost(&workload, setup.geometry().len() as u64);
+    let notes = setup.state_cost(&arguments.rig, &cost);
     if arguments.rig.dry_run && arguments.rig.json {
         outlet::json(&json!({ "workload": workload, "cost": cost, "notes": notes }))?;
         return Ok(ExitCode::SUCCESS);
@@ -68,18 +69,18 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let folder = OutputFolder::make(arguments.rig.output.as_ref(), arguments.rig.resume)?;
-    let mut setup = Setup::open(&arguments.rig, writes, new_file_bytes)?;
+    setup.go_on(folder.path(), &[SINGLE])?;
+    let mut rig = setup.open(&arguments.rig, writes, Some(&workload))?;
     let folder = folder.keep();
-    let mut rig = setup.rig(&arguments.rig);
     let stopped = setup::stop_on_signals()?;
-    let bar = steps_bar(!arguments.rig.quiet && !arguments.rig.json);
+    let bar = steps_bar(!arguments.rig.quiet && !arguments.rig.json, rig.clock());
     let mut watch = |progress: &lab::Progress<'_>| {
         bar.show(progress);
         stopped()
     };
     let mut steady = workload.stop.steady.map(lab::steady::Watcher::new);
-    let step = Lab::new(&mut rig, &folder, &mut watch)?.step_until(
-        "run",
+    let step = Lab::new(rig.rig(), &folder, &mut watch)?.step_until(
+        SINGLE,
         "workload",
         &workload,
         &mut |interval| steady.as_mut().map_or(Go::On, |steady| steady.look(interval)),

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use device::facts::Facts;
 use device::link::Link;
 use device::sampler::{Sampler, Throttle};
 use lab::analysis::Sample;
@@ -39,11 +38,6 @@ pub fn of(targets: &[PathBuf]) -> Sensors {
         // A drive that tells nothing needs no line.
         samples.filter(|(_, sample)| *sample != Sample::default()).collect()
     })
-}
-
-/// A drive's link as experiments know it.
-pub fn link(facts: &Facts) -> DriveLink {
-    facts.drive.link.map_or(DriveLink::NotKnown, DriveLink::from)
 }
 
 fn pcie_now(link: Link) -> Option<lab::analysis::Link> {

@@ -1,183 +1,162 @@
-//! From targets on the command line to a rig of open drives: looked at, confirmed, opened, with their sensors.
+//! From targets on the command line to a rig, in two steps: a look, from which costs are stated, and opening. Drives are
+//! real or simulated; experiments don't see the difference.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Result, bail};
-use base::{ByteSize, Geometry};
-use device::safety::{self, Authorized, Purpose};
-use device::target::{self, Access, OpenTarget};
-use lab::threads::{Sensors, ThreadOptions, ThreadRig};
-use lab::{Cost, Go};
+use anyhow::{Context, Result, bail};
+use base::Geometry;
+use lab::rig::Clock;
+use lab::run::Subject;
+use lab::{Cost, Go, Rig};
+use load::Workload;
 
-use crate::array::{authorize, wear};
 use crate::measure::arguments::RigArguments;
-use crate::measure::sensors;
-use crate::outlet;
+use crate::measure::known::Known;
+use crate::measure::real::{RealDrives, RealRig};
+use crate::measure::simulated::{SimulatedDrives, SimulatedRig};
+use crate::simulated::Target;
 
-/// Size of a file that is made for measuring, unless another is asked for.
-pub const NEW_FILE_BYTES: u64 = 4 << 30;
+pub use crate::measure::real::NEW_FILE_BYTES;
 
-/// Pages of file systems: what holes in files are made of.
-const FILE_TRIM_BYTES: u32 = 4096;
+/// The folder of what experiments write before they read, shared by all.
+const PREPARATION: &str = "prepare";
 
-/// Open drives, and the proof that they may be written where that is wanted.
+/// The drives to be measured: looked at, and nothing done to them.
 #[derive(Debug)]
-pub struct Setup {
-    targets: Vec<OpenTarget>,
-    sensors: Option<SensorsBox>,
-    /// Claims that keep others off while they live.
-    _proofs: Vec<Option<Authorized>>,
+pub enum Setup {
+    /// Block devices and files.
+    Real(RealDrives),
+    /// Drives in virtual time.
+    Simulated(SimulatedDrives),
 }
 
-struct SensorsBox(Sensors);
-
-impl std::fmt::Debug for SensorsBox {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sensors")
-    }
-}
-
-/// The drives as they are, for stating costs: nothing is written, and files that aren't there yet are thought of
-/// as they would be made.
-///
-/// # Errors
-/// If a target can't be opened.
-pub fn look(arguments: &RigArguments, new_file_bytes: u64) -> Result<Vec<Geometry>> {
-    let mut found = Vec::new();
-    for path in &arguments.targets {
-        found.push(if path.exists() {
-            let mut geometry = target::open(path, Access::Read)?.0.geometry;
-            geometry.writable = true;
-            if path.is_file() && geometry.trim_unit_bytes.is_none() {
-                // Whether holes can be made is only tried on a file that is open for writing. Nearly all can.
-                geometry.trim_unit_bytes = Some(geometry.block_bytes.max(FILE_TRIM_BYTES));
-                geometry.trim_reads_zeros = true;
-            }
-            geometry
-        } else {
-            new_file(path, new_file_bytes)?
-        });
-    }
-    Ok(found)
-}
-
-/// What a file will be like that is still to be made.
-fn new_file(path: &Path, bytes: u64) -> Result<Geometry> {
-    if path.starts_with("/dev") {
-        bail!("{}: there is no such device; `longtake drives` lists the drives", path.display());
-    }
-    Ok(Geometry {
-        name: path.display().to_string(),
-        capacity_bytes: bytes / 4096 * 4096,
-        block_bytes: 4096,
-        transfer_max_bytes: 16 << 20,
-        depth_max: 32,
-        trim_unit_bytes: Some(FILE_TRIM_BYTES),
-        trim_reads_zeros: true,
-        writable: true,
-    })
-}
-
-/// States what is about to happen to the drives, in words.
-pub fn state_cost(arguments: &RigArguments, cost: &Cost) -> Vec<String> {
-    let mut lines = vec![format!(
-        "writes up to {}, reads about {}, takes about {}",
-        ByteSize(cost.written_bytes),
-        ByteSize(cost.read_bytes),
-        cost.time()
-    )];
-    if cost.written_bytes == 0 {
-        lines.push("nothing is written".to_owned());
-        return lines;
-    }
-    let each = cost.written_bytes / arguments.targets.len().max(1) as u64;
-    for path in &arguments.targets {
-        if let Some(share) = wear(path, each) {
-            lines.push(format!("{}: {share}", path.display()));
-        }
-    }
-    if arguments.dry_run {
-        for path in &arguments.targets {
-            // Authorizing claims a drive and writes nothing; the claim ends at once.
-            let refused = safety::authorize_for(path, &arguments.erase, Purpose::Create).err();
-            lines.extend(
-                refused
-                    .into_iter()
-                    .flatten()
-                    .map(|refusal| format!("as it stands it would be refused: {refusal}")),
-            );
-        }
-    }
-    lines
+/// Open drives with all that measures them.
+#[derive(Debug)]
+pub enum OpenRig {
+    /// Block devices and files.
+    Real(RealRig),
+    /// Drives in virtual time.
+    Simulated(SimulatedRig),
 }
 
 impl Setup {
-    /// Opens the drives, for writing only if `writes`. Makes files that don't exist.
+    /// The drives as they are. Files that aren't there yet are thought of as they would be made.
+    ///
+    /// # Errors
+    /// If a target can't be opened or simulated, or options don't suit the kind of drives.
+    pub fn look(arguments: &RigArguments, new_file_bytes: u64) -> Result<Self> {
+        let texts: Vec<String> =
+            arguments.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        if let Some(targets) = Target::all(&texts)? {
+            return SimulatedDrives::look(&targets, arguments).map(Self::Simulated);
+        }
+        if arguments.uplink.is_some() {
+            bail!("--uplink is for simulated drives: real ones have the links that they have");
+        }
+        RealDrives::look(arguments, new_file_bytes).map(Self::Real)
+    }
+
+    /// What they are like.
+    pub fn geometry(&self) -> &[Geometry] {
+        match self {
+            Self::Real(drives) => drives.geometry(),
+            Self::Simulated(drives) => drives.geometry(),
+        }
+    }
+
+    /// What is known of them.
+    pub fn known(&self) -> Vec<Known> {
+        match self {
+            Self::Real(drives) => drives.known(),
+            Self::Simulated(drives) => drives.known(),
+        }
+    }
+
+    /// What a report says of them.
+    pub fn subjects(&self) -> Vec<Subject> {
+        match self {
+            Self::Real(drives) => drives.subjects(),
+            Self::Simulated(drives) => drives.subjects(),
+        }
+    }
+
+    /// States what is about to happen to them, in words.
+    pub fn state_cost(&self, arguments: &RigArguments, cost: &Cost) -> Vec<String> {
+        match self {
+            Self::Real(drives) => drives.state_cost(arguments, cost),
+            Self::Simulated(drives) => drives.state_cost(cost),
+        }
+    }
+
+    /// Whether time is virtual.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self, Self::Simulated(_))
+    }
+
+    /// Makes ready the folder of a run that is gone on with. Real drives are as the steps before left them, and the steps
+    /// that were done are not run again. Simulated ones begin anew: what these experiments did is simulated again, which
+    /// comes out the same.
+    ///
+    /// # Errors
+    /// If old steps can't be removed.
+    pub fn go_on(&self, folder: &Path, experiments: &[&str]) -> Result<()> {
+        if !self.is_simulated() {
+            return Ok(());
+        }
+        for name in experiments.iter().chain(&[PREPARATION]) {
+            let steps = folder.join(name);
+            if steps.exists() {
+                std::fs::remove_dir_all(&steps)
+                    .with_context(|| format!("removing the old steps in {}", steps.display()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens them, for writing only if `writes`. Makes files that don't exist. `workload` is what will run, if that is known:
+    /// simulated drives keep data only if it is looked at.
     ///
     /// # Errors
     /// Every refusal, or why a target can't be opened.
-    pub fn open(arguments: &RigArguments, writes: bool, new_file_bytes: u64) -> Result<Self> {
-        let proofs = if writes {
-            authorize(&arguments.targets, &arguments.erase, Purpose::Create, false)?
-        } else {
-            Vec::new()
-        };
-        let made = make_files(&arguments.targets, new_file_bytes, writes)?;
-        let access = if writes { Access::Write { exclusive: false } } else { Access::Read };
-        let mut targets = Vec::new();
-        for (index, path) in arguments.targets.iter().enumerate() {
-            let (target, warnings) = target::open(path, access)?;
-            if let Some(Some(proof)) = proofs.get(index)
-                && !made.contains(path)
-                && !proof.covers(target.claimed())?
-            {
-                bail!(
-                    "{}: it was exchanged while it was being opened; nothing was written",
-                    path.display()
-                );
-            }
-            for warning in warnings {
-                outlet::tell(&format!("longtake: warning: {warning}"));
-            }
-            targets.push(target);
+    pub fn open(
+        self,
+        arguments: &RigArguments,
+        writes: bool,
+        workload: Option<&Workload>,
+    ) -> Result<OpenRig> {
+        match self {
+            Self::Real(drives) => drives.open(arguments, writes).map(OpenRig::Real),
+            Self::Simulated(drives) => drives.open(workload).map(OpenRig::Simulated),
         }
-        let sensors = sensors::of(&arguments.targets);
-        Ok(Self { targets, sensors: Some(SensorsBox(sensors)), _proofs: proofs })
-    }
-
-    /// The rig. Once.
-    pub fn rig(&mut self, arguments: &RigArguments) -> ThreadRig {
-        let options = ThreadOptions {
-            threads: arguments.threads.into(),
-            cpus: arguments.cpus.clone(),
-            poll: arguments.poll,
-        };
-        let sensors =
-            self.sensors.take().map_or_else(|| Box::new(Vec::new) as Sensors, |sensors| sensors.0);
-        ThreadRig::new(std::mem::take(&mut self.targets), options, sensors)
     }
 }
 
-fn make_files(paths: &[PathBuf], bytes: u64, writes: bool) -> Result<Vec<PathBuf>> {
-    let mut made = Vec::new();
-    for path in paths.iter().filter(|path| !path.exists()) {
-        if !writes {
-            bail!(
-                "{}: there is nothing to read; give a drive or a file that has something in it",
-                path.display()
-            );
+impl OpenRig {
+    /// What experiments run on.
+    pub fn rig(&mut self) -> &mut dyn Rig {
+        match self {
+            Self::Real(rig) => &mut rig.threads,
+            Self::Simulated(rig) => rig.rig(),
         }
-        outlet::tell(&format!(
-            "longtake: note: making {} of {}",
-            path.display(),
-            ByteSize(bytes / 4096 * 4096)
-        ));
-        target::create_file(path, bytes / 4096 * 4096)?;
-        made.push(path.clone());
     }
-    Ok(made)
+
+    /// The clock, if it is not everybody's.
+    pub fn clock(&self) -> Option<Clock> {
+        match self {
+            Self::Real(_) => None,
+            Self::Simulated(rig) => Some(rig.clock()),
+        }
+    }
+
+    /// What there was to warn of since the last call.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        match self {
+            Self::Real(rig) => rig.threads.take_warnings(),
+            Self::Simulated(_) => Vec::new(),
+        }
+    }
 }
 
 /// Whether a signal asked to stop. A second one ends the process at once.

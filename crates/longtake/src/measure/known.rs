@@ -1,0 +1,116 @@
+//! What is known of drives before they are measured: it states costs, and tells experiments what to hold results against.
+
+use base::Rate;
+use device::facts::Facts;
+use lab::experiment::Scope;
+use lab::experiment::link::DriveLink;
+use lab::experiment::neighbours::Relation;
+use ssd::spec::Media;
+use ssd::{Slot, Spec};
+
+use crate::simulated;
+
+/// What is known of one drive of the bank.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// Its link.
+    pub link: DriveLink,
+    /// What it may write and read, if that follows from something better than the link.
+    rates: Option<(f64, f64)>,
+    /// Where it warns of heat.
+    pub warning_celsius: Option<f64>,
+    /// What all targets that are this drive share, and no other.
+    drive: Option<String>,
+    /// What all namespaces of a drive share.
+    subsystem: Option<String>,
+    /// NVM Sets that it lies in.
+    sets: Vec<u32>,
+}
+
+impl Known {
+    /// Of a real drive.
+    pub fn of_facts(facts: &Facts) -> Self {
+        let nvme = facts.nvme.as_ref();
+        let set = nvme.and_then(|nvme| nvme.namespace.known()?.nvm_set_id);
+        let warning = nvme.and_then(|nvme| nvme.controller.known()?.warning_temperature_celsius);
+        Self {
+            link: facts.drive.link.map_or(DriveLink::NotKnown, DriveLink::from),
+            rates: None,
+            warning_celsius: warning.map(f64::from),
+            drive: facts.drive.device.as_ref().map(|path| path.display().to_string()),
+            subsystem: facts.drive.nvme.as_ref().and_then(|nvme| nvme.subsystem_nqn.clone()),
+            sets: set.into_iter().map(u32::from).collect(),
+        }
+    }
+
+    /// Of a simulated drive's namespace. `place` tells drives apart.
+    pub fn of_simulated(slot: &Slot, place: usize, namespace: usize) -> Self {
+        let spec = &slot.spec;
+        let sets = if spec.sets.count > 1 {
+            spec.sets.namespaces[namespace].sets.clone()
+        } else {
+            Vec::new()
+        };
+        Self {
+            link: simulated::link(&spec.link).into(),
+            rates: Some(rates(spec)),
+            warning_celsius: None,
+            drive: Some(format!("{place}@{namespace}")),
+            subsystem: Some(place.to_string()),
+            sets,
+        }
+    }
+
+    /// What it may write and read, in bytes a second: drives are built for their links, and write less than they read.
+    /// Without a link, what a middling drive does.
+    fn guess(&self) -> (f64, f64) {
+        const WRITE_SHARE: f64 = 0.6;
+        const READ_SHARE: f64 = 0.85;
+        if let Some(rates) = self.rates {
+            return rates;
+        }
+        match &self.link {
+            DriveLink::Pcie { now: Some(link), .. } => {
+                (link.bytes_a_second() * WRITE_SHARE, link.bytes_a_second() * READ_SHARE)
+            }
+            // 8b/10b: ten bits on the wire for a byte.
+            DriveLink::Sata { now_gbps, .. } => {
+                (now_gbps * 1e8 * WRITE_SHARE, now_gbps * 1e8 * READ_SHARE)
+            }
+            _ => (Scope::default().write_guess.0, Scope::default().read_guess.0),
+        }
+    }
+
+    /// What it shares with another.
+    pub fn relation(&self, other: &Self) -> Relation {
+        if self.drive.is_some() && self.drive == other.drive {
+            return Relation::Same;
+        }
+        if self.subsystem.is_none() || self.subsystem != other.subsystem {
+            return Relation::OtherDrive;
+        }
+        let apart = !self.sets.iter().any(|set| other.sets.contains(set));
+        if apart && !self.sets.is_empty() && !other.sets.is_empty() {
+            Relation::OtherSet
+        } else {
+            Relation::OtherNamespace
+        }
+    }
+}
+
+/// What drives may write and read, all together, for stating costs.
+pub fn guesses(known: &[Known]) -> (Rate, Rate) {
+    let (write, read): (Vec<f64>, Vec<f64>) = known.iter().map(Known::guess).unzip();
+    (Rate(write.iter().sum()), Rate(read.iter().sum()))
+}
+
+/// What a simulated drive writes and reads at best, by plain arithmetic. All its namespaces share that.
+fn rates(spec: &Spec) -> (f64, f64) {
+    let link = spec.link.bytes_per_s();
+    let medium = match spec.flash.media {
+        Media::Nand => spec.flash.program_bytes_per_s(),
+        Media::InPlace => link,
+    };
+    let share = 1.0 / spec.sets.namespaces.len().max(1) as f64;
+    (medium.min(link) * share, link * share)
+}

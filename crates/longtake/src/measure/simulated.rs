@@ -1,0 +1,120 @@
+//! Simulated drives to be measured. Nothing real is touched, so nothing needs to be confirmed.
+
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use base::{Bank, ByteSize, Geometry, NoBuffers};
+use device::{Pages, Pool};
+use lab::rig::Clock;
+use lab::run::Subject;
+use lab::{BankRig, Cost, Rig};
+use load::workload::Content;
+use load::{Plan, Workload};
+use ssd::SimBank;
+
+use crate::measure::arguments::RigArguments;
+use crate::measure::known::Known;
+use crate::simulated::{Drives, Target};
+
+/// Drives that can be simulated.
+#[derive(Debug)]
+pub struct SimulatedDrives {
+    drives: Drives,
+    bank: SimBank<NoBuffers>,
+}
+
+/// Simulated drives with all that measures them.
+#[derive(Debug)]
+pub enum SimulatedRig {
+    /// Of time alone.
+    Time(BankRig<SimBank<NoBuffers>, NoBuffers>),
+    /// Of time and data.
+    Data(BankRig<SimBank<Arc<Pool>>, Arc<Pool>>),
+}
+
+impl SimulatedDrives {
+    /// The drives that these targets name.
+    ///
+    /// # Errors
+    /// If one can't be simulated, or an option is for real drives only.
+    pub fn look(targets: &[Target], arguments: &RigArguments) -> Result<Self> {
+        let (threads, cpus, poll) = (arguments.threads, &arguments.cpus, arguments.poll);
+        for (asked, option) in
+            [(threads > 1, "--threads"), (!cpus.is_empty(), "--cpus"), (poll, "--poll")]
+        {
+            if asked {
+                bail!(
+                    "{option} says how real drives are driven; simulated ones are one calculation on one thread: leave it out"
+                );
+            }
+        }
+        let drives = Drives::new(targets, arguments.uplink)?;
+        let bank = drives.bank()?;
+        Ok(Self { drives, bank })
+    }
+
+    /// What they are like.
+    pub fn geometry(&self) -> &[Geometry] {
+        self.bank.drives()
+    }
+
+    /// What is known of them.
+    pub fn known(&self) -> Vec<Known> {
+        let shown = self.drives.shown().iter();
+        shown
+            .map(|shown| Known::of_simulated(self.drives.slot(shown), shown.slot, shown.namespace))
+            .collect()
+    }
+
+    /// What a report says of them.
+    pub fn subjects(&self) -> Vec<Subject> {
+        let shown = self.drives.shown().iter().zip(self.geometry());
+        shown.map(|(shown, geometry)| self.drives.subject(shown, geometry)).collect()
+    }
+
+    /// States what is about to happen to them, in words.
+    pub fn state_cost(&self, cost: &Cost) -> Vec<String> {
+        vec![format!(
+            "simulated: writes up to {}, reads about {}, takes about {} of virtual time; nothing real is touched",
+            ByteSize(cost.written_bytes),
+            ByteSize(cost.read_bytes),
+            cost.time()
+        )]
+    }
+
+    /// A rig, of time alone unless the workload looks at data.
+    ///
+    /// # Errors
+    /// If the workload doesn't fit, or there is no memory for its buffers.
+    pub fn open(self, workload: Option<&Workload>) -> Result<SimulatedRig> {
+        let verifies = |workload: &&Workload| {
+            workload.streams.iter().any(|stream| stream.content == Content::Verify)
+        };
+        let Some(workload) = workload.filter(verifies) else {
+            return Ok(SimulatedRig::Time(BankRig::without_data(self.bank)));
+        };
+        let plan = Plan::new(workload, self.bank.drives())?;
+        let (pool, _) = Pool::new(plan.depth(), plan.buffer_bytes() as usize, Pages::Transparent)?;
+        let bank = self.drives.bank_with_data(Arc::clone(&pool))?;
+        let buffers = pool.buffer_ids().collect();
+        Ok(SimulatedRig::Data(BankRig::new(bank, pool, buffers)))
+    }
+}
+
+impl SimulatedRig {
+    /// What experiments run on.
+    pub fn rig(&mut self) -> &mut dyn Rig {
+        match self {
+            Self::Time(rig) => rig,
+            Self::Data(rig) => rig,
+        }
+    }
+
+    /// Its virtual time.
+    pub fn clock(&self) -> Clock {
+        match self {
+            Self::Time(rig) => rig.clock(),
+            Self::Data(rig) => rig.clock(),
+        }
+    }
+}

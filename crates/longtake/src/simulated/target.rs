@@ -1,0 +1,282 @@
+//! What simulated drives are called on the command line: `sim:NAME[:CONTENTS][@NAMESPACE][*COUNT]`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// How simulated targets begin.
+const PREFIX: &str = "sim:";
+
+/// As many drives of one kind as a target may name.
+const COUNT_MAX: u32 = 1024;
+
+/// One target: a drive, a namespace of one, or several alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Which kind of drive.
+    pub model: Model,
+    /// What is on it at the start.
+    pub contents: Contents,
+    /// Only this namespace, from 1; all of them otherwise.
+    pub namespace: Option<u32>,
+    /// So many such drives.
+    pub count: u32,
+}
+
+/// Where a simulated drive's parameters come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Model {
+    /// The library, by name.
+    Library(String),
+    /// A file of the user's own.
+    File(PathBuf),
+}
+
+/// What is on a drive at the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Everything, written once in order.
+    Full,
+    /// The steady state of random writes.
+    Random,
+}
+
+/// Why a text is no simulated target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetError {
+    /// `sim:` and no name.
+    Nameless,
+    /// A part that means nothing.
+    Part {
+        /// The whole target.
+        target: String,
+        /// The part.
+        part: String,
+        /// What it may be.
+        wanted: &'static str,
+    },
+    /// Real drives and simulated ones in one command.
+    Mixed {
+        /// A simulated one.
+        simulated: String,
+        /// A real one.
+        real: String,
+    },
+}
+
+impl fmt::Display for TargetError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nameless => f.write_str(
+                "sim: names no drive: give sim:NAME (`longtake sim list` has the names) or sim:PATH.toml",
+            ),
+            Self::Part { target, part, wanted } => {
+                write!(f, "{target}: '{part}' can't be understood: {wanted}")
+            }
+            Self::Mixed { simulated, real } => write!(
+                f,
+                "{simulated} is simulated and {real} is not: their clocks differ, so a command takes drives of one kind"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TargetError {}
+
+impl Target {
+    /// Whether a text is meant as a simulated target.
+    pub fn is_meant(text: &str) -> bool {
+        text.starts_with(PREFIX)
+    }
+
+    /// The simulated targets among a command's; None if all are real.
+    ///
+    /// # Errors
+    /// [`TargetError`] for the first that can't be understood, or if both kinds are named.
+    pub fn all(texts: &[String]) -> Result<Option<Vec<Self>>, TargetError> {
+        let simulated = texts.iter().find(|text| Self::is_meant(text));
+        let Some(simulated) = simulated else { return Ok(None) };
+        if let Some(real) = texts.iter().find(|text| !Self::is_meant(text)) {
+            return Err(TargetError::Mixed { simulated: simulated.clone(), real: real.clone() });
+        }
+        texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map(Some)
+    }
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let wrong =
+            |part: String, wanted| TargetError::Part { target: text.to_owned(), part, wanted };
+        let rest = text.strip_prefix(PREFIX).ok_or(TargetError::Nameless)?;
+        let (rest, count) = numbered(rest, '*');
+        let (rest, namespace) = numbered(rest, '@');
+        let (name, contents) = match rest.rsplit_once(':') {
+            Some((name, "empty")) => (name, Contents::Empty),
+            Some((name, "full")) => (name, Contents::Full),
+            Some((name, "random")) => (name, Contents::Random),
+            _ => (rest, Contents::Empty),
+        };
+        let count = count.unwrap_or(Some(1)).filter(|count| (1..=COUNT_MAX).contains(count));
+        let Some(count) = count else {
+            return Err(wrong(
+                after(text, '*'),
+                "a number of drives from 1 to 1024, as in sim:NAME*6",
+            ));
+        };
+        let namespace = match namespace {
+            None => None,
+            Some(Some(number)) if number > 0 => Some(number),
+            Some(_) => {
+                return Err(wrong(
+                    after(text, '@'),
+                    "namespaces are numbered from 1, as in sim:NAME@1",
+                ));
+            }
+        };
+        if name.is_empty() {
+            return Err(TargetError::Nameless);
+        }
+        // A file's name may hold anything.
+        let file = name.contains('/') || name.ends_with(".toml");
+        if !file && let Some(at) = name.find([':', '@', '*']) {
+            let wanted = match name.as_bytes()[at] {
+                b':' => "the contents at the start are :empty, :full or :random",
+                b'@' => "after @ goes a namespace's number, and nothing behind it but *COUNT",
+                _ => "after * goes a number of drives, and nothing behind it",
+            };
+            return Err(wrong(name[at..].to_owned(), wanted));
+        }
+        let model = if file { Model::File(name.into()) } else { Model::Library(name.to_owned()) };
+        Ok(Self { model, contents, namespace, count })
+    }
+}
+
+/// Splits off a number behind a mark: None if there is none, Some(None) if it is too large.
+fn numbered(text: &str, mark: char) -> (&str, Option<Option<u32>>) {
+    match text.rsplit_once(mark) {
+        Some((rest, digits))
+            if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) =>
+        {
+            (rest, Some(digits.parse().ok()))
+        }
+        _ => (text, None),
+    }
+}
+
+/// The last mark of its kind and what stands behind it.
+fn after(text: &str, mark: char) -> String {
+    text.rfind(mark).map_or_else(String::new, |at| text[at..].to_owned())
+}
+
+impl fmt::Display for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library(name) => write!(f, "{PREFIX}{name}"),
+            Self::File(path) => write!(f, "{PREFIX}{}", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for Contents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Empty => "empty",
+            Self::Full => "full",
+            Self::Random => "random",
+        })
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.model.fmt(f)?;
+        if self.contents != Contents::Empty {
+            write!(f, ":{}", self.contents)?;
+        }
+        if let Some(namespace) = self.namespace {
+            write!(f, "@{namespace}")?;
+        }
+        if self.count != 1 {
+            write!(f, "*{}", self.count)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(name: &str) -> Target {
+        let model = Model::Library(name.to_owned());
+        Target { model, contents: Contents::Empty, namespace: None, count: 1 }
+    }
+
+    #[test]
+    fn every_part_of_a_target_is_understood_and_said_again() {
+        let file = |path: &str| Target { model: Model::File(path.into()), ..library("") };
+        for (text, target) in [
+            ("sim:ideal", library("ideal")),
+            ("sim:ideal:full", Target { contents: Contents::Full, ..library("ideal") }),
+            ("sim:ideal@2", Target { namespace: Some(2), ..library("ideal") }),
+            ("sim:ideal*6", Target { count: 6, ..library("ideal") }),
+            (
+                "sim:intel-d7-p5510-3.84tb:random@1*12",
+                Target {
+                    contents: Contents::Random,
+                    namespace: Some(1),
+                    count: 12,
+                    ..library("intel-d7-p5510-3.84tb")
+                },
+            ),
+            ("sim:own.toml", file("own.toml")),
+            ("sim:/tmp/a:b@c*d", file("/tmp/a:b@c*d")),
+            (
+                "sim:./own.toml:full*2",
+                Target { contents: Contents::Full, count: 2, ..file("./own.toml") },
+            ),
+        ] {
+            assert_eq!(text.parse(), Ok(target.clone()), "{text}");
+            assert_eq!(target.to_string(), text);
+        }
+        assert_eq!("sim:ideal:empty".parse(), Ok(library("ideal")));
+    }
+
+    #[test]
+    fn what_can_not_be_understood_is_named_with_what_could() {
+        for (text, words) in [
+            ("sim:", "names no drive"),
+            ("sim::full", "names no drive"),
+            (
+                "sim:ideal:fresh",
+                "':fresh' can't be understood: the contents at the start are :empty, :full or :random",
+            ),
+            ("sim:ideal@0", "'@0' can't be understood: namespaces are numbered from 1"),
+            ("sim:ideal@", "after @ goes a namespace's number"),
+            ("sim:ideal@x*2", "after @ goes a namespace's number"),
+            ("sim:ideal*0", "a number of drives from 1 to 1024"),
+            ("sim:ideal*99999999999", "a number of drives from 1 to 1024"),
+            ("sim:ideal*many", "after * goes a number of drives"),
+            ("sim:ideal*2@1", "after * goes a number of drives"),
+        ] {
+            let error = text.parse::<Target>().expect_err(text).to_string();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn real_and_simulated_drives_are_not_mixed() {
+        let all = |texts: &[&str]| {
+            Target::all(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(all(&["/dev/nvme0n1", "dir/member0"]), Ok(None));
+        assert_eq!(all(&["sim:a", "sim:b"]), Ok(Some(vec![library("a"), library("b")])));
+        let error = all(&["/dev/nvme0n1", "sim:a"]).unwrap_err().to_string();
+        assert!(error.starts_with("sim:a is simulated and /dev/nvme0n1 is not"), "{error}");
+    }
+}
