@@ -234,6 +234,13 @@ pub trait Buffers {
     /// # Panics
     /// If a command is using the buffer, or the name is not one of these buffers'.
     fn with(&self, buffer: BufferId, look: &mut dyn FnMut(&mut [u8]));
+
+    /// For banks: a command uses the buffer from now on, and [`Buffers::with`] panics until [`Buffers::give_back`]. Memory that
+    /// nobody can look at need not do anything.
+    fn lend(&self, _buffer: BufferId) {}
+
+    /// For banks: the command is done.
+    fn give_back(&self, _buffer: BufferId) {}
 }
 
 impl<B: Buffers + ?Sized> Buffers for Arc<B> {
@@ -242,6 +249,12 @@ impl<B: Buffers + ?Sized> Buffers for Arc<B> {
     }
     fn with(&self, buffer: BufferId, look: &mut dyn FnMut(&mut [u8])) {
         (**self).with(buffer, look);
+    }
+    fn lend(&self, buffer: BufferId) {
+        (**self).lend(buffer);
+    }
+    fn give_back(&self, buffer: BufferId) {
+        (**self).give_back(buffer);
     }
 }
 

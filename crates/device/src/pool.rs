@@ -190,6 +190,14 @@ impl Buffers for Pool {
             unsafe { std::slice::from_raw_parts_mut(self.address(buffer).as_ptr(), self.size) };
         look(bytes);
     }
+
+    fn lend(&self, buffer: BufferId) {
+        self.begin_flight(buffer);
+    }
+
+    fn give_back(&self, buffer: BufferId) {
+        self.end_flight(buffer);
+    }
 }
 
 /// A buffer that its holder alone can touch, until it is dropped or released.

@@ -1,8 +1,16 @@
 //! A bank of simulated drives: each with its own link, all on one clock, behind a shared uplink if there is one.
 
-use base::{Bank, BankError, Buffers, Command, Completion, Full, Geometry, Instant, NoBuffers};
+use std::ops::Range;
 
+use base::{
+    Bank, BankError, Buffers, Command, Completion, DeviceError, Full, Geometry, Instant, NoBuffers,
+    Operation,
+};
+
+use crate::drive::{Data, Drive, UplinkWires};
+use crate::earliest::NEVER;
 use crate::health::Health;
+use crate::media::Media;
 use crate::spec::{Spec, SpecError};
 
 /// A drive to put into a bank.
@@ -41,12 +49,41 @@ pub struct Uplink {
     pub write_bytes_per_s: f64,
 }
 
+/// Longest read or write in bytes, as the kernel would split it for a real drive.
+const TRANSFER_BYTES_MAX: u32 = 16 << 20;
+
+/// Linux's numbers for a command that makes no sense; real banks answer with the same.
+const EINVAL: i32 = 22;
+
 /// Simulated drives. The time is virtual: waiting is what moves it.
 #[derive(Debug)]
 pub struct SimBank<M = NoBuffers> {
     geometry: Vec<Geometry>,
-    now: Instant,
+    shown: Vec<Shown>,
+    drives: Vec<Seat>,
+    uplink: Option<UplinkWires>,
+    now: u64,
+    under_way: u64,
+    refused: Vec<Completion>,
     memory: Option<M>,
+    media: Vec<Media>,
+}
+
+/// A drive of the bank: one namespace of a simulated drive.
+#[derive(Debug)]
+struct Shown {
+    seat: usize,
+    namespace: u32,
+    under_way: u32,
+}
+
+#[derive(Debug)]
+struct Seat {
+    drive: Drive,
+    /// When something happens in it next, in nanoseconds.
+    next: u64,
+    /// Its namespaces among the bank's drives.
+    shown: Range<usize>,
 }
 
 impl SimBank<NoBuffers> {
@@ -68,19 +105,138 @@ impl<M: Buffers> SimBank<M> {
         Self::build(slots, uplink, Some(memory))
     }
 
-    fn build(
-        slots: &[Slot],
-        _uplink: Option<Uplink>,
-        memory: Option<M>,
-    ) -> Result<Self, SpecError> {
-        let _ = slots;
-        Ok(Self { geometry: Vec::new(), now: Instant::START, memory })
+    fn build(slots: &[Slot], uplink: Option<Uplink>, memory: Option<M>) -> Result<Self, SpecError> {
+        let mut bank = Self {
+            geometry: Vec::new(),
+            shown: Vec::new(),
+            drives: Vec::new(),
+            uplink: uplink.as_ref().map(UplinkWires::new),
+            now: 0,
+            under_way: 0,
+            refused: Vec::new(),
+            memory,
+            media: Vec::new(),
+        };
+        for (seat, slot) in slots.iter().enumerate() {
+            let drive = Drive::new(slot)?;
+            let first = bank.shown.len();
+            for &namespace in &slot.namespaces {
+                let count = slot.spec.sets.namespaces.len();
+                if namespace >= count {
+                    return Err(SpecError {
+                        field: "sets.namespaces".to_owned(),
+                        problem: format!("there is no namespace {}: it has {count}", namespace + 1),
+                    });
+                }
+                let namespace = namespace as u32;
+                bank.geometry.push(geometry(&slot.spec, namespace, drive.bytes(namespace)));
+                bank.shown.push(Shown { seat, namespace, under_way: 0 });
+                bank.media.push(Media::default());
+            }
+            let next = drive.next();
+            bank.drives.push(Seat { drive, next, shown: first..bank.shown.len() });
+        }
+        Ok(bank)
     }
 
     /// What a slot's drive has been through.
     pub fn health(&self, slot: usize) -> Health {
-        let _ = (slot, &self.memory);
-        Health::default()
+        self.drives[slot].drive.health(self.now)
+    }
+
+    /// What a slot's drive is made of.
+    pub fn spec(&self, slot: usize) -> &Spec {
+        self.drives[slot].drive.spec()
+    }
+
+    /// Takes the power from all drives and gives it back at once. Commands under way are forgotten, no completion comes; what waits in
+    /// an unprotected buffer is lost.
+    pub fn power_cut(&mut self) {
+        if let Some(memory) = &self.memory {
+            for buffer in self.drives.iter().flat_map(|seat| seat.drive.buffers()) {
+                memory.give_back(buffer);
+            }
+        }
+        for seat in &mut self.drives {
+            seat.drive.power_cut(self.now);
+            seat.next = seat.drive.next();
+            if !seat.drive.spec().buffer.protected {
+                for media in &mut self.media[seat.shown.clone()] {
+                    media.lose();
+                }
+            }
+        }
+        for shown in &mut self.shown {
+            shown.under_way = 0;
+        }
+        self.refused.clear();
+        self.under_way = 0;
+    }
+
+    fn refusal(&self, command: &Command) -> Option<DeviceError> {
+        let geometry = &self.geometry[command.drive.index()];
+        let (offset, length, moves) = match command.operation {
+            Operation::Flush => return None,
+            Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } => {
+                (offset, u64::from(length), true)
+            }
+            Operation::Trim { offset, length } => (offset, length, false),
+        };
+        let unit = u64::from(geometry.block_bytes);
+        let aligned = offset.is_multiple_of(unit) && length.is_multiple_of(unit);
+        let inside = offset.checked_add(length).is_some_and(|end| end <= geometry.capacity_bytes);
+        let buffer_bytes = self.memory.as_ref().map_or(u64::MAX, |memory| memory.size() as u64);
+        let fits = length <= u64::from(geometry.transfer_max_bytes) && length <= buffer_bytes;
+        let good = aligned && inside && (fits || !moves);
+        (!good).then_some(DeviceError::Os(EINVAL))
+    }
+
+    /// The drive in which something happens first, and when.
+    #[inline]
+    fn earliest(&self) -> (u64, usize) {
+        let mut earliest = (NEVER, 0);
+        for (index, seat) in self.drives.iter().enumerate() {
+            if seat.next < earliest.0 {
+                earliest = (seat.next, index);
+            }
+        }
+        earliest
+    }
+
+    #[inline]
+    fn step(&mut self, index: usize, done: &mut Vec<Completion>) {
+        let seat = &mut self.drives[index];
+        let data = self.memory.as_ref().map(|buffers| Data {
+            media: &mut self.media[seat.shown.clone()],
+            first: seat.shown.start,
+            buffers,
+        });
+        let before = done.len();
+        seat.drive.step(self.now, &mut self.uplink, data, done);
+        seat.next = seat.drive.next();
+        for completion in &done[before..] {
+            self.under_way -= 1;
+            self.shown[completion.drive.index()].under_way -= 1;
+        }
+    }
+}
+
+fn geometry(spec: &Spec, namespace: u32, capacity_bytes: u64) -> Geometry {
+    let name = if spec.sets.namespaces.len() > 1 {
+        format!("sim:{}@{}", spec.name, namespace + 1)
+    } else {
+        format!("sim:{}", spec.name)
+    };
+    let block = u64::from(spec.block_bytes);
+    Geometry {
+        name,
+        capacity_bytes: capacity_bytes / block * block,
+        block_bytes: spec.block_bytes,
+        transfer_max_bytes: TRANSFER_BYTES_MAX,
+        depth_max: spec.controller.depth,
+        trim_unit_bytes: Some(spec.block_bytes),
+        trim_reads_zeros: spec.mapping.trim_reads_zeros,
+        writable: true,
     }
 }
 
@@ -90,19 +246,67 @@ impl<M: Buffers> Bank for SimBank<M> {
     }
 
     fn now(&self) -> Instant {
-        self.now
+        Instant::from_nanos(self.now)
     }
 
-    fn submit(&mut self, _command: Command) -> Result<(), Full> {
-        Err(Full)
+    #[inline]
+    fn submit(&mut self, command: Command) -> Result<(), Full> {
+        let index = command.drive.index();
+        if self.shown[index].under_way >= self.geometry[index].depth_max {
+            return Err(Full);
+        }
+        if let (Some(memory), Some(buffer)) = (&self.memory, command.operation.buffer()) {
+            memory.lend(buffer);
+        }
+        self.under_way += 1;
+        let shown = &mut self.shown[index];
+        shown.under_way += 1;
+        let (seat, namespace) = (shown.seat, shown.namespace);
+        if let Some(error) = self.refusal(&command) {
+            let (drive, tag) = (command.drive, command.tag);
+            let reaped = Instant::from_nanos(self.now);
+            self.refused.push(Completion { drive, tag, outcome: Err(error), reaped });
+            if let (Some(memory), Some(buffer)) = (&self.memory, command.operation.buffer()) {
+                memory.give_back(buffer);
+            }
+            return Ok(());
+        }
+        let seat = &mut self.drives[seat];
+        seat.drive.submit(self.now, namespace, command);
+        seat.next = seat.drive.next();
+        Ok(())
     }
 
+    #[inline]
     fn wait(
         &mut self,
         until: Option<Instant>,
-        _done: &mut Vec<Completion>,
+        done: &mut Vec<Completion>,
     ) -> Result<(), BankError> {
-        self.now = until.map_or(self.now, |until| until.max(self.now));
-        Ok(())
+        if !self.refused.is_empty() {
+            for completion in &self.refused {
+                self.under_way -= 1;
+                self.shown[completion.drive.index()].under_way -= 1;
+            }
+            done.append(&mut self.refused);
+            return Ok(());
+        }
+        if until.is_none() && self.under_way == 0 {
+            return Ok(());
+        }
+        let until = until.map_or(NEVER - 1, |until| until.as_nanos().max(self.now));
+        let before = done.len();
+        loop {
+            let (next, index) = self.earliest();
+            if done.len() > before && next > self.now {
+                return Ok(());
+            }
+            if next > until {
+                self.now = until;
+                return Ok(());
+            }
+            self.now = next;
+            self.step(index, done);
+        }
     }
 }

@@ -5,9 +5,14 @@
 
 pub mod admin;
 pub mod bank;
+mod dies;
+mod drive;
+mod earliest;
 pub mod ftl;
 pub mod health;
+mod link;
 mod map;
+mod media;
 mod reverse;
 pub mod spec;
 pub mod steady;

@@ -39,11 +39,6 @@ impl Map {
         }
     }
 
-    /// Logical units.
-    pub const fn units(&self) -> u32 {
-        self.units
-    }
-
     /// Where a unit lies, or [`NOWHERE`].
     #[inline]
     pub fn get(&self, unit: u32) -> u32 {

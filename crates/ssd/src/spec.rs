@@ -304,6 +304,23 @@ impl Link {
 }
 
 impl Spec {
+    /// Superblocks of each set: one block on every plane of every die of the set.
+    pub fn superblocks_of_set(&self) -> u32 {
+        (self.physical_bytes() / (self.flash.block_bytes() * u64::from(self.flash.dies()))) as u32
+    }
+
+    /// The dies of a set, in the order in which data is spread over them: neighbours are on different channels. Die `d` is on
+    /// channel `d % channels`.
+    pub fn dies_of_set(&self, set: u32) -> Vec<u32> {
+        let Flash { channels, dies_per_channel, .. } = self.flash;
+        let share = |all: u32| set * all / self.sets.count..(set + 1) * all / self.sets.count;
+        let in_set = |die: &u32| match self.sets.layout {
+            SetLayout::Vertical => share(channels).contains(&(die % channels)),
+            SetLayout::Horizontal => share(dies_per_channel).contains(&(die / channels)),
+        };
+        (0..self.flash.dies()).filter(in_set).collect()
+    }
+
     /// Bytes of flash, spare area included: whole superblocks on every set.
     pub fn physical_bytes(&self) -> u64 {
         let superblock = self.flash.block_bytes() * u64::from(self.flash.dies());

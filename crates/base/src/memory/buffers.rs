@@ -86,4 +86,12 @@ impl Buffers for MemoryBuffers {
         );
         look(&mut self.lock(buffer));
     }
+
+    fn lend(&self, buffer: BufferId) {
+        self.begin_flight(buffer);
+    }
+
+    fn give_back(&self, buffer: BufferId) {
+        self.end_flight(buffer);
+    }
 }

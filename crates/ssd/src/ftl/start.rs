@@ -27,6 +27,8 @@ impl Ftl {
             self.write(first, RUN_UNITS.min(self.setup.units - first), &mut Nothing);
         }
         self.setup.cache = cache;
+        // What is there is on flash: nothing of it waits for the rest of its wordline.
+        self.pad(&mut Nothing);
         self.done = Default::default();
     }
 
@@ -59,6 +61,8 @@ impl Ftl {
         // Rounding may leave a few for the host's open superblock.
         self.scatter_rest(run, &mut order, pending);
         self.free.retain(|&one| self.superblocks[one as usize].state == State::Free);
+        self.pad(&mut Nothing);
+        self.done = Default::default();
     }
 
     /// Closes a superblock with so many valid units in it, spread evenly between stale ones.

@@ -224,11 +224,7 @@ impl Mapping {
             format!("a page of all planes ({cell} bytes) is no multiple of {unit}")
         })?;
         if flash.media == Media::InPlace {
-            return ensure(unit == page, "mapping.unit_bytes", || {
-                format!(
-                    "on in-place media it is what an access moves: give {page} (flash.page_bytes)"
-                )
-            });
+            return Ok(());
         }
         let spare = self.over_provisioning;
         ensure((0.0..=100.0).contains(&spare), "mapping.over_provisioning", || {
@@ -534,8 +530,5 @@ mod tests {
         spec.check().unwrap();
         spec.cache = Some(cache());
         assert_eq!(spec.check().unwrap_err().field, "cache");
-        spec.cache = None;
-        spec.flash.page_bytes = 8192;
-        assert_eq!(spec.check().unwrap_err().field, "mapping.unit_bytes");
     }
 }

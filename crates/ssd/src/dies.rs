@@ -1,0 +1,340 @@
+//! The dies and their channels in time. What a die does for a read is known by arithmetic when the read reaches it; one event for
+//! each operation, when the die is done with it, keeps everything else in order. Channels are reserved at that event, not before,
+//! so that no reservation blocks a transfer that is ready earlier.
+//!
+//! Reads go first. A program or erase that is under way is suspended for them if the flash can, a bounded number of times; one that
+//! waits gets its turn after it has waited for as long as a program takes.
+
+use std::collections::VecDeque;
+
+use crate::earliest::{Earliest, NEVER};
+use crate::ftl::Program;
+use crate::link::Channel;
+use crate::spec::{Cache, Flash};
+
+/// Reads for which one program or erase is suspended at most. Flash datasheets limit it because cells drift meanwhile.
+const PREEMPTIONS_MAX: u8 = 16;
+
+const NONE: u32 = u32::MAX;
+
+/// What dies do beside what the host waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Writing a wordline of a set's superblock.
+    Program {
+        /// The set.
+        set: u16,
+        /// What is written.
+        program: Program,
+        /// Counts which flushes wait for it.
+        epoch: u64,
+    },
+    /// Reading what is to be copied, or merged with a smaller write.
+    Copy {
+        /// Whether it lies in cells of one bit.
+        slc: bool,
+        /// Bytes to move off the die.
+        bytes: u32,
+    },
+    /// Erasing a block of each plane.
+    Erase,
+    /// Writing a wordline of the drive's own data.
+    Upkeep,
+}
+
+/// An access that a command waits for, while a die is at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The command's place in the drive's list.
+    pub command: u32,
+    /// Bytes that the channel moves off the die; 0 if this writes.
+    pub channel_bytes: u32,
+    /// Bytes of them that the host asked for.
+    pub link_bytes: u32,
+}
+
+/// What a die has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// An access; its data is through the channel at this time.
+    Access(Access, u64),
+    /// Other work.
+    Work(Work),
+}
+
+/// Times of operations in nanoseconds, bytes of transfers.
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    read: u64,
+    read_slc: u64,
+    program: u64,
+    program_slc: u64,
+    erase: u64,
+    suspend: Option<u64>,
+    program_bytes: u32,
+    program_slc_bytes: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Die {
+    channel: u32,
+    /// Accesses in order, as places in `nodes`.
+    first: u32,
+    last: u32,
+    /// When the last access so far will be done.
+    busy_until: u64,
+    queue: VecDeque<Queued>,
+    current: Option<Work>,
+    current_end: u64,
+    preempted: u8,
+    /// Since when the first of the queue has waited.
+    waiting_since: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    work: Work,
+    /// When its data is in the die's register; [`NEVER`] while that isn't arranged.
+    loaded: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    access: Access,
+    done: u64,
+    next: u32,
+}
+
+/// All dies of a drive.
+#[derive(Clone, Debug)]
+pub struct Dies {
+    timing: Timing,
+    dies: Vec<Die>,
+    channels: Vec<Channel>,
+    events: Earliest,
+    nodes: Vec<Node>,
+    free_node: u32,
+    /// Pieces of other work that are queued or under way.
+    work: u64,
+}
+
+impl Dies {
+    /// Dies of this flash; die `d` is on channel `d % channels`.
+    pub fn new(flash: &Flash, cache: Option<&Cache>) -> Self {
+        let ns = |us: f64| (us * 1e3).round() as u64;
+        let dies = flash.dies();
+        let bytes_per_s = flash.channel_mb_s * 1e6;
+        let die = |die: u32| Die {
+            channel: die % flash.channels,
+            first: NONE,
+            last: NONE,
+            busy_until: 0,
+            queue: VecDeque::new(),
+            current: None,
+            current_end: NEVER,
+            preempted: 0,
+            waiting_since: 0,
+        };
+        Self {
+            timing: Timing {
+                read: ns(flash.read_us),
+                read_slc: ns(cache.map_or(flash.read_us, |cache| cache.read_us)),
+                program: ns(flash.program_us),
+                program_slc: ns(cache.map_or(flash.program_us, |cache| cache.program_us)),
+                erase: ns(flash.erase_us),
+                suspend: flash.suspend_us.map(ns),
+                program_bytes: flash.program_bytes() as u32,
+                program_slc_bytes: flash.planes * flash.page_bytes,
+            },
+            dies: (0..dies).map(die).collect(),
+            channels: (0..flash.channels)
+                .map(|_| Channel::new(bytes_per_s, flash.page_bytes))
+                .collect(),
+            events: Earliest::new(dies as usize),
+            nodes: Vec::new(),
+            free_node: NONE,
+            work: 0,
+        }
+    }
+
+    /// When the next die is done with something, in nanoseconds.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.events.time()
+    }
+
+    /// Whether dies have work that no host waits for.
+    pub const fn working(&self) -> bool {
+        self.work > 0
+    }
+
+    /// A die begins to read a cell, or will when it is free.
+    #[inline]
+    pub fn read(&mut self, at: u64, die: u32, slc: bool, access: Access) {
+        let length = if slc { self.timing.read_slc } else { self.timing.read };
+        self.access(at, die, length, access);
+    }
+
+    /// A die writes in place what arrives at `at`.
+    pub fn write_in_place(&mut self, at: u64, die: u32, bytes: u32, access: Access) {
+        let there = self.channels[self.dies[die as usize].channel as usize].patient(at, bytes);
+        self.access(there, die, self.timing.program, access);
+    }
+
+    #[inline]
+    fn access(&mut self, at: u64, index: u32, length: u64, access: Access) {
+        let die = &mut self.dies[index as usize];
+        let free = die.busy_until.max(at);
+        if !die.queue.is_empty()
+            && die.current.is_none()
+            && at.saturating_sub(die.waiting_since) > self.timing.program
+        {
+            self.begin(index, free);
+        }
+        let die = &mut self.dies[index as usize];
+        let mut start = free;
+        if die.current.is_some() && die.current_end > free {
+            match self.timing.suspend {
+                Some(suspend) if die.preempted < PREEMPTIONS_MAX => {
+                    die.preempted += 1;
+                    if die.busy_until <= at {
+                        start += suspend;
+                    }
+                    die.current_end += start + length - free;
+                }
+                _ => start = die.current_end,
+            }
+        }
+        let done = start + length;
+        die.busy_until = done;
+        let node = Node { access, done, next: NONE };
+        let place = if self.free_node == NONE {
+            self.nodes.push(node);
+            self.nodes.len() as u32 - 1
+        } else {
+            let place = self.free_node;
+            self.free_node = self.nodes[place as usize].next;
+            self.nodes[place as usize] = node;
+            place
+        };
+        let idle = die.first == NONE;
+        if idle {
+            die.first = place;
+        } else {
+            self.nodes[die.last as usize].next = place;
+        }
+        die.last = place;
+        // Behind others it changes nothing about what comes next, but a suspended program's end has moved.
+        if idle || die.current.is_some() {
+            self.announce(index);
+        }
+    }
+
+    /// A die gets other work, behind what it has.
+    pub fn add(&mut self, at: u64, index: u32, work: Work) {
+        self.work += 1;
+        let die = &mut self.dies[index as usize];
+        if die.queue.is_empty() {
+            die.waiting_since = at;
+        }
+        die.queue.push_back(Queued { work, loaded: NEVER });
+        if die.current.is_none() && die.first == NONE {
+            self.begin(index, at);
+            self.announce(index);
+        } else if die.queue.len() == 1 && die.current.is_some() {
+            self.load(index, at);
+        }
+    }
+
+    /// Moves the data of the next program into the die's register, beside what the die does.
+    #[inline]
+    fn load(&mut self, index: u32, at: u64) {
+        let die = &mut self.dies[index as usize];
+        let Some(queued) = die.queue.front_mut() else { return };
+        if queued.loaded != NEVER {
+            return;
+        }
+        let bytes = match queued.work {
+            Work::Program { program, .. } if program.slc => self.timing.program_slc_bytes,
+            Work::Program { .. } | Work::Upkeep => self.timing.program_bytes,
+            Work::Copy { .. } | Work::Erase => 0,
+        };
+        queued.loaded =
+            if bytes == 0 { at } else { self.channels[die.channel as usize].patient(at, bytes) };
+    }
+
+    /// Begins with the first of a die's queue. The die has no other work under way.
+    fn begin(&mut self, index: u32, at: u64) {
+        self.load(index, at);
+        let die = &mut self.dies[index as usize];
+        let Some(Queued { work, loaded }) = die.queue.pop_front() else { return };
+        let start = loaded.max(at);
+        let length = match work {
+            Work::Program { program, .. } if program.slc => self.timing.program_slc,
+            Work::Program { .. } | Work::Upkeep => self.timing.program,
+            Work::Copy { slc: true, .. } => self.timing.read_slc,
+            Work::Copy { slc: false, .. } => self.timing.read,
+            Work::Erase => self.timing.erase,
+        };
+        die.current = Some(work);
+        die.current_end = start + length;
+        die.preempted = 0;
+        self.load(index, start);
+    }
+
+    /// Sets when the next thing happens on a die.
+    #[inline]
+    fn announce(&mut self, index: u32) {
+        let die = &self.dies[index as usize];
+        let access = if die.first == NONE { NEVER } else { self.nodes[die.first as usize].done };
+        let work = if die.current.is_some() { die.current_end } else { NEVER };
+        self.events.set(index as usize, access.min(work));
+    }
+
+    /// Takes the next thing that is done; it is done at [`Dies::next`].
+    #[inline]
+    pub fn step(&mut self) -> Done {
+        let (now, index) = (self.events.time(), self.events.index() as u32);
+        let die = &mut self.dies[index as usize];
+        if die.first != NONE && self.nodes[die.first as usize].done == now {
+            let place = die.first;
+            let node = self.nodes[place as usize];
+            self.nodes[place as usize].next = self.free_node;
+            self.free_node = place;
+            die.first = node.next;
+            let channel = die.channel as usize;
+            if die.first == NONE && die.current.is_none() && !die.queue.is_empty() {
+                self.begin(index, now);
+            }
+            self.announce(index);
+            let bytes = node.access.channel_bytes;
+            let through = if bytes == 0 { now } else { self.channels[channel].urgent(now, bytes) };
+            return Done::Access(node.access, through);
+        }
+        let work = die.current.take().expect("an event is an access or other work");
+        die.waiting_since = now;
+        if let Work::Copy { bytes, .. } = work {
+            self.channels[die.channel as usize].patient(now, bytes);
+        }
+        if die.first == NONE && !die.queue.is_empty() {
+            self.begin(index, now);
+        }
+        self.announce(index);
+        self.work -= 1;
+        Done::Work(work)
+    }
+
+    /// Forgets everything that is queued or under way, as when power goes.
+    pub fn reset(&mut self) {
+        for (index, die) in self.dies.iter_mut().enumerate() {
+            die.first = NONE;
+            die.busy_until = 0;
+            die.queue.clear();
+            die.current = None;
+            self.events.set(index, NEVER);
+        }
+        self.nodes.clear();
+        self.free_node = NONE;
+        self.work = 0;
+    }
+}

@@ -1,0 +1,103 @@
+//! Where a namespace's bytes lie: in one set, or in stripes over several.
+
+use crate::spec::Spec;
+
+/// Bytes that lie in one set before the next one's turn, where a namespace lies in several.
+const STRIPE_BYTES: u64 = 128 << 10;
+
+/// The namespaces of a drive.
+#[derive(Clone, Debug)]
+pub struct Namespaces {
+    all: Vec<Namespace>,
+    unit_bytes: u64,
+    set_units: Vec<u32>,
+}
+
+#[derive(Clone, Debug)]
+struct Namespace {
+    bytes: u64,
+    /// Where it begins among all namespaces, in bytes.
+    start: u64,
+    /// Its sets, and its first unit in each.
+    sets: Vec<(u32, u32)>,
+    /// Units of a stripe.
+    stripe_units: u64,
+}
+
+/// Units that lie one behind the other in one set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The set.
+    pub set: u32,
+    /// The first unit.
+    pub unit: u32,
+    /// How many.
+    pub units: u32,
+}
+
+impl Namespaces {
+    /// Those of a drive that has been checked.
+    pub fn new(spec: &Spec) -> Self {
+        let unit_bytes = u64::from(spec.mapping.unit_bytes);
+        let stripe_units = (STRIPE_BYTES / unit_bytes).max(1);
+        let mut set_units = vec![0_u32; spec.sets.count as usize];
+        let mut all = Vec::new();
+        let mut start = 0;
+        for namespace in &spec.sets.namespaces {
+            let sets = namespace.sets.len() as u64;
+            let wanted = (spec.capacity_bytes as f64 * namespace.share) as u64;
+            let wanted = wanted.min(spec.capacity_bytes - start);
+            let grain = if sets > 1 { stripe_units * sets * unit_bytes } else { unit_bytes };
+            let bytes = wanted / grain * grain;
+            let each = (bytes / unit_bytes / sets) as u32;
+            let own = namespace.sets.iter().map(|&set| {
+                let first = set_units[set as usize];
+                set_units[set as usize] += each;
+                (set, first)
+            });
+            let stripe_units = if sets > 1 { stripe_units } else { u64::MAX };
+            all.push(Namespace { bytes, start, sets: own.collect(), stripe_units });
+            start += bytes;
+        }
+        Self { all, unit_bytes, set_units }
+    }
+
+    /// Bytes of a namespace.
+    pub fn bytes(&self, namespace: u32) -> u64 {
+        self.all[namespace as usize].bytes
+    }
+
+    /// Where a namespace begins among all of them, in bytes.
+    pub fn start(&self, namespace: u32) -> u64 {
+        self.all[namespace as usize].start
+    }
+
+    /// Logical units of a set.
+    pub fn set_units(&self, set: u32) -> u32 {
+        self.set_units[set as usize]
+    }
+
+    /// Bytes of namespaces in a set.
+    pub fn set_bytes(&self, set: u32) -> u64 {
+        u64::from(self.set_units(set)) * self.unit_bytes
+    }
+
+    /// The units from the one that holds byte `at` on, as many as lie together before byte `end`.
+    #[inline]
+    pub fn locate(&self, namespace: u32, at: u64, end: u64) -> Place {
+        let namespace = &self.all[namespace as usize];
+        let unit = at / self.unit_bytes;
+        let units = end.div_ceil(self.unit_bytes) - unit;
+        let (stripe, within) = (unit / namespace.stripe_units, unit % namespace.stripe_units);
+        if stripe == 0 && units <= namespace.stripe_units {
+            let (set, first) = namespace.sets[0];
+            let units = units.min(namespace.stripe_units - within);
+            return Place { set, unit: first + unit as u32, units: units as u32 };
+        }
+        let sets = namespace.sets.len() as u64;
+        let (set, first) = namespace.sets[(stripe % sets) as usize];
+        let units = units.min(namespace.stripe_units - within);
+        let unit = stripe / sets * namespace.stripe_units + within;
+        Place { set, unit: first + unit as u32, units: units as u32 }
+    }
+}

@@ -1,0 +1,104 @@
+//! What moves bytes one transfer after the other: channels between controller and dies, links between drive and host.
+
+/// One direction of a link, or a link that has only one at a time: first come, first served.
+#[derive(Clone, Copy, Debug)]
+pub struct Wire {
+    ps_per_byte: f64,
+    until: u64,
+}
+
+impl Wire {
+    /// At so many bytes a second.
+    pub fn new(bytes_per_s: f64) -> Self {
+        Self { ps_per_byte: 1e12 / bytes_per_s, until: 0 }
+    }
+
+    /// Moves bytes that are there at `at`; returns when they are through. Times in nanoseconds.
+    #[inline]
+    pub fn transfer(&mut self, at: u64, bytes: u32) -> u64 {
+        self.until = self.until.max(at) + time(bytes, self.ps_per_byte);
+        self.until
+    }
+
+    /// Lets nothing through before this time.
+    pub fn hold(&mut self, until: u64) {
+        self.until = self.until.max(until);
+    }
+}
+
+/// Nanoseconds that bytes take.
+#[inline]
+fn time(bytes: u32, ps_per_byte: f64) -> u64 {
+    (f64::from(bytes) * ps_per_byte * 1e-3 + 0.5) as u64
+}
+
+/// A channel: what reads need goes before what is programmed, from one page to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Channel {
+    ps_per_byte: f64,
+    /// Time of one page's transfer, which is not interrupted.
+    piece: u64,
+    urgent_until: u64,
+    /// When everything is through, urgent or not.
+    until: u64,
+}
+
+impl Channel {
+    /// At so many bytes a second, in pieces of a page.
+    pub fn new(bytes_per_s: f64, page_bytes: u32) -> Self {
+        let ps_per_byte = 1e12 / bytes_per_s;
+        Self { ps_per_byte, piece: time(page_bytes, ps_per_byte).max(1), urgent_until: 0, until: 0 }
+    }
+
+    /// Moves what the host waits for; returns when it is through.
+    #[inline]
+    pub fn urgent(&mut self, at: u64, bytes: u32) -> u64 {
+        let mut start = at.max(self.urgent_until);
+        let length = time(bytes, self.ps_per_byte);
+        if self.until > start {
+            // Pieces lie back to back up to the end, so this is what is left of the one that is moving.
+            start += (self.until - start) % self.piece;
+            self.until += length;
+        }
+        self.urgent_until = start + length;
+        self.until = self.until.max(self.urgent_until);
+        self.urgent_until
+    }
+
+    /// Moves the rest; returns when it is through.
+    #[inline]
+    pub fn patient(&mut self, at: u64, bytes: u32) -> u64 {
+        self.until = self.until.max(at) + time(bytes, self.ps_per_byte);
+        self.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wire_serves_in_order_at_its_rate() {
+        let mut wire = Wire::new(1e9);
+        assert_eq!(wire.transfer(100, 4_096), 4_196);
+        assert_eq!(wire.transfer(200, 1_000), 5_196);
+        assert_eq!(wire.transfer(9_000, 1_000), 10_000);
+    }
+
+    #[test]
+    fn what_is_urgent_waits_for_one_piece_at_most_and_delays_the_rest() {
+        let mut channel = Channel::new(1e9, 16_000);
+        assert_eq!(channel.patient(0, 96_000), 96_000);
+        // 6,000 of the second piece are left.
+        assert_eq!(channel.urgent(26_000, 4_000), 36_000);
+        assert_eq!(channel.patient(0, 1_000), 101_000);
+    }
+
+    #[test]
+    fn what_is_urgent_alone_is_first_come_first_served() {
+        let mut channel = Channel::new(1e9, 16_000);
+        assert_eq!(channel.urgent(0, 4_000), 4_000);
+        assert_eq!(channel.urgent(1_000, 4_000), 8_000);
+        assert_eq!(channel.urgent(20_000, 4_000), 24_000);
+    }
+}

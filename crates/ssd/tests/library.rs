@@ -1,0 +1,132 @@
+//! The drives that come with the program can be, and plain arithmetic on their parameters gives what their makers publish.
+
+use profile::{Direction, Profile, SourceKind, library, name};
+use ssd::Spec;
+
+/// How far arithmetic may be from a published figure.
+const WITHIN: f64 = 0.15;
+
+/// Every drive of the library.
+fn drives() -> Vec<(Profile, Spec)> {
+    let drive = |name| {
+        let profile = library::get(name).unwrap();
+        let spec = Spec::from_profile(&profile).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (profile, spec)
+    };
+    library::names().map(drive).collect()
+}
+
+/// A figure, if it is published.
+fn published(profile: &Profile, name: &str) -> Option<f64> {
+    let known = profile.known(name)?;
+    (known.source.kind == SourceKind::Published).then_some(known.value)
+}
+
+/// Bytes a second of one block behind the other: the least of link, channels and dies.
+fn sequential_read(spec: &Spec) -> f64 {
+    let flash = &spec.flash;
+    let channels = f64::from(flash.channels) * flash.channel_mb_s * 1e6;
+    let dies = f64::from(flash.dies() * flash.planes) * f64::from(flash.page_bytes)
+        / (flash.read_us / 1e6);
+    spec.link.bytes_per_s().min(channels).min(dies)
+}
+
+/// The same of writes past a cache, what the drive writes for itself taken off.
+fn native_write(spec: &Spec) -> f64 {
+    let own = spec.upkeep.map_or(0.0, |upkeep| upkeep.bytes as f64 / upkeep.every_bytes as f64);
+    spec.link.bytes_per_s().min(spec.flash.program_bytes_per_s() / (1.0 + own))
+}
+
+/// The same of writes into the cache.
+fn cached_write(spec: &Spec) -> Option<f64> {
+    let (flash, cache) = (&spec.flash, spec.cache?);
+    let page = f64::from(flash.planes) * f64::from(flash.page_bytes);
+    let dies = f64::from(flash.dies()) * page / (cache.program_us / 1e6);
+    Some(spec.link.bytes_per_s().min(dies))
+}
+
+/// Seconds of a random read of 4 KiB while nothing else is under way.
+fn random_read(spec: &Spec) -> f64 {
+    let transfer = 4096.0 / (spec.flash.channel_mb_s * 1e6) + 4096.0 / spec.link.bytes_per_s();
+    (spec.controller.read_us + spec.flash.read_us) / 1e6 + transfer
+}
+
+#[test]
+fn every_drive_can_be() {
+    for (profile, spec) in drives() {
+        spec.check().unwrap_or_else(|error| panic!("{}: {error}", profile.name));
+        assert_eq!(spec.capacity_bytes, profile.capacity_bytes);
+    }
+}
+
+#[test]
+fn arithmetic_on_parameters_gives_the_published_rates() {
+    let mut compared = 0;
+    for (profile, spec) in drives() {
+        let cached = cached_write(&spec);
+        for (figure, ours) in [
+            (name::READ_SEQUENTIAL.to_owned(), Some(sequential_read(&spec))),
+            (name::WRITE_NATIVE.to_owned(), Some(native_write(&spec))),
+            (name::WRITE_FAST.to_owned(), cached),
+            (name::random_rate(4096, 1), Some(4096.0 / random_read(&spec))),
+        ] {
+            let Some(theirs) = published(&profile, &figure) else { continue };
+            let ours = ours.unwrap_or_else(|| panic!("{} has no cache", profile.name));
+            let off = ours / theirs - 1.0;
+            assert!(
+                off.abs() <= WITHIN,
+                "{} {figure}: {theirs:.3e} published, {ours:.3e} by arithmetic, {:.1} % off",
+                profile.name,
+                off * 100.0
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared >= 24, "{compared}");
+}
+
+#[test]
+fn arithmetic_on_parameters_gives_what_recorders_measured() {
+    // Rates of a recorder's maker, in GB/s: into a cache if there is one, and past it.
+    for (name, cached, native) in [
+        ("samsung-970-evo-plus-1tb", Some(2.75), 1.6),
+        ("samsung-970-pro-512gb", None, 2.2),
+        ("samsung-pm1725b-1.6tb", None, 1.7),
+        ("intel-optane-900p-480gb", None, 2.2),
+        ("intel-d7-p5510-3.84tb", None, 3.2),
+    ] {
+        let spec = Spec::from_profile(&library::get(name).unwrap()).unwrap();
+        let off = native_write(&spec) / (native * 1e9) - 1.0;
+        assert!(off.abs() <= WITHIN, "{name}: {off:.3}");
+        assert_eq!(cached.is_some(), spec.cache.is_some(), "{name}");
+        if let Some((theirs, ours)) = cached.zip(cached_write(&spec)) {
+            assert!((ours / (theirs * 1e9) - 1.0).abs() <= WITHIN, "{name}: {ours:.3e}");
+        }
+    }
+}
+
+#[test]
+fn what_a_profile_tells_twice_is_told_alike() {
+    for (profile, spec) in drives() {
+        if let (Some(figure), Some(rated)) = (profile.endurance(), spec.endurance.rated_bytes) {
+            assert_eq!(figure.0, rated, "{}", profile.name);
+        }
+        if let Some(cache) = profile.cache() {
+            let spec = spec.cache.unwrap();
+            assert_eq!(cache.0, spec.static_bytes + spec.dynamic_bytes, "{}", profile.name);
+        }
+        if let (Some(link), ssd::spec::Link::Pcie { generation, lanes, .. }) =
+            (profile.link(), spec.link)
+        {
+            let gigatransfers = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0][usize::from(generation) - 1];
+            assert_eq!(
+                (link.gigatransfers, link.lanes),
+                (gigatransfers, lanes),
+                "{}",
+                profile.name
+            );
+        }
+        // What a stream at a depth would be is measured, never written down beside the parameters.
+        assert_eq!(profile.stream(Direction::Write, 1 << 20, 8), None);
+    }
+}
