@@ -5,7 +5,22 @@ use std::fmt;
 use crate::{Profile, nearest};
 
 /// Each model's name and text, in alphabetical order.
-const MODELS: [(&str, &str); 1] = [("ideal", include_str!("../library/ideal.toml"))];
+const MODELS: [(&str, &str); 14] = [
+    ("ideal", include_str!("../library/ideal.toml")),
+    ("intel-d7-p5510-3.84tb", include_str!("../library/intel-d7-p5510-3.84tb.toml")),
+    ("intel-dc-p3600-400gb", include_str!("../library/intel-dc-p3600-400gb.toml")),
+    ("intel-dc-s3500-480gb", include_str!("../library/intel-dc-s3500-480gb.toml")),
+    ("intel-dc-s3700-400gb", include_str!("../library/intel-dc-s3700-400gb.toml")),
+    ("intel-optane-900p-480gb", include_str!("../library/intel-optane-900p-480gb.toml")),
+    ("memblaze-4tb", include_str!("../library/memblaze-4tb.toml")),
+    ("memblaze-4tb-horizontal", include_str!("../library/memblaze-4tb-horizontal.toml")),
+    ("memblaze-4tb-vertical", include_str!("../library/memblaze-4tb-vertical.toml")),
+    ("patriot-hellfire-240gb", include_str!("../library/patriot-hellfire-240gb.toml")),
+    ("qlc-1tb", include_str!("../library/qlc-1tb.toml")),
+    ("samsung-970-evo-plus-1tb", include_str!("../library/samsung-970-evo-plus-1tb.toml")),
+    ("samsung-970-pro-512gb", include_str!("../library/samsung-970-pro-512gb.toml")),
+    ("samsung-pm1725b-1.6tb", include_str!("../library/samsung-pm1725b-1.6tb.toml")),
+];
 
 /// No model has this name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,11 +81,10 @@ mod tests {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/library");
         let mut files: Vec<String> = std::fs::read_dir(folder)
             .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap().replace(".toml", ""))
             .collect();
         files.sort();
-        let names: Vec<String> = names().map(|name| format!("{name}.toml")).collect();
-        assert_eq!(files, names);
+        assert_eq!(files, names().collect::<Vec<_>>());
     }
 
     #[test]
@@ -86,7 +100,8 @@ mod tests {
         let error = get("idael").unwrap_err();
         assert_eq!(error.nearest, Some("ideal"));
         assert!(error.to_string().contains("did you mean 'ideal'"), "{error}");
+        assert_eq!(get("970-evo").unwrap_err().nearest, Some("samsung-970-evo-plus-1tb"));
         let error = get("floppy").unwrap_err();
-        assert!(error.to_string().contains("it has ideal"), "{error}");
+        assert!(error.to_string().contains("it has ideal, intel"), "{error}");
     }
 }
