@@ -10,6 +10,8 @@ use uuid::Uuid;
 
 use crate::instant::When;
 use crate::measure::arguments::MeasureAction;
+use crate::sim::arguments::SimAction;
+use crate::simulated::UplinkOption;
 
 /// Records packets and sensor streams on NVMe drives, with every loss accounted for.
 #[derive(Debug, Parser)]
@@ -56,6 +58,12 @@ pub enum Verb {
     Report(ReportArguments),
     /// List the drives of this machine, and why each may not be written.
     Drives(DrivesArguments),
+    /// Show the drives that are simulated, and make files of one's own.
+    Sim {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: SimAction,
+    },
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -148,9 +156,13 @@ pub struct RecordArguments {
     /// pcapng file. A wrong one gets the full list.
     #[arg(long, value_name = "SOURCE")]
     pub from: String,
-    /// The array, or a directory; one that is empty or not there gets member files.
+    /// The array, or a directory; one that is empty or not there gets member files. Or simulated drives, with commas between
+    /// them: sim:NAME*6 gets an array that is gone with the command.
     #[arg(long, value_name = "ARRAY|DIR")]
     pub to: String,
+    /// What all simulated drives together get through to the host, and to the drives if that is another rate.
+    #[arg(long, value_name = "RATE[,RATE]")]
+    pub uplink: Option<UplinkOption>,
     /// Stop after this time.
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Option<Duration>,

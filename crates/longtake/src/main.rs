@@ -19,6 +19,7 @@ mod record;
 mod record_status;
 mod replay;
 mod report;
+mod sim;
 mod simulated;
 mod sources;
 mod take_list;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Measure { action } => measure::measure(&action),
         Verb::Report(arguments) => report::report(&arguments),
         Verb::Drives(arguments) => drives::drives(&arguments),
+        Verb::Sim { action } => sim::sim(&action),
         Verb::Completions { shell } => {
             clap_complete::generate(
                 shell,

@@ -2,6 +2,7 @@
 
 pub mod check;
 pub mod parameters;
+pub mod rates;
 pub mod text;
 
 use std::fmt;

@@ -23,35 +23,6 @@ fn published(profile: &Profile, name: &str) -> Option<f64> {
     (known.source.kind == SourceKind::Published).then_some(known.value)
 }
 
-/// Bytes a second of one block behind the other: the least of link, channels and dies.
-fn sequential_read(spec: &Spec) -> f64 {
-    let flash = &spec.flash;
-    let channels = f64::from(flash.channels) * flash.channel_mb_s * 1e6;
-    let dies = f64::from(flash.dies() * flash.planes) * f64::from(flash.page_bytes)
-        / (flash.read_us / 1e6);
-    spec.link.bytes_per_s().min(channels).min(dies)
-}
-
-/// The same of writes past a cache, what the drive writes for itself taken off.
-fn native_write(spec: &Spec) -> f64 {
-    let own = spec.upkeep.map_or(0.0, |upkeep| upkeep.bytes as f64 / upkeep.every_bytes as f64);
-    spec.link.bytes_per_s().min(spec.flash.program_bytes_per_s() / (1.0 + own))
-}
-
-/// The same of writes into the cache.
-fn cached_write(spec: &Spec) -> Option<f64> {
-    let (flash, cache) = (&spec.flash, spec.cache?);
-    let page = f64::from(flash.planes) * f64::from(flash.page_bytes);
-    let dies = f64::from(flash.dies()) * page / (cache.program_us / 1e6);
-    Some(spec.link.bytes_per_s().min(dies))
-}
-
-/// Seconds of a random read of 4 KiB while nothing else is under way.
-fn random_read(spec: &Spec) -> f64 {
-    let transfer = 4096.0 / (spec.flash.channel_mb_s * 1e6) + 4096.0 / spec.link.bytes_per_s();
-    (spec.controller.read_us + spec.flash.read_us) / 1e6 + transfer
-}
-
 #[test]
 fn every_drive_can_be() {
     for (profile, spec) in drives() {
@@ -64,12 +35,12 @@ fn every_drive_can_be() {
 fn arithmetic_on_parameters_gives_the_published_rates() {
     let mut compared = 0;
     for (profile, spec) in drives() {
-        let cached = cached_write(&spec);
+        let cached = spec.cached_write_bytes_per_s();
         for (figure, ours) in [
-            (name::READ_SEQUENTIAL.to_owned(), Some(sequential_read(&spec))),
-            (name::WRITE_NATIVE.to_owned(), Some(native_write(&spec))),
+            (name::READ_SEQUENTIAL.to_owned(), Some(spec.sequential_read_bytes_per_s())),
+            (name::WRITE_NATIVE.to_owned(), Some(spec.native_write_bytes_per_s())),
             (name::WRITE_FAST.to_owned(), cached),
-            (name::random_rate(4096, 1), Some(4096.0 / random_read(&spec))),
+            (name::random_rate(4096, 1), Some(4096.0 / (spec.lone_read_us(4096) / 1e6))),
         ] {
             let Some(theirs) = published(&profile, &figure) else { continue };
             let ours = ours.unwrap_or_else(|| panic!("{} has no cache", profile.name));
@@ -97,10 +68,10 @@ fn arithmetic_on_parameters_gives_what_recorders_measured() {
         ("intel-d7-p5510-3.84tb", None, 3.2),
     ] {
         let spec = Spec::from_profile(&library::get(name).unwrap()).unwrap();
-        let off = native_write(&spec) / (native * 1e9) - 1.0;
+        let off = spec.native_write_bytes_per_s() / (native * 1e9) - 1.0;
         assert!(off.abs() <= WITHIN, "{name}: {off:.3}");
         assert_eq!(cached.is_some(), spec.cache.is_some(), "{name}");
-        if let Some((theirs, ours)) = cached.zip(cached_write(&spec)) {
+        if let Some((theirs, ours)) = cached.zip(spec.cached_write_bytes_per_s()) {
             assert!((ours / (theirs * 1e9) - 1.0).abs() <= WITHIN, "{name}: {ours:.3e}");
         }
     }

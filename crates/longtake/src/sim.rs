@@ -1,0 +1,162 @@
+//! `longtake sim`: the drives that can be simulated, what they are made of, and files of one's own.
+
+pub mod arguments;
+mod show;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use base::{ByteSize, Rate};
+use profile::{Profile, library};
+use serde_json::{Value, json};
+use ssd::Spec;
+
+use crate::simulated::{Model, Target};
+use crate::{exit, outlet};
+use arguments::{CheckArguments, ListArguments, NewArguments, SimAction};
+
+/// Does what is asked with simulated drives.
+///
+/// # Errors
+/// If a drive isn't there or can't be, or a file can't be read or written.
+pub fn sim(action: &SimAction) -> Result<ExitCode> {
+    match action {
+        SimAction::List(arguments) => list(arguments),
+        SimAction::Show(arguments) => {
+            let model = model(&arguments.drive)?;
+            let profile = profile(&model)?;
+            let spec = spec(&profile).with_context(|| model.to_string())?;
+            show::show(&profile, &spec, arguments.json)
+        }
+        SimAction::New(arguments) => new(arguments),
+        SimAction::Check(arguments) => check(arguments),
+    }
+}
+
+fn list(arguments: &ListArguments) -> Result<ExitCode> {
+    let drives = library::names()
+        .map(|name| {
+            let profile = library::get(name)?;
+            let spec = spec(&profile).with_context(|| name.to_owned())?;
+            Ok((profile, spec))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    if arguments.json {
+        let value = |(profile, spec): &(Profile, Spec)| {
+            json!({
+                "name": profile.name,
+                "model": profile.model,
+                "capacity_bytes": profile.capacity_bytes,
+                "cached_write_bytes_per_s": spec.cached_write_bytes_per_s(),
+                "native_write_bytes_per_s": spec.native_write_bytes_per_s(),
+                "sequential_read_bytes_per_s": spec.sequential_read_bytes_per_s(),
+            })
+        };
+        outlet::json(&drives.iter().map(value).collect())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let heads = ["name", "size", "reads", "writes", "into its cache", "model"];
+    let mut table = outlet::table(&heads, &[1, 2, 3, 4]);
+    let gb = |rate: f64| format!("{:.2} GB/s", rate / 1e9);
+    for (profile, spec) in drives {
+        table.add_row([
+            profile.name.clone(),
+            ByteSize(profile.capacity_bytes).to_string(),
+            gb(spec.sequential_read_bytes_per_s()),
+            gb(spec.native_write_bytes_per_s()),
+            spec.cached_write_bytes_per_s().map_or_else(|| "-".to_owned(), gb),
+            profile.model,
+        ]);
+    }
+    outlet::text(&outlet::trimmed(&table))?;
+    outlet::text(
+        "\nRates are ceilings by plain arithmetic. Use one as sim:NAME wherever a drive is asked for.",
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn new(arguments: &NewArguments) -> Result<ExitCode> {
+    let from = model(&arguments.from)?;
+    let mut made = profile(&from)?;
+    made.name.clone_from(&arguments.name);
+    let all = spec(&made).with_context(|| from.to_string())?.to_parameters();
+    // What was left to defaults is written down too: there to be changed.
+    for (section, parameters) in all.sections() {
+        for (name, parameter) in parameters {
+            if made.simulated.get(section, name).is_none() {
+                made.simulated.set(section, name, parameter.clone());
+            }
+        }
+    }
+    let text = format!(
+        "# Made from {from}. What each parameter means: docs/simulated-drives.md, or `longtake sim show --json`.\n\
+         # `longtake sim check` says what can't be. Mark what you measure: channels = {{ is = 8, measured = \"how\" }}.\n{}",
+        made.to_toml()?
+    );
+    let path = &arguments.output;
+    let attempt = || format!("writing {} (-y overwrites a file)", path.display());
+    if arguments.overwrite { File::create(path) } else { File::create_new(path) }
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .with_context(attempt)?;
+    outlet::text(&path.display().to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn check(arguments: &CheckArguments) -> Result<ExitCode> {
+    let mut good = true;
+    let mut values: Vec<Value> = Vec::new();
+    for path in &arguments.files {
+        let problem = read(path).and_then(|profile| spec(&profile)).err();
+        let problem = problem.map(|error| format!("{error:#}"));
+        good &= problem.is_none();
+        if arguments.json {
+            values.push(json!({"file": path, "good": problem.is_none(), "problem": problem}));
+        } else {
+            let verdict = problem.as_deref().unwrap_or("can be");
+            outlet::text(&format!("{}: {verdict}", path.display()))?;
+        }
+    }
+    if arguments.json {
+        outlet::json(&Value::Array(values))?;
+    }
+    Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+/// The kind of drive that a name or a path names; `sim:` may stand before it.
+fn model(drive: &str) -> Result<Model> {
+    let name = drive.strip_prefix("sim:").unwrap_or(drive);
+    Ok(format!("sim:{name}").parse::<Target>()?.model)
+}
+
+/// What is known of a kind of drive.
+///
+/// # Errors
+/// If it isn't in the library, or its file can't be read.
+pub fn profile(model: &Model) -> Result<Profile> {
+    match model {
+        Model::Library(name) => Ok(library::get(name)?),
+        Model::File(path) => read(path).with_context(|| format!("reading {}", path.display())),
+    }
+}
+
+fn read(path: &Path) -> Result<Profile> {
+    Ok(Profile::from_toml(&fs::read_to_string(path)?)?)
+}
+
+/// A drive as it can be simulated.
+///
+/// # Errors
+/// If it can't be.
+pub fn spec(profile: &Profile) -> Result<Spec> {
+    let spec = Spec::from_profile(profile)?;
+    spec.check()?;
+    Ok(spec)
+}
+
+/// A rate as people say it.
+fn rate(bytes_per_s: f64) -> String {
+    Rate(bytes_per_s).to_string()
+}

@@ -1,0 +1,64 @@
+//! The options of `sim`, defined once.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+/// What can be done with the drives that are simulated.
+#[derive(Debug, Subcommand)]
+pub enum SimAction {
+    /// List the drives that come with the program.
+    List(ListArguments),
+    /// Show what a drive is made of, where that is known from, and what it comes to.
+    Show(ShowArguments),
+    /// Make a file of a drive of one's own, to change.
+    New(NewArguments),
+    /// Say whether files make drives that can be, and what is wrong if not.
+    Check(CheckArguments),
+}
+
+/// `sim list`.
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sim show`.
+#[derive(Debug, Args)]
+pub struct ShowArguments {
+    /// A drive of the library, or a file (with a / or ending in .toml).
+    #[arg(value_name = "NAME|PATH")]
+    pub drive: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sim new`.
+#[derive(Debug, Args)]
+pub struct NewArguments {
+    /// What the drive is called.
+    pub name: String,
+    /// The file to write.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// The drive to start from: one of the library, or a file.
+    #[arg(long, value_name = "NAME|PATH", default_value = "ideal")]
+    pub from: String,
+    /// Overwrite the file if there is one.
+    #[arg(long, short = 'y')]
+    pub overwrite: bool,
+}
+
+/// `sim check`.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The files.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}

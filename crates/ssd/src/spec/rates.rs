@@ -1,0 +1,75 @@
+//! What a drive's parameters come to by plain arithmetic: ceilings, which a simulation may come near and not pass.
+
+use super::{Flash, Spec};
+
+impl Flash {
+    /// Bytes a second that the dies can read together, before channels and link.
+    pub fn read_bytes_per_s(&self) -> f64 {
+        let at_once = f64::from(self.dies()) * f64::from(self.planes) * f64::from(self.page_bytes);
+        at_once / (self.read_us / 1e6)
+    }
+
+    /// Bytes a second that the channels can move together.
+    pub fn channels_bytes_per_s(&self) -> f64 {
+        f64::from(self.channels) * self.channel_mb_s * 1e6
+    }
+}
+
+impl Spec {
+    /// Bytes a second of reads one behind the other: the least of link, channels and dies.
+    pub fn sequential_read_bytes_per_s(&self) -> f64 {
+        self.through_the_link(self.flash.read_bytes_per_s())
+    }
+
+    /// Bytes a second of writes one behind the other past a cache, upkeep taken off.
+    pub fn native_write_bytes_per_s(&self) -> f64 {
+        let own = |upkeep: super::Upkeep| upkeep.bytes as f64 / upkeep.every_bytes as f64;
+        let share = 1.0 + self.upkeep.map_or(0.0, own);
+        self.through_the_link(self.flash.program_bytes_per_s() / share)
+    }
+
+    /// Bytes a second of writes one behind the other into the cache; None without one.
+    pub fn cached_write_bytes_per_s(&self) -> Option<f64> {
+        let (flash, cache) = (&self.flash, self.cache?);
+        let page = f64::from(flash.planes) * f64::from(flash.page_bytes);
+        let dies = f64::from(flash.dies()) * page / (cache.program_us / 1e6);
+        Some(self.through_the_link(dies))
+    }
+
+    /// Microseconds of a read of so many bytes, of one unit at most, while nothing else is under way.
+    pub fn lone_read_us(&self, bytes: u32) -> f64 {
+        let bytes = f64::from(bytes);
+        let transfers = bytes / self.flash.channel_mb_s + bytes / (self.link.bytes_per_s() / 1e6);
+        self.controller.read_us + self.flash.read_us + transfers
+    }
+
+    fn through_the_link(&self, dies_bytes_per_s: f64) -> f64 {
+        self.link.bytes_per_s().min(self.flash.channels_bytes_per_s()).min(dies_bytes_per_s)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use profile::library;
+
+    use super::*;
+
+    #[test]
+    fn the_narrowest_place_is_the_ceiling() {
+        let mut spec = Spec::from_profile(&library::get("ideal").unwrap()).unwrap();
+        // 32 dies x 32 KiB in 500 us; 8 channels of 1 GB/s would do, and so would four lanes of PCIe 4.
+        assert!((spec.native_write_bytes_per_s() - 2.097_152e9).abs() < 1.0);
+        assert!((spec.sequential_read_bytes_per_s() - spec.link.bytes_per_s()).abs() < 1.0);
+        spec.flash.channel_mb_s = 100.0;
+        assert!((spec.sequential_read_bytes_per_s() - 0.8e9).abs() < 1.0);
+        assert!((spec.native_write_bytes_per_s() - 0.8e9).abs() < 1.0);
+        assert_eq!(spec.cached_write_bytes_per_s(), None);
+    }
+
+    #[test]
+    fn a_lone_read_is_controller_medium_and_transfers() {
+        let spec = Spec::from_profile(&library::get("ideal").unwrap()).unwrap();
+        let link = 4096.0 / spec.link.bytes_per_s() * 1e6;
+        assert!((spec.lone_read_us(4096) - (1.0 + 50.0 + 4.096 + link)).abs() < 1e-9);
+    }
+}
