@@ -97,14 +97,15 @@ impl Identity {
 }
 
 impl Admin {
-    /// Answers for the drive of this specification and seed that is at `slot` in its bank. With a default `health` it is
-    /// new.
+    /// Answers for the drive of this seed that is at `slot` in its bank. Its specification must have been checked. With a
+    /// default `health` it is new.
     pub fn new(spec: &Spec, mut health: Health, seed: u64, slot: usize) -> Self {
-        for set in health.sets.len()..spec.sets.count as usize {
+        for set in health.sets.len() as u32..spec.sets.count {
             health.sets.push(unused(spec, set));
         }
         let mark = mark(spec, seed, slot);
-        Self { spec: spec.clone(), health, identity: Identity::marked(spec, mark), mark }
+        let identity = Identity::marked(spec, mark);
+        Self { spec: spec.clone(), health, identity, mark }
     }
 
     /// Answers as the drive does, in full length.
@@ -144,37 +145,40 @@ impl Admin {
             && !self.spec.buffer.protected
     }
 
-    /// Bytes that the dies of so many sets program at once.
-    fn stripe_bytes(&self, sets: usize) -> u64 {
-        let flash = &self.spec.flash;
-        let dies = u64::from(flash.dies()) * sets as u64 / u64::from(self.spec.sets.count.max(1));
-        match flash.media {
-            Media::Nand => flash.program_bytes() * dies.max(1),
+    /// Bytes that the dies of these sets program at once.
+    fn stripe_bytes(&self, sets: &[u32]) -> u64 {
+        match self.spec.flash.media {
+            Media::Nand => {
+                let dies: usize = sets.iter().map(|&set| self.spec.dies_of_set(set).len()).sum();
+                self.spec.flash.program_bytes() * dies as u64
+            }
             Media::InPlace => self.spec.mapping.unit_bytes.into(),
         }
     }
 }
 
-/// Bytes of a namespace, in whole blocks.
-fn namespace_bytes(spec: &Spec, index: usize) -> u64 {
-    let block = u64::from(spec.block_bytes.max(1));
-    let share = spec.sets.namespaces.get(index).map_or(0.0, |namespace| namespace.share);
-    (spec.capacity_bytes as f64 * share) as u64 / block * block
+/// Bytes of a namespace: whole units, and where it lies in several sets, whole rounds of stripes of 128 KiB, as the drive
+/// places them.
+fn namespace_bytes(spec: &Spec, namespace: &Namespace) -> u64 {
+    const STRIPE_BYTES: u64 = 128 << 10;
+    let unit = u64::from(spec.mapping.unit_bytes);
+    let grain = match namespace.sets.len() as u64 {
+        0 | 1 => unit,
+        sets => (STRIPE_BYTES / unit).max(1) * unit * sets,
+    };
+    (spec.capacity_bytes as f64 * namespace.share) as u64 / grain * grain
 }
 
 /// A set of a new drive.
-fn unused(spec: &Spec, set: usize) -> SetHealth {
-    let count = u64::from(spec.sets.count.max(1));
-    let capacity_bytes = spec.capacity_bytes / count;
-    let in_it = |(index, namespace): (usize, &Namespace)| {
-        let is = namespace.sets.contains(&(set as u32));
-        is.then(|| namespace_bytes(spec, index) / namespace.sets.len() as u64)
-    };
-    let taken: u64 = spec.sets.namespaces.iter().enumerate().filter_map(in_it).sum();
+fn unused(spec: &Spec, set: u32) -> SetHealth {
+    let in_set = spec.sets.namespaces.iter().filter(|namespace| namespace.sets.contains(&set));
+    let capacity_bytes = in_set.map(|it| namespace_bytes(spec, it) / it.sets.len() as u64).sum();
+    let share = spec.capacity_bytes / u64::from(spec.sets.count);
+    let superblock_bytes = spec.flash.block_bytes() * spec.dies_of_set(set).len() as u64;
     SetHealth {
         capacity_bytes,
-        physical_bytes: spec.physical_bytes() / count,
-        unallocated_bytes: capacity_bytes.saturating_sub(taken),
+        physical_bytes: superblock_bytes * u64::from(spec.superblocks_of_set()),
+        unallocated_bytes: share.saturating_sub(capacity_bytes),
         ..SetHealth::default()
     }
 }

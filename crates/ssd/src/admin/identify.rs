@@ -3,7 +3,6 @@
 
 use super::fields::Fields;
 use super::{Admin, Status, namespace_bytes};
-use crate::spec::Media;
 
 /// Every data structure's length.
 const BYTES: usize = 4096;
@@ -24,15 +23,14 @@ impl Admin {
     /// Identify Controller (figure 275).
     pub(super) fn identify_controller(&self) -> Vec<u8> {
         let (spec, identity) = (&self.spec, &self.identity);
-        let namespaces = spec.sets.namespaces.len();
-        let allocated: u64 = (0..namespaces).map(|index| namespace_bytes(spec, index)).sum();
+        let namespaces = &spec.sets.namespaces;
+        let allocated: u64 = namespaces.iter().map(|it| namespace_bytes(spec, it)).sum();
         let sets = spec.sets.count.max(1) as u16;
-        let trims = spec.flash.media == Media::Nand;
         let mut data = Fields::new(BYTES);
         data.text(4, 20, &identity.serial) // SN
             .text(24, 40, &identity.model) // MN
             .text(64, 8, &identity.firmware) // FR
-            .u8(77, 0) // MDTS: no limit; the model takes a command of any length
+            .u8(77, 0) // MDTS: no limit; it is the host that splits transfers
             .u32(80, 0x0002_0000) // VER: 2.0
             .u32(96, 1 << 4 | u32::from(self.tells_sets()) << 2) // CTRATT: endurance groups, NVM Sets
             .u8(111, 1) // CNTRLTYPE: I/O controller
@@ -47,8 +45,8 @@ impl Admin {
             .u8(512, 0x66) // SQES: entries of 64 bytes
             .u8(513, 0x44) // CQES: entries of 16 bytes
             .u16(514, u16::try_from(spec.controller.depth).unwrap_or(0)) // MAXCMD; 0: not reported
-            .u32(516, namespaces as u32) // NN
-            .u16(520, u16::from(trims) << 2) // ONCS: Dataset Management
+            .u32(516, namespaces.len() as u32) // NN
+            .u16(520, 1 << 2) // ONCS: Dataset Management, which is trim
             .u8(525, 0b10 << 1 | u8::from(self.volatile())) // VWC; a flush is of one namespace
             .put(768, self.qualified_name().as_bytes()); // SUBNQN
         data.bytes()
@@ -60,7 +58,7 @@ impl Admin {
         let index = (nsid as usize).checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
         let namespace = spec.sets.namespaces.get(index).ok_or(Status::INVALID_NAMESPACE)?;
         let block = u64::from(spec.block_bytes);
-        let size_bytes = namespace_bytes(spec, index);
+        let size_bytes = namespace_bytes(spec, namespace);
         let in_use = FORMATS.iter().position(|&exponent| 1 << exponent == block).unwrap_or(0);
         // The set of a namespace is told where it is one: no drive of the specification has a namespace in several.
         let set = match namespace.sets[..] {
@@ -70,7 +68,7 @@ impl Admin {
         let unit = u64::from(spec.mapping.unit_bytes).max(block);
         // Counts from 0: the value 7 is eight blocks.
         let counted = |bytes: u64| u16::try_from((bytes / block).saturating_sub(1)).unwrap_or(0);
-        let best = self.stripe_bytes(namespace.sets.len()) / unit * unit;
+        let best = self.stripe_bytes(&namespace.sets) / unit * unit;
         let mut data = Fields::new(BYTES);
         data.u64(0, size_bytes / block) // NSZE
             .u64(8, size_bytes / block) // NCAP
@@ -120,8 +118,8 @@ impl Admin {
             data.u16(at, id)
                 .u16(at + 2, id) // ENDGID
                 .u32(at + 8, (self.random_read_us() * 10.0).round() as u32) // RR4KT: 100 ns
-                .u32(at + 12, u32::try_from(self.stripe_bytes(1)).unwrap_or(0)) // OWS
-                .count(at + 16, set.capacity_bytes) // TNSETCAP
+                .u32(at + 12, u32::try_from(self.stripe_bytes(&[u32::from(id) - 1])).unwrap_or(0)) // OWS
+                .count(at + 16, set.capacity_bytes + set.unallocated_bytes) // TNSETCAP
                 .count(at + 32, set.unallocated_bytes); // UNSETCAP
         }
         data.u8(0, count);

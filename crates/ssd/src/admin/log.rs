@@ -61,7 +61,7 @@ impl Admin {
             .count(48, set.read_bytes.div_ceil(BILLION))
             .count(64, set.written_bytes.div_ceil(BILLION))
             .count(80, set.media_written_bytes.div_ceil(BILLION))
-            .count(160, set.capacity_bytes); // TEGCAP
+            .count(160, set.capacity_bytes + set.unallocated_bytes); // TEGCAP
         // With sets, commands are counted for the drive alone, and none of the group is outside its set.
         if !self.tells_sets() {
             log.count(96, self.health.reads)

@@ -1,10 +1,11 @@
 //! Answers read by the offsets of the specification; the program's tests read them with the parsers that read real
 //! drives.
 
-use base::Duration;
+use base::{Bank, Duration};
 use proptest::prelude::*;
 
 use super::*;
+use crate::bank::{SimBank, Slot, Start};
 use crate::spec::{
     Buffer, Collector, Controller, Endurance, Flash, Mapping, Namespace, SetLayout, Sets,
 };
@@ -131,6 +132,23 @@ fn capacity_is_shared_out_among_sets_and_namespaces_without_a_rest() {
 }
 
 #[test]
+fn a_new_drive_tells_the_sizes_that_its_bank_works_with() {
+    let over_both = Namespace { share: 0.9, sets: vec![0, 1] };
+    let striped = Sets { namespaces: vec![over_both], ..two_sets().sets };
+    for spec in [spec(), two_sets(), Spec { sets: striped, ..spec() }] {
+        let namespaces = (0..spec.sets.namespaces.len()).collect();
+        let slot = Slot { spec: spec.clone(), start: Start::Empty, namespaces, seed: 1 };
+        let bank = SimBank::new(&[slot], None).unwrap();
+        let admin = admin(&spec);
+        assert_eq!(admin.health.sets, bank.health(0).sets);
+        for (drive, nsid) in bank.drives().iter().zip(1..) {
+            let namespace = admin.answer(identify(0, nsid, 0)).unwrap();
+            assert_eq!(number(&namespace, 0, 8) * 512, drive.capacity_bytes);
+        }
+    }
+}
+
+#[test]
 fn lists_begin_where_they_are_asked_to() {
     let admin = admin(&two_sets());
     let ids = |query| {
@@ -154,7 +172,12 @@ fn a_namespace_in_several_sets_tells_none() {
     let namespace = admin.answer(identify(0, 1, 0)).unwrap();
     assert_eq!((number(&namespace, 100, 2), number(&namespace, 102, 2)), (0, 0));
     let list = admin.answer(identify(4, 0, 0)).unwrap();
-    assert_eq!((list[0], number(&list, 128 + 32, 8), number(&list, 256 + 32, 8)), (2, 0, 0));
+    let controller = admin.answer(identify(1, 0, 0)).unwrap();
+    assert_eq!(list[0], 2);
+    // What is left of whole rounds of stripes.
+    let left = number(&controller, 296, 8);
+    assert!(left < 256 << 10, "{left}");
+    assert_eq!([number(&list, 128 + 32, 8), number(&list, 256 + 32, 8)], [left / 2; 2]);
 }
 
 #[test]
@@ -233,7 +256,7 @@ proptest! {
         specific in prop_oneof![0u16..50, any::<u16>()],
         sets in 1u32..40,
         namespaces in 0usize..40,
-        capacity_bytes in 0u64..1 << 60,
+        capacity_bytes in 1u64 << 30..1 << 43,
         life_used in any::<f64>(),
     ) {
         let share = 1.0 / namespaces as f64;
