@@ -115,7 +115,7 @@ fn check(arguments: &CheckArguments) -> Result<ExitCode> {
         if arguments.json {
             values.push(json!({"file": path, "good": problem.is_none(), "problem": problem}));
         } else {
-            let verdict = problem.as_deref().unwrap_or("can be");
+            let verdict = problem.as_deref().unwrap_or("good");
             outlet::text(&format!("{}: {verdict}", path.display()))?;
         }
     }

@@ -14,6 +14,9 @@ const OPEN_SUPERBLOCKS: u64 = 4;
 /// More dies than any drive has.
 const DIES_MAX: u64 = 65_536;
 
+/// Commands that SATA can have under way: native command queuing has tags of five bits.
+const SATA_COMMANDS: u32 = 32;
+
 /// Times above this, in microseconds, are a slip of the unit.
 const TIME_MAX_US: f64 = 1e7;
 
@@ -36,6 +39,12 @@ impl Spec {
         })?;
         self.controller.check()?;
         self.link.check()?;
+        let depth = self.controller.depth;
+        ensure(!self.link.half_duplex() || depth <= SATA_COMMANDS, "controller.depth", || {
+            format!(
+                "SATA takes {SATA_COMMANDS} commands at once, not {depth}: give {SATA_COMMANDS} or less"
+            )
+        })?;
         self.flash.check(self.block_bytes)?;
         self.mapping.check(self.block_bytes, &self.flash)?;
         self.sets.check(&self.flash)?;
@@ -411,6 +420,9 @@ mod tests {
         refused("link.lanes", "16", |s| s.link = pcie(3, 3, 0.9));
         refused("link.efficiency", "above 0", |s| s.link = pcie(3, 4, 0.0));
         refused("link.efficiency", "up to 1", |s| s.link = pcie(3, 4, 1.1));
+        refused("controller.depth", "32 or less", |s| {
+            s.link = Link::Sata { gbps: 6.0, efficiency: 0.9 };
+        });
         refused("link.gbps", "1.5, 3 or 6", |s| {
             s.link = Link::Sata { gbps: 12.0, efficiency: 0.9 }
         });

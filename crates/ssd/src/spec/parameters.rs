@@ -144,3 +144,32 @@ pub const PARAMETERS: [Known; 45] = [
     needed("upkeep", "every_bytes", "after so many bytes from the host"),
     needed("upkeep", "bytes", "the drive writes so many of its own"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_handbook_has_every_parameter_as_it_is() {
+        let handbook = include_str!("../../../../docs/simulated-drives.md");
+        let mut rows = 0;
+        for Known { section, name, absent, meaning } in PARAMETERS {
+            let absent = match absent {
+                Absent::Default(value) => format!("`{value}`"),
+                other => other.to_string(),
+            };
+            let (_, behind) = handbook
+                .split_once(&format!("### `[simulated.{section}]`"))
+                .unwrap_or_else(|| panic!("docs/simulated-drives.md has no section {section}"));
+            let table = behind.split("###").next().unwrap_or_default();
+            let row = format!("| `{name}` | {absent} | {meaning} |");
+            assert!(table.contains(&row), "docs/simulated-drives.md lacks, in {section}: {row}");
+            rows += 1;
+        }
+        let in_tables = handbook.lines().filter(|line| line.starts_with("| `")).count();
+        assert_eq!(
+            in_tables, rows,
+            "docs/simulated-drives.md tells of a parameter that isn't there"
+        );
+    }
+}
