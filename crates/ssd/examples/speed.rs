@@ -5,7 +5,13 @@ use longtake_ssd::*;
 #[path = "../tests/drives/mod.rs"]
 mod drives;
 
-fn run(bank: &mut SimBank, depth: u32, total: u64, mut next: impl FnMut() -> Operation, what: &str) {
+fn run(
+    bank: &mut SimBank,
+    depth: u32,
+    total: u64,
+    mut next: impl FnMut() -> Operation,
+    what: &str,
+) {
     let t = std::time::Instant::now();
     let v0 = bank.now();
     let mut done = Vec::new();
@@ -28,7 +34,12 @@ fn run(bank: &mut SimBank, depth: u32, total: u64, mut next: impl FnMut() -> Ope
     }
     let s = t.elapsed().as_secs_f64();
     let v = bank.now().since(v0).as_secs_f64();
-    println!("{what}: {total} in {s:.2} s: {:.2} M/s; virtual {v:.3} s, {:.0}/s; {:?}", total as f64 / s / 1e6, total as f64 / v, bank.health(0).sets[0].write_amplification());
+    println!(
+        "{what}: {total} in {s:.2} s: {:.2} M/s; virtual {v:.3} s, {:.0}/s; {:?}",
+        total as f64 / s / 1e6,
+        total as f64 / v,
+        bank.health(0).sets[0].write_amplification()
+    );
 }
 
 fn big(name: &str) -> Spec {
@@ -56,14 +67,24 @@ fn main() {
         println!("full start {:.2} s", t.elapsed().as_secs_f64());
         let mut r = Random::new(3);
         for _ in 0..3 {
-        run(&mut bank, 32, 10_000_000, || Operation::Read { offset: r.below(244_140_625) * 4096, length: 4096, buffer: b }, "4k random read");
+            run(
+                &mut bank,
+                32,
+                10_000_000,
+                || Operation::Read { offset: r.below(244_140_625) * 4096, length: 4096, buffer: b },
+                "4k random read",
+            );
         }
     }
     if want("seq") {
         let mut bank = SimBank::new(&[slot(Start::Empty)], None).unwrap();
         let mut at = 0;
         for pass in 0..2 {
-            let mut next = || { let o = at; at = (at + (128 << 10)) % (7_629_394 * (128 << 10)); Operation::Write { offset: o, length: 128 << 10, buffer: b } };
+            let mut next = || {
+                let o = at;
+                at = (at + (128 << 10)) % (7_629_394 * (128 << 10));
+                Operation::Write { offset: o, length: 128 << 10, buffer: b }
+            };
             run(&mut bank, 8, 7_629_394, &mut next, &format!("seq pass {pass}"));
         }
     }
@@ -71,7 +92,17 @@ fn main() {
         let mut bank = SimBank::new(&[slot(Start::Full)], None).unwrap();
         let mut r = Random::new(3);
         for _ in 0..2 {
-        run(&mut bank, 32, 122_070_312, || Operation::Write { offset: r.below(122_070_312) * 8192, length: 8192, buffer: b }, "8k random write");
+            run(
+                &mut bank,
+                32,
+                122_070_312,
+                || Operation::Write {
+                    offset: r.below(122_070_312) * 8192,
+                    length: 8192,
+                    buffer: b,
+                },
+                "8k random write",
+            );
         }
     }
     if want("steady") {
@@ -79,6 +110,12 @@ fn main() {
         let mut bank = SimBank::new(&[slot(Start::Random { block_bytes: 8192 })], None).unwrap();
         println!("steady start {:.2} s", t.elapsed().as_secs_f64());
         let mut r = Random::new(3);
-        run(&mut bank, 32, 12_070_312, || Operation::Write { offset: r.below(122_070_312) * 8192, length: 8192, buffer: b }, "8k random write");
+        run(
+            &mut bank,
+            32,
+            12_070_312,
+            || Operation::Write { offset: r.below(122_070_312) * 8192, length: 8192, buffer: b },
+            "8k random write",
+        );
     }
 }

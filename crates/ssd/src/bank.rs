@@ -182,8 +182,8 @@ impl<M: Buffers> SimBank<M> {
             }
             Operation::Trim { offset, length } => (offset, length, false),
         };
-        let unit = u64::from(geometry.block_bytes);
-        let aligned = offset.is_multiple_of(unit) && length.is_multiple_of(unit);
+        // Blocks are powers of two.
+        let aligned = (offset | length) & (u64::from(geometry.block_bytes) - 1) == 0;
         let inside = offset.checked_add(length).is_some_and(|end| end <= geometry.capacity_bytes);
         let buffer_bytes = self.memory.as_ref().map_or(u64::MAX, |memory| memory.size() as u64);
         let fits = length <= u64::from(geometry.transfer_max_bytes) && length <= buffer_bytes;

@@ -10,6 +10,7 @@ pub mod start;
 
 use base::random::Random;
 
+use crate::divisor::Divisor;
 use crate::map::{Map, NOWHERE};
 use crate::reverse::{Reverse, Spare};
 use crate::spec::{Cache, Collector};
@@ -113,11 +114,11 @@ struct Open {
 }
 
 /// The translation layer of one NVM Set.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Ftl {
     setup: Setup,
     /// Places of a superblock; also the distance between two superblocks' first places.
-    superblock_units: u32,
+    superblock_units: Divisor,
     map: Map,
     superblocks: Vec<Superblock>,
     free: Vec<u32>,
@@ -149,7 +150,7 @@ impl Ftl {
             reverse: Reverse::new(),
         };
         Self {
-            superblock_units: setup.stripe.units(false),
+            superblock_units: Divisor::new(setup.stripe.units(false)),
             map: Map::new(setup.units),
             superblocks: vec![superblock; setup.superblocks as usize],
             free: (0..setup.superblocks).rev().collect(),
@@ -207,8 +208,7 @@ impl Ftl {
             }
             let (mut place, end) = (place, place + count);
             while place < end {
-                let left = self.setup.stripe.cell_units
-                    - place % self.superblock_units % self.setup.stripe.cell_units;
+                let left = self.setup.stripe.spot(self.split(place).1, false).left;
                 let piece = left.min(end - place);
                 look(place, piece);
                 place += piece;
@@ -216,10 +216,22 @@ impl Ftl {
         });
     }
 
+    /// Where a unit lies, or [`NOWHERE`].
+    #[inline]
+    pub fn place(&self, unit: u32) -> u32 {
+        self.map.get(unit)
+    }
+
+    /// Says that a unit will be written soon.
+    #[inline]
+    pub fn expect(&self, unit: u32) {
+        self.map.expect(unit);
+    }
+
     /// Superblock and place in it of a physical place.
     #[inline]
     pub const fn split(&self, place: u32) -> (u32, u32) {
-        (place / self.superblock_units, place % self.superblock_units)
+        self.superblock_units.split(place)
     }
 
     /// Whether a superblock is written with one bit a cell.
@@ -235,7 +247,7 @@ impl Ftl {
             let slc = stream == Stream::Cached;
             let stripe = &self.setup.stripe;
             // With one page a wordline the dies before the next place are complete; else none is before the last page.
-            let row = if slc { stripe.cell_units } else { stripe.wordline_units(false) };
+            let row = if slc { stripe.cell_units() } else { stripe.wordline_units(false) };
             let padding = open.next.next_multiple_of(row) - open.next;
             if padding > 0 {
                 self.append(stream, NOWHERE, padding, flash);
@@ -299,7 +311,7 @@ impl Ftl {
         let count = count.min(capacity - open.next);
         let index = open.superblock as usize;
         if first != NOWHERE {
-            let place = open.superblock * self.superblock_units + open.next;
+            let place = open.superblock * self.superblock_units.get() + open.next;
             let Self { map, superblocks, superblock_units, emptied, mapped, .. } = self;
             *mapped += count;
             map.set(first, count, place, |place, count| {
@@ -312,7 +324,7 @@ impl Ftl {
             open.next,
             first,
             count,
-            self.superblock_units,
+            self.superblock_units.get(),
             &mut self.spare,
         );
         let next = open.next + count;
@@ -354,7 +366,7 @@ impl Ftl {
         let superblock = &mut self.superblocks[index as usize];
         if std::mem::replace(&mut superblock.dirty, true) {
             superblock.erases += 1;
-            for die in 0..self.setup.stripe.dies {
+            for die in 0..self.setup.stripe.dies() {
                 flash.erase(die);
             }
         }
@@ -400,15 +412,15 @@ impl Ftl {
 #[inline]
 fn invalidate(
     superblocks: &mut [Superblock],
-    superblock_units: u32,
+    superblock_units: Divisor,
     emptied: &mut Vec<u32>,
     place: u32,
     count: u32,
 ) {
     let (mut place, end) = (place, place + count);
     while place < end {
-        let index = place / superblock_units;
-        let piece = ((index + 1) * superblock_units).min(end) - place;
+        let (index, within) = superblock_units.split(place);
+        let piece = (superblock_units.get() - within).min(end - place);
         let superblock = &mut superblocks[index as usize];
         superblock.valid -= piece;
         if superblock.valid == 0 {

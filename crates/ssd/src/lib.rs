@@ -6,6 +6,7 @@
 pub mod admin;
 pub mod bank;
 mod dies;
+mod divisor;
 mod drive;
 mod earliest;
 pub mod ftl;
@@ -17,6 +18,7 @@ mod reverse;
 pub mod spec;
 pub mod steady;
 pub mod stripe;
+mod words;
 
 pub use admin::Admin;
 pub use bank::{SimBank, Slot, Start, Uplink};

@@ -1,8 +1,10 @@
 //! The mapping table: where each logical unit lies. Sequential data is kept as runs, one entry for a whole region, so that a drive
 //! of 30 TB that is written in long runs takes megabytes; a region that is written in pieces has a table of its own units.
 
+use crate::words::Words;
+
 /// Logical units of a region.
-pub const REGION_UNITS: u32 = 512;
+pub const REGION_UNITS: u32 = 4096;
 
 /// No place: never written, or trimmed.
 pub const NOWHERE: u32 = u32::MAX;
@@ -10,12 +12,13 @@ pub const NOWHERE: u32 = u32::MAX;
 const REGION: usize = REGION_UNITS as usize;
 
 /// Where logical units lie, as physical units.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Map {
     units: u32,
     regions: Vec<Region>,
     /// Tables of [`REGION_UNITS`] entries each, one behind the other.
-    tables: Vec<u32>,
+    tables: Words,
+    tables_used: u32,
     free_tables: Vec<u32>,
 }
 
@@ -31,10 +34,12 @@ const EMPTY: Region = Region { base: NOWHERE, table: NOWHERE };
 impl Map {
     /// A table in which nothing is mapped.
     pub fn new(units: u32) -> Self {
+        let regions = units.div_ceil(REGION_UNITS) as usize;
         Self {
             units,
-            regions: vec![EMPTY; units.div_ceil(REGION_UNITS) as usize],
-            tables: Vec::new(),
+            regions: vec![EMPTY; regions],
+            tables: Words::new(regions * REGION),
+            tables_used: 0,
             free_tables: Vec::new(),
         }
     }
@@ -45,11 +50,25 @@ impl Map {
         let region = self.regions[(unit / REGION_UNITS) as usize];
         let within = unit % REGION_UNITS;
         if region.table != NOWHERE {
-            self.tables[region.table as usize * REGION + within as usize]
+            self.tables.all()[region.table as usize * REGION + within as usize]
         } else if region.base != NOWHERE {
             region.base + within
         } else {
             NOWHERE
+        }
+    }
+
+    /// Says that a unit will be looked up soon, so that the table's cache misses overlap.
+    #[inline]
+    pub fn expect(&self, unit: u32) {
+        if let Some(region) = self.regions.get((unit / REGION_UNITS) as usize)
+            && region.table != NOWHERE
+        {
+            let within = (unit % REGION_UNITS) as usize;
+            prefetch_index::prefetch_index(
+                self.tables.all(),
+                region.table as usize * REGION + within,
+            );
         }
     }
 
@@ -121,7 +140,7 @@ impl Map {
         let old = std::mem::replace(&mut self.regions[index], Region { base: place, ..EMPTY });
         if old.table != NOWHERE {
             let start = old.table as usize * REGION;
-            tell_runs(&self.tables[start..start + count as usize], before);
+            tell_runs(&self.tables.all()[start..start + count as usize], before);
             self.free_tables.push(old.table);
         } else if old.base != NOWHERE {
             before(old.base, count);
@@ -144,7 +163,7 @@ impl Map {
             self.explode(index);
         }
         let start = self.regions[index].table as usize * REGION + within as usize;
-        let entries = &mut self.tables[start..start + count as usize];
+        let entries = self.tables.some(start..start + count as usize);
         tell_runs(entries, before);
         if place == NOWHERE {
             entries.fill(NOWHERE);
@@ -159,12 +178,12 @@ impl Map {
     #[cold]
     fn explode(&mut self, index: usize) {
         let table = self.free_tables.pop().unwrap_or_else(|| {
-            self.tables.resize(self.tables.len() + REGION, NOWHERE);
-            (self.tables.len() / REGION - 1) as u32
+            self.tables_used += 1;
+            self.tables_used - 1
         });
         let base = self.regions[index].base;
         let start = table as usize * REGION;
-        let entries = &mut self.tables[start..start + REGION];
+        let entries = self.tables.some(start..start + REGION);
         if base == NOWHERE {
             entries.fill(NOWHERE);
         } else {
@@ -178,7 +197,7 @@ impl Map {
     /// Takes a region's table away if its units lie in one run.
     fn collapse(&mut self, index: usize, count: usize) {
         let start = self.regions[index].table as usize * REGION;
-        let entries = &self.tables[start..start + count];
+        let entries = &self.tables.all()[start..start + count];
         let base = entries[0];
         if base == NOWHERE || entries[count - 1] != base.wrapping_add(count as u32 - 1) {
             return;
@@ -221,7 +240,7 @@ mod tests {
         let mut model = vec![NOWHERE; units as usize];
         let mut random = Random::new(3);
         let mut place = 0;
-        for _ in 0..4_000 {
+        for _ in 0..8_000 {
             let first = random.below(u64::from(units)) as u32;
             let longest = if random.one_in(2) { 3 } else { 3 * REGION_UNITS };
             let count = (1 + random.below(u64::from(longest)) as u32).min(units - first);
@@ -252,8 +271,8 @@ mod tests {
         for unit in (0..4 * REGION_UNITS).step_by(32) {
             map.set(unit, 32, 1_000 + unit, |_, _| {});
         }
-        assert_eq!(map.free_tables.len() * REGION, map.tables.len());
-        assert_eq!(map.tables.len(), REGION, "one table, used again and again");
+        assert_eq!(map.free_tables, [0], "one table, used again and again");
+        assert_eq!(map.tables_used, 1);
         assert_eq!(map.get(777), 1_777);
     }
 }

@@ -2,19 +2,20 @@
 //! cell (one page of each plane of a die), then the next die's cell; after all dies the next page. A die programs a wordline (so
 //! many pages of each plane at once) when its last page is full.
 
+use crate::divisor::Divisor;
 use crate::spec::{Flash, Mapping};
 
 /// The shape of a set's superblocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stripe {
     /// Dies.
-    pub dies: u32,
+    dies: Divisor,
     /// Units of a cell.
-    pub cell_units: u32,
+    cell_units: Divisor,
     /// Pages of a wordline when all bits of a cell are used.
-    pub pages: u32,
+    pages: Divisor,
     /// Wordlines of a block.
-    pub wordlines: u32,
+    wordlines: u32,
 }
 
 /// Where a place lies.
@@ -30,18 +31,38 @@ pub struct Spot {
 
 impl Stripe {
     /// The shape on `dies` dies.
-    pub const fn new(flash: &Flash, mapping: &Mapping, dies: u32) -> Self {
-        Self {
+    pub const fn of(flash: &Flash, mapping: &Mapping, dies: u32) -> Self {
+        Self::new(
             dies,
-            cell_units: flash.planes * flash.page_bytes / mapping.unit_bytes,
-            pages: flash.pages_per_program,
-            wordlines: flash.pages_per_block / flash.pages_per_program,
+            flash.planes * flash.page_bytes / mapping.unit_bytes,
+            flash.pages_per_program,
+            flash.pages_per_block / flash.pages_per_program,
+        )
+    }
+
+    /// The shape on `dies` dies with cells of so many units, so many pages of a wordline and so many wordlines of a block.
+    pub const fn new(dies: u32, cell_units: u32, pages: u32, wordlines: u32) -> Self {
+        Self {
+            dies: Divisor::new(dies),
+            cell_units: Divisor::new(cell_units),
+            pages: Divisor::new(pages),
+            wordlines,
         }
+    }
+
+    /// Dies.
+    pub const fn dies(&self) -> u32 {
+        self.dies.get()
+    }
+
+    /// Units of a cell.
+    pub const fn cell_units(&self) -> u32 {
+        self.cell_units.get()
     }
 
     /// Pages of a wordline in use: one when cells hold one bit.
     const fn pages_in(&self, slc: bool) -> u32 {
-        if slc { 1 } else { self.pages }
+        if slc { 1 } else { self.pages.get() }
     }
 
     /// Places of a superblock.
@@ -51,23 +72,23 @@ impl Stripe {
 
     /// Places of a wordline on all dies.
     pub const fn wordline_units(&self, slc: bool) -> u32 {
-        self.dies * self.program_units(slc)
+        self.dies.get() * self.program_units(slc)
     }
 
     /// Places that one program of one die fills.
     pub const fn program_units(&self, slc: bool) -> u32 {
-        self.pages_in(slc) * self.cell_units
+        self.pages_in(slc) * self.cell_units.get()
     }
 
     /// Where a place lies.
     #[inline]
     pub const fn spot(&self, place: u32, slc: bool) -> Spot {
-        let cell = place / self.cell_units;
-        let row = cell / self.dies;
+        let (cell, within) = self.cell_units.split(place);
+        let (row, die) = self.dies.split(cell);
         Spot {
-            die: cell % self.dies,
-            wordline: row / self.pages_in(slc),
-            left: self.cell_units - place % self.cell_units,
+            die,
+            wordline: if slc { row } else { self.pages.quotient(row) },
+            left: self.cell_units.get() - within,
         }
     }
 
@@ -75,10 +96,10 @@ impl Stripe {
     #[inline]
     pub fn programs(&self, from: u32, to: u32, slc: bool, mut full: impl FnMut(u32, u32)) {
         let pages = self.pages_in(slc);
-        for cell in from / self.cell_units..to / self.cell_units {
-            let row = cell / self.dies;
+        for cell in self.cell_units.quotient(from)..self.cell_units.quotient(to) {
+            let (row, die) = self.dies.split(cell);
             if row % pages == pages - 1 {
-                full(cell % self.dies, row / pages);
+                full(die, row / pages);
             }
         }
     }
@@ -86,7 +107,7 @@ impl Stripe {
     /// The places of a wordline on one die, as ranges of places.
     pub fn places(&self, die: u32, wordline: u32, slc: bool) -> impl Iterator<Item = (u32, u32)> {
         let pages = self.pages_in(slc);
-        let (dies, cell) = (self.dies, self.cell_units);
+        let (dies, cell) = (self.dies.get(), self.cell_units.get());
         (0..pages).map(move |page| {
             let start = ((wordline * pages + page) * dies + die) * cell;
             (start, start + cell)
@@ -101,7 +122,7 @@ mod tests {
     #[test]
     fn every_place_is_programmed_once_by_its_own_die_and_wordline() {
         for (slc, pages) in [(false, 3), (true, 1)] {
-            let stripe = Stripe { dies: 5, cell_units: 4, pages: 3, wordlines: 2 };
+            let stripe = Stripe::new(5, 4, 3, 2);
             let mut programmed = vec![0; stripe.units(slc) as usize];
             let mut from = 0;
             for to in (0..stripe.units(slc)).step_by(7).chain([stripe.units(slc)]) {

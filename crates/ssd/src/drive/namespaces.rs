@@ -9,7 +9,7 @@ const STRIPE_BYTES: u64 = 128 << 10;
 #[derive(Clone, Debug)]
 pub struct Namespaces {
     all: Vec<Namespace>,
-    unit_bytes: u64,
+    unit_bits: u32,
     set_units: Vec<u32>,
 }
 
@@ -55,11 +55,10 @@ impl Namespaces {
                 set_units[set as usize] += each;
                 (set, first)
             });
-            let stripe_units = if sets > 1 { stripe_units } else { u64::MAX };
             all.push(Namespace { bytes, start, sets: own.collect(), stripe_units });
             start += bytes;
         }
-        Self { all, unit_bytes, set_units }
+        Self { all, unit_bits: unit_bytes.trailing_zeros(), set_units }
     }
 
     /// Bytes of a namespace.
@@ -79,21 +78,35 @@ impl Namespaces {
 
     /// Bytes of namespaces in a set.
     pub fn set_bytes(&self, set: u32) -> u64 {
-        u64::from(self.set_units(set)) * self.unit_bytes
+        u64::from(self.set_units(set)) << self.unit_bits
     }
 
-    /// The units from the one that holds byte `at` on, as many as lie together before byte `end`.
+    /// The one unit that a range lies in, if it does, with its set; for namespaces of one set.
+    #[inline]
+    pub fn unit(&self, namespace: u32, offset: u64, length: u32) -> Option<(u32, u32)> {
+        let [(set, first)] = self.all[namespace as usize].sets[..] else { return None };
+        let unit = offset >> self.unit_bits;
+        let end = offset + u64::from(length);
+        (length > 0 && (end - 1) >> self.unit_bits == unit).then_some((set, first + unit as u32))
+    }
+
+    /// The unit that holds a byte, with its set; for namespaces of one set on flash.
+    #[inline]
+    pub fn first_unit(&self, namespace: u32, offset: u64) -> Option<(u32, u32)> {
+        let [(set, first)] = self.all[namespace as usize].sets[..] else { return None };
+        Some((set, first + (offset >> self.unit_bits) as u32))
+    }
+
+    /// The units from the one that holds byte `at` on, as many as lie together before byte `end`, which is later.
     #[inline]
     pub fn locate(&self, namespace: u32, at: u64, end: u64) -> Place {
         let namespace = &self.all[namespace as usize];
-        let unit = at / self.unit_bytes;
-        let units = end.div_ceil(self.unit_bytes) - unit;
-        let (stripe, within) = (unit / namespace.stripe_units, unit % namespace.stripe_units);
-        if stripe == 0 && units <= namespace.stripe_units {
-            let (set, first) = namespace.sets[0];
-            let units = units.min(namespace.stripe_units - within);
+        let unit = at >> self.unit_bits;
+        let units = ((end - 1) >> self.unit_bits) + 1 - unit;
+        if let [(set, first)] = namespace.sets[..] {
             return Place { set, unit: first + unit as u32, units: units as u32 };
         }
+        let (stripe, within) = (unit / namespace.stripe_units, unit % namespace.stripe_units);
         let sets = namespace.sets.len() as u64;
         let (set, first) = namespace.sets[(stripe % sets) as usize];
         let units = units.min(namespace.stripe_units - within);

@@ -64,6 +64,7 @@ impl Drive {
             queue.clear();
         }
         self.received.clear();
+        self.ready.clear();
         self.waiting.clear();
         self.commands.clear();
         self.free_commands.clear();
@@ -71,9 +72,10 @@ impl Drive {
         self.buffered = 0;
         self.first_epoch = 0;
         self.epochs = VecDeque::from([Epoch::default()]);
-        self.controller_until = now as f64;
+        self.controller_until = now << super::FINE_BITS;
         self.now = now;
         self.idle_at = now + self.idle_ns;
+        self.find_others();
         lost
     }
 }

@@ -120,7 +120,7 @@ impl Ftl {
         let superblock = &mut self.superblocks[index as usize];
         superblock.dirty = false;
         superblock.erases += 1;
-        for die in 0..self.setup.stripe.dies {
+        for die in 0..self.setup.stripe.dies() {
             flash.erase(die);
         }
         true

@@ -76,7 +76,7 @@ impl Ftl {
     /// Begins to empty a superblock, at a pace that frees as much as the host writes meanwhile.
     pub(super) fn begin(&mut self, index: u32) {
         let superblock = &self.superblocks[index as usize];
-        let gain = self.superblock_units - superblock.valid;
+        let gain = self.superblock_units.get() - superblock.valid;
         let (copies, writes) = if (self.free.len() as u32) < self.setup.reserve {
             (u64::from(superblock.valid), u64::from(gain))
         } else {
@@ -105,7 +105,7 @@ impl Ftl {
             Collector::CostBenefit => {
                 // Share won x age / cost of reading all and writing what is valid.
                 let worth = |valid: u32, closed: u64| {
-                    let used = f64::from(valid) / f64::from(self.superblock_units);
+                    let used = f64::from(valid) / f64::from(self.superblock_units.get());
                     (1.0 - used) * (now - closed + 1) as f64 / (1.0 + used)
                 };
                 closed().max_by(|(_, a), (_, b)| {
@@ -152,8 +152,11 @@ impl Ftl {
         } else {
             self.superblocks[index].reverse.read(victim.next, to, &mut units);
         }
-        // What lies elsewhere by now is stale. Looking all up first lets the processor overlap the misses.
-        let first_place = victim.superblock * self.superblock_units + victim.next;
+        for &unit in units.iter().filter(|&&unit| unit != NOWHERE) {
+            self.map.expect(unit);
+        }
+        // What lies elsewhere by now is stale.
+        let first_place = victim.superblock * self.superblock_units.get() + victim.next;
         for (unit, place) in units.iter_mut().zip(first_place..) {
             if *unit != NOWHERE && self.map.get(*unit) != place {
                 *unit = NOWHERE;

@@ -3,7 +3,7 @@
 use base::random::Random;
 
 use crate::ftl::{Flash, Ftl, Open, Program, State, Stream};
-use crate::map::NOWHERE;
+use crate::map::{Map, NOWHERE};
 use crate::steady;
 
 /// Does nothing: for what is to be there already.
@@ -39,15 +39,20 @@ impl Ftl {
     /// If something was written already.
     pub fn scatter(&mut self, run: u32) {
         assert_eq!(self.mapped, 0, "only an empty drive can be put into a state");
-        let (units, superblock_units) = (self.setup.units, self.superblock_units);
+        let (units, superblock_units) = (self.setup.units, self.superblock_units.get());
         // Open superblocks take none: they hold what is just being written.
         let closed = self.setup.superblocks - self.setup.reserve - 2;
         let rho = f64::from(units) / (f64::from(closed) * f64::from(superblock_units));
         let shares =
             steady::valid_shares(self.setup.collector, rho, superblock_units, closed as usize);
         let run = run.clamp(1, units);
-        let mut order = Order::new(units.div_ceil(run), self.setup.seed);
-        let mut pending = (NOWHERE, NOWHERE);
+        let mut chunks = Chunks {
+            order: Order::new(units.div_ceil(run), self.setup.seed),
+            run,
+            units,
+            ahead: Vec::new(),
+            current: (0, 0),
+        };
         let mut given = 0.0;
         let mut placed = 0;
         for (index, share) in shares.iter().enumerate() {
@@ -55,47 +60,38 @@ impl Ftl {
             let last = index + 1 == shares.len();
             let goal = if last { units } else { (given.round() as u32).min(units) };
             let valid = (goal - placed).min(superblock_units);
-            self.scatter_one(index as u32, valid, run, &mut order, &mut pending);
+            self.scatter_one(index as u32, valid, &mut chunks);
             placed += valid;
         }
         // Rounding may leave a few for the host's open superblock.
-        self.scatter_rest(run, &mut order, pending);
+        self.scatter_rest(&mut chunks);
         self.free.retain(|&one| self.superblocks[one as usize].state == State::Free);
         self.pad(&mut Nothing);
         self.done = Default::default();
     }
 
     /// Closes a superblock with so many valid units in it, spread evenly between stale ones.
-    fn scatter_one(
-        &mut self,
-        index: u32,
-        valid: u32,
-        run: u32,
-        order: &mut Order,
-        pending: &mut (u32, u32),
-    ) {
-        let capacity = self.superblock_units;
+    fn scatter_one(&mut self, index: u32, valid: u32, chunks: &mut Chunks) {
+        let run = chunks.run;
+        let capacity = self.superblock_units.get();
         let first_place = index * capacity;
         let mut put = 0;
         let mut place = 0;
         while place < capacity {
-            // So many should be in by the end of the next run.
-            let wanted =
-                u64::from(valid) * u64::from((place + run).min(capacity)) / u64::from(capacity);
-            if u64::from(put) >= wanted {
+            // As many should be in by the end of the next run as its share says.
+            let end = u64::from((place + run).min(capacity));
+            if u64::from(put + 1) * u64::from(capacity) > u64::from(valid) * end {
                 let count = run.min(capacity - place);
                 self.note(index, place, NOWHERE, count);
                 place += count;
                 continue;
             }
-            if pending.0 == pending.1 {
-                let Some(chunk) = order.next() else { break };
-                *pending = (chunk * run, ((chunk + 1) * run).min(self.setup.units));
-            }
-            let count = (pending.1 - pending.0).min(capacity - place).min(valid - put);
-            self.map.set(pending.0, count, first_place + place, |_, _| {});
-            self.note(index, place, pending.0, count);
-            pending.0 += count;
+            let Some((unit, count)) = chunks.take((capacity - place).min(valid - put), &self.map)
+            else {
+                break;
+            };
+            self.map.set(unit, count, first_place + place, |_, _| {});
+            self.note(index, place, unit, count);
             put += count;
             place += count;
         }
@@ -112,22 +108,17 @@ impl Ftl {
 
     fn note(&mut self, index: u32, place: u32, unit: u32, count: u32) {
         let reverse = &mut self.superblocks[index as usize].reverse;
-        reverse.append(place, unit, count, self.superblock_units, &mut self.spare);
+        reverse.append(place, unit, count, self.superblock_units.get(), &mut self.spare);
     }
 
-    fn scatter_rest(&mut self, run: u32, order: &mut Order, pending: (u32, u32)) {
+    fn scatter_rest(&mut self, chunks: &mut Chunks) {
         let index = self.superblocks.iter().position(|one| one.state == State::Free);
         let index = index.expect("some superblocks are left free") as u32;
         let mut next = 0;
-        let left = std::iter::once(pending).chain(
-            std::iter::from_fn(|| order.next())
-                .map(|chunk| (chunk * run, ((chunk + 1) * run).min(self.setup.units))),
-        );
-        let left: Vec<(u32, u32)> = left.filter(|(from, to)| from < to).collect();
-        for (from, to) in left {
-            self.map.set(from, to - from, index * self.superblock_units + next, |_, _| {});
-            self.note(index, next, from, to - from);
-            next += to - from;
+        while let Some((unit, count)) = chunks.take(u32::MAX, &self.map) {
+            self.map.set(unit, count, index * self.superblock_units.get() + next, |_, _| {});
+            self.note(index, next, unit, count);
+            next += count;
         }
         if next > 0 {
             let superblock = &mut self.superblocks[index as usize];
@@ -136,6 +127,44 @@ impl Ftl {
             superblock.valid = next;
             self.mapped += next;
             self.open[Stream::Host as usize] = Some(Open { superblock: index, next });
+        }
+    }
+}
+
+/// Runs of units in random order, each once.
+struct Chunks {
+    order: Order,
+    run: u32,
+    units: u32,
+    /// The next few, last first; the map expects them.
+    ahead: Vec<u32>,
+    /// What is left of the one at hand: first unit and the one past the last.
+    current: (u32, u32),
+}
+
+impl Chunks {
+    /// The next units, `most` at most: the first and how many. None when all are taken.
+    #[inline]
+    fn take(&mut self, most: u32, map: &Map) -> Option<(u32, u32)> {
+        if self.current.0 == self.current.1 {
+            if self.ahead.is_empty() {
+                self.look_ahead(map);
+            }
+            let first = self.ahead.pop()? * self.run;
+            self.current = (first, (first + self.run).min(self.units));
+        }
+        let (first, end) = self.current;
+        let count = most.min(end - first);
+        self.current.0 += count;
+        Some((first, count))
+    }
+
+    fn look_ahead(&mut self, map: &Map) {
+        const AHEAD: usize = 64;
+        self.ahead.extend(std::iter::from_fn(|| self.order.next()).take(AHEAD));
+        self.ahead.reverse();
+        for &chunk in &self.ahead {
+            map.expect(chunk * self.run);
         }
     }
 }

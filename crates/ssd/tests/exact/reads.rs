@@ -2,7 +2,7 @@
 //! link; done when the last byte is through.
 
 use base::{Duration, Latencies};
-use ssd::Spec;
+use longtake_ssd::Spec;
 
 use crate::queues::{Picoseconds, Queues, Stop};
 
@@ -13,14 +13,25 @@ pub struct Outcome {
     pub latencies: Latencies,
 }
 
-/// A part of a command: what lies in one row of a die.
+/// A part of a command: what lies in one row of a die, which is a page of each plane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    pub die: u32,
-    pub bytes: u64,
+struct Part {
+    die: u32,
+    bytes: u64,
 }
 
-pub fn picoseconds(seconds: f64) -> Picoseconds {
+/// The parts of a range on a drive that was written in order: row after row, each on the next die.
+fn parts(spec: &Spec, offset: u64, bytes: u64) -> Vec<Part> {
+    let row_bytes = u64::from(spec.flash.planes * spec.flash.page_bytes);
+    let (first, last) = (offset / row_bytes, (offset + bytes - 1) / row_bytes);
+    let part = |row: u64| Part {
+        die: (row % u64::from(spec.flash.dies())) as u32,
+        bytes: ((row + 1) * row_bytes).min(offset + bytes) - (row * row_bytes).max(offset),
+    };
+    (first..=last).map(part).collect()
+}
+
+fn picoseconds(seconds: f64) -> Picoseconds {
     (seconds * 1e12).round() as Picoseconds
 }
 
@@ -32,19 +43,21 @@ struct Command {
     left: usize,
 }
 
-/// Reads in a closed loop: `depth` are always under way. `next` says which parts the next command has.
+/// Reads of `bytes` each in a closed loop: `depth` are always under way. `next` says where the next one begins.
 pub fn closed_loop(
     spec: &Spec,
     depth: usize,
+    bytes: u32,
     commands: u64,
-    mut next: impl FnMut() -> Vec<Part>,
+    mut next: impl FnMut() -> u64,
 ) -> Outcome {
     let (channels, dies) = (spec.flash.channels as usize, spec.flash.dies() as usize);
     let (controller, link, channel_of, die_of) = (0, 1, 2, 2 + channels);
     let mut queues = Queues::new(2 + channels + dies);
     let mut under_way = vec![Command::default(); depth];
     let mut latencies = Latencies::default();
-    let begin = |queues: &mut Queues, slot: &mut Command, name: usize, parts: Vec<Part>| {
+    let mut begin = |queues: &mut Queues, slot: &mut Command, name: usize| {
+        let parts = parts(spec, next(), u64::from(bytes));
         *slot = Command { begun: queues.now(), left: 0, parts };
         queues.send(
             name,
@@ -58,7 +71,7 @@ pub fn closed_loop(
         );
     };
     for (name, slot) in under_way.iter_mut().enumerate() {
-        begin(&mut queues, slot, name, next());
+        begin(&mut queues, slot, name);
     }
     while latencies.count() < commands {
         let name = queues.next().expect("a closed loop never runs dry");
@@ -88,7 +101,7 @@ pub fn closed_loop(
         command.left -= 1;
         if command.left == 0 {
             latencies.record(Duration::from_nanos((queues.now() - command.begun) / 1000));
-            begin(&mut queues, command, name, next());
+            begin(&mut queues, command, name);
         }
     }
     Outcome { commands_per_s: commands as f64 / (queues.now() as f64 * 1e-12), latencies }

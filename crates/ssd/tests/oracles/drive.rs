@@ -53,7 +53,7 @@ impl Drive {
     fn empty(collector: Collector, units_per_block: u32, alpha: f64, closed: u32) -> Self {
         // Two open blocks that are half full on average hold one block of data.
         let units = ((f64::from(closed) / alpha + 1.0) * f64::from(units_per_block)) as u32;
-        let stripe = Stripe { dies: 1, cell_units: 1, pages: 1, wordlines: units_per_block };
+        let stripe = Stripe::new(1, 1, 1, units_per_block);
         let ftl = Ftl::new(Setup {
             units,
             superblocks: closed + NOT_CLOSED,

@@ -1,0 +1,90 @@
+//! What a translation layer wants done, handed to the dies of its set; and which wordlines are still to be programmed.
+
+use super::{Drive, Set};
+use crate::dies::{Dies, Work};
+use crate::ftl::{Flash, Ftl, Program};
+
+/// A superblock with programs that are not done yet.
+#[derive(Debug)]
+pub(super) struct Active {
+    pub(super) superblock: u32,
+    /// Wordlines that each die has programmed.
+    pub(super) programmed: Vec<u32>,
+    pub(super) under_way: u32,
+}
+
+/// Passes what a translation layer wants on to the dies of its set.
+pub(super) struct Hands<'a> {
+    now: u64,
+    set: u16,
+    own: &'a [u32],
+    dies: &'a mut Dies,
+    active: &'a mut Vec<Active>,
+    epoch: u64,
+    programs: &'a mut u64,
+    unit_bytes: u32,
+}
+
+impl Flash for Hands<'_> {
+    fn program(&mut self, program: Program) {
+        let entry = self.active.iter_mut().find(|one| one.superblock == program.superblock);
+        if let Some(active) = entry {
+            active.under_way += 1;
+        } else {
+            // Dies before this one have programmed the wordline already.
+            let programmed = (0..self.own.len() as u32)
+                .map(|die| program.wordline + u32::from(die < program.die));
+            self.active.push(Active {
+                superblock: program.superblock,
+                programmed: programmed.collect(),
+                under_way: 1,
+            });
+        }
+        *self.programs += 1;
+        let work = Work::Program { set: self.set, program, epoch: self.epoch };
+        self.dies.add(self.now, self.own[program.die as usize], work);
+    }
+
+    fn copy(&mut self, die: u32, slc: bool, units: u32) {
+        let bytes = units * self.unit_bytes;
+        self.dies.add(self.now, self.own[die as usize], Work::Copy { slc, bytes });
+    }
+
+    fn erase(&mut self, die: u32) {
+        self.dies.add(self.now, self.own[die as usize], Work::Erase);
+    }
+}
+
+/// Whether a wordline's program is still queued or under way.
+#[inline]
+pub(super) fn is_programming(active: &[Active], superblock: u32, die: u32, wordline: u32) -> bool {
+    active
+        .iter()
+        .find(|one| one.superblock == superblock)
+        .is_some_and(|one| wordline >= one.programmed[die as usize])
+}
+
+impl Drive {
+    /// Runs a set's translation layer against the dies.
+    #[inline]
+    pub(super) fn with_flash<T>(
+        &mut self,
+        set: usize,
+        run: impl FnOnce(&mut Ftl, &mut Hands<'_>) -> T,
+    ) -> T {
+        let epoch = self.first_epoch + self.epochs.len() as u64 - 1;
+        let Some(last) = self.epochs.back_mut() else { unreachable!("there is always an epoch") };
+        let Set { ftl, dies: own, active, .. } = &mut self.sets[set];
+        let mut hands = Hands {
+            now: self.now,
+            set: set as u16,
+            own,
+            dies: &mut self.dies,
+            active,
+            epoch,
+            programs: &mut last.programs,
+            unit_bytes: self.unit_bytes,
+        };
+        run(ftl, &mut hands)
+    }
+}

@@ -1,0 +1,180 @@
+//! Reads on their way: from the controller to the cells, through channel and link to the host. In-place media write the same way.
+
+use base::Operation;
+
+use super::hands::is_programming;
+use super::namespaces::Place;
+use super::{Drive, Set, UnderWay, UplinkWires};
+use crate::dies::Access;
+use crate::earliest::NEVER;
+use crate::map::NOWHERE;
+use crate::spec::Media as Medium;
+
+impl Drive {
+    /// Sends a read of one unit, which leaves the controller at `at`, to its die at once, if nothing can come between: no work on dies,
+    /// nothing else before it. It saves an event. Returns false if it must wait for its time.
+    #[inline]
+    pub(super) fn read_early(&mut self, index: u32, at: u64) -> bool {
+        let in_place = self.spec.flash.media == Medium::InPlace;
+        if in_place || self.dies.working() || self.others_at != NEVER {
+            return false;
+        }
+        let UnderWay { command, namespace, .. } = self.commands[index as usize];
+        let Operation::Read { offset, length, .. } = command.operation else { return false };
+        let Some((set, unit)) = self.namespaces.unit(namespace, offset, length) else {
+            return false;
+        };
+        let Set { ftl, dies: own, read_bytes, .. } = &mut self.sets[set as usize];
+        let place = ftl.place(unit);
+        if place == NOWHERE {
+            return false;
+        }
+        let (superblock, within) = ftl.split(place);
+        if ftl.is_filling(superblock, within) {
+            return false;
+        }
+        let slc = ftl.is_slc(superblock);
+        let spot = ftl.setup().stripe.spot(within, slc);
+        *read_bytes += u64::from(length);
+        self.health.reads += 1;
+        self.health.read_bytes += u64::from(length);
+        self.commands[index as usize].parts = 1;
+        let access = Access { command: index, channel_bytes: self.unit_bytes, link_bytes: length };
+        self.dies.read(at, own[spot.die as usize], slc, access);
+        true
+    }
+
+    /// A read has passed the controller.
+    #[inline]
+    pub(super) fn begin_read(&mut self, index: u32, uplink: &mut Option<UplinkWires>) {
+        let UnderWay { command, namespace, .. } = self.commands[index as usize];
+        let Operation::Read { offset, length, .. } = command.operation else { return };
+        self.health.reads += 1;
+        self.health.read_bytes += u64::from(length);
+        if length == 0 {
+            self.over.push_back((self.now, index));
+            return;
+        }
+        if self.spec.flash.media == Medium::InPlace {
+            self.access_in_place(index, namespace, offset, length, true);
+            return;
+        }
+        let (mut parts, mut from_memory) = (0, 0);
+        let unit_bytes = u64::from(self.unit_bytes);
+        let mut at = offset;
+        let end = offset + u64::from(length);
+        while at < end {
+            let Place { set, unit, units } = self.namespaces.locate(namespace, at, end);
+            let piece_end = ((at / unit_bytes + u64::from(units)) * unit_bytes).min(end);
+            let now = self.now;
+            let Set { ftl, dies: own, active, read_bytes, .. } = &mut self.sets[set as usize];
+            let dies = &mut self.dies;
+            *read_bytes += piece_end - at;
+            let mut unit_at = at / unit_bytes * unit_bytes;
+            ftl.read(unit, units, |place, count| {
+                let bytes_end = unit_at + u64::from(count) * unit_bytes;
+                let asked = (bytes_end.min(end) - unit_at.max(at)) as u32;
+                unit_at = bytes_end;
+                if place == NOWHERE {
+                    from_memory += asked;
+                    return;
+                }
+                let (superblock, within) = ftl.split(place);
+                let slc = ftl.is_slc(superblock);
+                let spot = ftl.setup().stripe.spot(within, slc);
+                if ftl.is_filling(superblock, within)
+                    || is_programming(active, superblock, spot.die, spot.wordline)
+                {
+                    from_memory += asked;
+                    return;
+                }
+                parts += 1;
+                let access = Access {
+                    command: index,
+                    channel_bytes: count * unit_bytes as u32,
+                    link_bytes: asked,
+                };
+                dies.read(now, own[spot.die as usize], slc, access);
+            });
+            at = piece_end;
+        }
+        self.commands[index as usize].parts = parts + u32::from(from_memory > 0);
+        if from_memory > 0 {
+            let part = Access { command: index, channel_bytes: 0, link_bytes: from_memory };
+            self.accessed(part, self.now, uplink);
+        }
+    }
+
+    /// A part of a command will be through its channel at a time. The link serves parts in the order in which they are, which is not
+    /// that in which dies are done: another channel may be less busy.
+    #[inline]
+    pub(super) fn ready_at(&mut self, at: u64, access: Access, uplink: &mut Option<UplinkWires>) {
+        if at == self.now && self.ready.is_empty() {
+            self.accessed(access, at, uplink);
+            return;
+        }
+        let later = self.ready.iter().rev().take_while(|event| event.0 > at).count();
+        self.ready.insert(self.ready.len() - later, (at, access));
+    }
+
+    /// A part of a command is through its channel.
+    #[inline]
+    pub(super) fn accessed(&mut self, access: Access, at: u64, uplink: &mut Option<UplinkWires>) {
+        let writing = matches!(
+            self.commands[access.command as usize].command.operation,
+            Operation::Write { .. }
+        );
+        let mut through = at;
+        if !writing {
+            through = self.to_host.transfer(through, access.link_bytes);
+            if self.half_duplex {
+                self.from_host.hold(through);
+            }
+            if let Some(uplink) = uplink {
+                through = uplink.read.transfer(through, access.link_bytes);
+            }
+        }
+        let command = &mut self.commands[access.command as usize];
+        command.through = command.through.max(through);
+        command.parts -= 1;
+        if command.parts == 0 {
+            let event = (command.through, access.command);
+            if writing {
+                self.over.push_back(event);
+                self.others_at = self.others_at.min(event.0);
+            } else {
+                self.sent.push_back(event);
+            }
+        }
+    }
+
+    /// Accesses that read or write in place: one for each page that the range touches.
+    pub(super) fn access_in_place(
+        &mut self,
+        index: u32,
+        namespace: u32,
+        offset: u64,
+        length: u32,
+        reading: bool,
+    ) {
+        let page = u64::from(self.spec.flash.page_bytes);
+        let dies = u64::from(self.spec.flash.dies());
+        let base = self.namespaces.start(namespace);
+        let (mut at, end) = (base + offset, base + offset + u64::from(length));
+        while at < end {
+            let piece_end = ((at / page + 1) * page).min(end);
+            let bytes = (piece_end - at) as u32;
+            // Neighbours lie on different channels; a multiplication keeps equal strides apart.
+            let die = ((at / page) % dies) as u32;
+            self.commands[index as usize].parts += 1;
+            let access = Access { command: index, channel_bytes: bytes, link_bytes: bytes };
+            if reading {
+                self.dies.read(self.now, die, false, access);
+            } else {
+                let access = Access { channel_bytes: 0, ..access };
+                self.dies.write_in_place(self.now, die, bytes, access);
+            }
+            at = piece_end;
+        }
+    }
+}

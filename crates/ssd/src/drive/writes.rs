@@ -1,0 +1,258 @@
+//! Writes, trims and flushes on their way: through link and buffer into the translation layer, and to flash when there is time.
+
+use base::Operation;
+
+use super::data::Data;
+use super::hands::is_programming;
+use super::namespaces::Place;
+use super::{Drive, Epoch, PIECE_BYTES, Piece, Set, UnderWay, UplinkWires, Waiting};
+use crate::dies::Work;
+use crate::earliest::NEVER;
+use crate::map::NOWHERE;
+use crate::spec::Media as Medium;
+
+impl Drive {
+    /// A write, trim or flush has passed the controller.
+    pub(super) fn begin_change<M: base::Buffers>(
+        &mut self,
+        index: u32,
+        uplink: &mut Option<UplinkWires>,
+        data: &mut Option<Data<'_, M>>,
+    ) {
+        let UnderWay { command, namespace, .. } = self.commands[index as usize];
+        match command.operation {
+            Operation::Read { .. } => {}
+            Operation::Write { offset, length, .. } => {
+                self.health.writes += 1;
+                self.health.written_bytes += u64::from(length);
+                if length == 0 {
+                    self.over.push_back((self.now, index));
+                    return;
+                }
+                // In place, a write is done when all of it is on the medium; one part stands for what has not arrived.
+                let in_place = self.spec.flash.media == Medium::InPlace;
+                self.commands[index as usize].parts = u32::from(in_place);
+                let end = offset + u64::from(length);
+                self.waiting.push_back(Waiting { command: index, offset, end });
+                self.admit(uplink);
+            }
+            Operation::Trim { offset, length } => {
+                self.trim(namespace, offset, length);
+                if let Some(data) = data {
+                    data.of(command.drive).trim(offset, length);
+                }
+                self.over.push_back((self.now, index));
+            }
+            Operation::Flush => self.flush(index),
+        }
+    }
+
+    pub(super) fn trim(&mut self, namespace: u32, offset: u64, length: u64) {
+        if self.spec.flash.media == Medium::InPlace {
+            return;
+        }
+        let unit_bytes = u64::from(self.unit_bytes);
+        // Units that are only partly given up keep their place.
+        let mut at = offset.next_multiple_of(unit_bytes);
+        let end = (offset + length) / unit_bytes * unit_bytes;
+        while at < end {
+            let Place { set, unit, units } = self.namespaces.locate(namespace, at, end);
+            self.sets[set as usize].ftl.trim(unit, units);
+            at += u64::from(units) * unit_bytes;
+        }
+    }
+
+    pub(super) fn flush(&mut self, index: u32) {
+        if self.spec.buffer.protected || self.spec.flash.media == Medium::InPlace {
+            self.over.push_back((self.now, index));
+            return;
+        }
+        for set in 0..self.sets.len() {
+            self.with_flash(set, |ftl, hands| ftl.pad(hands));
+        }
+        if self.epochs.iter().all(|epoch| epoch.programs == 0) {
+            self.over.push_back((self.now, index));
+            return;
+        }
+        if let Some(last) = self.epochs.back_mut() {
+            last.flushes.push(index);
+        }
+        self.epochs.push_back(Epoch::default());
+    }
+
+    /// Takes waiting writes into the buffer as far as there is room, and sends for their data.
+    #[inline]
+    pub(super) fn admit(&mut self, uplink: &mut Option<UplinkWires>) {
+        let unit_bytes = u64::from(self.unit_bytes);
+        let in_place = self.spec.flash.media == Medium::InPlace;
+        while let Some(waiting) = self.waiting.front_mut() {
+            let end = (waiting.offset + u64::from(PIECE_BYTES)).min(waiting.end);
+            let units = end.div_ceil(unit_bytes) - waiting.offset / unit_bytes;
+            if !in_place {
+                if self.buffered + units > self.buffer_units {
+                    return;
+                }
+                self.buffered += units;
+            }
+            let length = (end - waiting.offset) as u32;
+            let mut at = self.now;
+            if let Some(uplink) = uplink {
+                at = uplink.write.transfer(at, length);
+            }
+            at = self.from_host.transfer(at, length);
+            if self.half_duplex {
+                self.to_host.hold(at);
+            }
+            let (command, offset, last) = (waiting.command, waiting.offset, end == waiting.end);
+            self.received.push_back((at, Piece { command, offset, length, last }));
+            if last {
+                self.waiting.pop_front();
+            } else {
+                waiting.offset = end;
+            }
+        }
+    }
+
+    /// A part of a write has arrived in the buffer.
+    #[inline]
+    pub(super) fn receive<M: base::Buffers>(
+        &mut self,
+        piece: Piece,
+        data: &mut Option<Data<'_, M>>,
+    ) {
+        let Piece { command: index, offset, length, .. } = piece;
+        let UnderWay { command, namespace, .. } = self.commands[index as usize];
+        if self.spec.flash.media == Medium::InPlace {
+            if let Some(data) = data {
+                data.keep(&command, offset, length);
+            }
+            self.access_in_place(index, namespace, offset, length, false);
+            return;
+        }
+        let unit_bytes = u64::from(self.unit_bytes);
+        let mut at = offset;
+        let end = offset + u64::from(length);
+        while at < end {
+            let place = self.namespaces.locate(namespace, at, end);
+            let Place { set, unit, units } = place;
+            let first_byte = at / unit_bytes * unit_bytes;
+            let piece_end = (first_byte + u64::from(units) * unit_bytes).min(end);
+            if !at.is_multiple_of(unit_bytes) {
+                self.merge(set, unit);
+            }
+            if !piece_end.is_multiple_of(unit_bytes) && (units > 1 || at.is_multiple_of(unit_bytes))
+            {
+                self.merge(set, unit + units - 1);
+            }
+            self.sets[set as usize].written_units += u64::from(units);
+            let unsaved = data.as_ref().is_some() && !self.spec.buffer.protected;
+            let before = if unsaved { self.sets[set as usize].ftl.done().host } else { 0 };
+            self.with_flash(set as usize, |ftl, hands| ftl.write(unit, units, hands));
+            if let Some(data) = data {
+                if unsaved && self.sets[set as usize].ftl.done().host > before {
+                    self.remember(data, command.drive, place, first_byte);
+                }
+                data.keep(&command, at, (piece_end - at) as u32);
+            }
+            at = piece_end;
+        }
+        if let Some(upkeep) = self.spec.upkeep {
+            if self.upkeep_left <= u64::from(length) {
+                self.upkeep_left = upkeep.every_bytes;
+                self.keep_up(upkeep.bytes);
+            } else {
+                self.upkeep_left -= u64::from(length);
+            }
+        }
+    }
+
+    /// Whether a write is done now that this part has arrived.
+    #[inline]
+    pub(super) fn is_through(&mut self, piece: &Piece) -> bool {
+        let command = &mut self.commands[piece.command as usize];
+        if piece.last && self.spec.flash.media == Medium::InPlace {
+            command.parts -= 1;
+        }
+        piece.last && command.parts == 0
+    }
+
+    /// A unit that is written in part is read first, if it lies on flash. The write doesn't wait, but its dies do.
+    pub(super) fn merge(&mut self, set: u32, unit: u32) {
+        let Set { ftl, dies: own, active, .. } = &self.sets[set as usize];
+        let mut on_flash = None;
+        ftl.read(unit, 1, |place, _| {
+            if place == NOWHERE {
+                return;
+            }
+            let (superblock, within) = ftl.split(place);
+            let slc = ftl.is_slc(superblock);
+            let spot = ftl.setup().stripe.spot(within, slc);
+            if !ftl.is_filling(superblock, within)
+                && !is_programming(active, superblock, spot.die, spot.wordline)
+            {
+                on_flash = Some((own[spot.die as usize], slc));
+            }
+        });
+        if let Some((die, slc)) = on_flash {
+            self.dies.add(self.now, die, Work::Copy { slc, bytes: self.unit_bytes });
+        }
+    }
+
+    /// Writes the drive's own data, die by die.
+    #[cold]
+    pub(super) fn keep_up(&mut self, bytes: u64) {
+        let dies = self.spec.flash.dies();
+        for _ in 0..bytes.div_ceil(self.spec.flash.program_bytes()) {
+            self.dies.add(self.now, self.upkeep_die, Work::Upkeep);
+            let set = self.sets.iter_mut().find(|set| set.dies.contains(&self.upkeep_die));
+            if let Some(set) = set {
+                set.upkeep_programs += 1;
+            }
+            self.upkeep_die = (self.upkeep_die + 1) % dies;
+        }
+    }
+
+    /// Work on a die is done.
+    pub(super) fn worked<M: base::Buffers>(
+        &mut self,
+        work: Work,
+        uplink: &mut Option<UplinkWires>,
+        data: &mut Option<Data<'_, M>>,
+    ) {
+        if let Work::Program { set, program, epoch } = work {
+            let owner = &mut self.sets[usize::from(set)];
+            let found = owner.active.iter().position(|one| one.superblock == program.superblock);
+            if let Some(at) = found {
+                let active = &mut owner.active[at];
+                active.programmed[program.die as usize] = program.wordline + 1;
+                active.under_way -= 1;
+                if active.under_way == 0 {
+                    owner.active.swap_remove(at);
+                }
+            }
+            if let Some(data) = data {
+                self.saved(data, set, &program);
+            }
+            self.programmed(epoch);
+            if program.host_units > 0 {
+                self.buffered -= u64::from(program.host_units);
+                self.admit(uplink);
+            }
+        }
+        if self.under_way == 0 && !self.dies.working() && self.idle_at == NEVER {
+            // The work of idle time goes on as soon as the last bit of it is done.
+            self.idle_at = self.now;
+        }
+    }
+
+    /// A program that flushes may wait for is done.
+    pub(super) fn programmed(&mut self, epoch: u64) {
+        self.epochs[(epoch - self.first_epoch) as usize].programs -= 1;
+        while self.epochs.len() > 1 && self.epochs[0].programs == 0 {
+            if let Some(epoch) = self.epochs.pop_front() {
+                self.first_epoch += 1;
+                self.over.extend(epoch.flushes.into_iter().map(|index| (self.now, index)));
+            }
+        }
+    }
+}
