@@ -130,6 +130,9 @@ pub struct Drive {
     sent: VecDeque<(u64, u32)>,
     over: VecDeque<(u64, u32)>,
     idle_at: u64,
+    /// What every read spends on a die and in a channel, at least.
+    shortest_read_ns: u64,
+    shortest_transfer_ns: u64,
     /// The earliest of them, `ready` and `sent` left out.
     others_at: u64,
     // The link.
@@ -216,6 +219,14 @@ impl Drive {
             changes: VecDeque::new(),
             received: VecDeque::new(),
             ready: VecDeque::new(),
+            shortest_read_ns: ns(spec
+                .cache
+                .map_or(spec.flash.read_us, |cache| cache.read_us.min(spec.flash.read_us))),
+            shortest_transfer_ns: if in_place {
+                0
+            } else {
+                Wire::new(spec.flash.channel_mb_s * 1e6).transfer(0, spec.mapping.unit_bytes)
+            },
             sent: VecDeque::new(),
             over: VecDeque::new(),
             idle_at: if in_place { NEVER } else { ns(idle_ms * 1e3) },

@@ -135,7 +135,9 @@ fn share(rho: f64) -> f64 {
 /// between two collections. In the steady state as many blocks fall below i by overwriting, i x_i W / (b rho), as rise to b
 /// because a victim had fewer than i, which is the case with probability 1 - S_i^d:
 ///
-///     i x_i W = b rho (1 - S_i^d),   S_i = S_(i+1) + x_i,   i = b down to 1
+/// ```text
+/// i x_i W = b rho (1 - S_i^d),   S_i = S_(i+1) + x_i,   i = b down to 1
+/// ```
 ///
 /// For a given W, each x_i follows from those above. The right W makes the mean of i equal b rho, which is the same as
 /// W = sum of (1 - S_i^d), the units that a victim lacks. The mean falls with W, so W is found by halving.

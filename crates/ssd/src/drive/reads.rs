@@ -109,12 +109,26 @@ impl Drive {
     /// that in which dies are done: another channel may be less busy.
     #[inline]
     pub(super) fn ready_at(&mut self, at: u64, access: Access, uplink: &mut Option<UplinkWires>) {
-        if at == self.now && self.ready.is_empty() {
+        let settled = self.settled(uplink);
+        if at <= settled && self.ready.is_empty() {
             self.accessed(access, at, uplink);
             return;
         }
         let later = self.ready.iter().rev().take_while(|event| event.0 > at).count();
         self.ready.insert(self.ready.len() - later, (at, access));
+        while let Some((at, access)) = self.ready.pop_front_if(|event| event.0 <= settled) {
+            self.accessed(access, at, uplink);
+        }
+    }
+
+    /// Up to when it is known what is ready for the link. While nothing but reads is under way, what comes next is either on a die, or
+    /// will be for a read's time; and then it still has to pass a channel. It saves an event.
+    #[inline]
+    fn settled(&self, uplink: &Option<UplinkWires>) -> u64 {
+        if uplink.is_some() || self.dies.working() || self.others_at != NEVER {
+            return self.now;
+        }
+        self.dies.next().min(self.now + self.shortest_read_ns) + self.shortest_transfer_ns
     }
 
     /// A part of a command is through its channel.
