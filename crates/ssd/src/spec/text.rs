@@ -29,6 +29,7 @@ impl Spec {
             });
         }
         let read = Reader { given: &profile.simulated, used: RefCell::default() };
+        read.refuse_unknown()?;
         let spec = Self {
             name: profile.name.clone(),
             model: profile.model.clone(),
@@ -63,7 +64,7 @@ impl Spec {
                 None
             },
         };
-        read.rest()?;
+        read.refuse_unused()?;
         Ok(spec)
     }
 
@@ -126,7 +127,7 @@ impl Reader<'_> {
         }
         let Known { absent, meaning, .. } = known(section, name);
         let Absent::Default(default) = absent else {
-            return Err(error(section, name, format!("it is missing; it is the {meaning}")));
+            return Err(error(section, name, format!("it is missing: {meaning}")));
         };
         default
             .parse()
@@ -233,29 +234,44 @@ impl Reader<'_> {
         })
     }
 
-    /// Whether everything was taken.
-    fn rest(&self) -> Result<(), SpecError> {
+    /// Whether all that is given is known.
+    fn refuse_unknown(&self) -> Result<(), SpecError> {
+        let given = self.given.sections().flat_map(|(section, parameters)| {
+            parameters.iter().map(move |(name, _)| (section, name))
+        });
+        for (section, name) in given {
+            let of_section = || PARAMETERS.iter().filter(|known| known.section == section);
+            if !of_section().any(|known| known.name == name) {
+                return Err(error(section, name, unknown(section, name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all that is given was taken.
+    fn refuse_unused(&self) -> Result<(), SpecError> {
         let used = self.used.borrow();
         for (section, parameters) in self.given.sections() {
             for (name, _) in parameters {
-                if used.iter().any(|(s, n)| *s == section && n == name) {
-                    continue;
+                if !used.iter().any(|(s, n)| *s == section && n == name) {
+                    let problem =
+                        "it means nothing beside the others (link.kind, flash.media): leave it out";
+                    return Err(error(section, name, problem.to_owned()));
                 }
-                return Err(error(section, name, no_use(section, name)));
             }
         }
         Ok(())
     }
 }
 
-/// What to say of a parameter that nobody took.
-fn no_use(section: &str, name: &str) -> String {
-    let of_section = || PARAMETERS.iter().filter(|known| known.section == section);
-    if of_section().any(|known| known.name == name) {
-        return "it means nothing beside the others (link.kind, flash.media): leave it out"
-            .to_owned();
-    }
-    if of_section().next().is_none() {
+/// What to say of a parameter that there isn't.
+fn unknown(section: &str, name: &str) -> String {
+    let names: Vec<&str> = PARAMETERS
+        .iter()
+        .filter(|known| known.section == section)
+        .map(|known| known.name)
+        .collect();
+    if names.is_empty() {
         let mut sections: Vec<&str> = PARAMETERS.iter().map(|known| known.section).collect();
         sections.dedup();
         return match nearest(section, sections.iter().copied()) {
@@ -263,7 +279,6 @@ fn no_use(section: &str, name: &str) -> String {
             None => format!("there is no section '{section}'; there are {}", sections.join(", ")),
         };
     }
-    let names: Vec<&str> = of_section().map(|known| known.name).collect();
     match nearest(name, names.iter().copied()) {
         Some(nearest) => format!("it is not known; did you mean '{nearest}'?"),
         None => format!("it is not known; {section} has {}", names.join(", ")),
@@ -308,6 +323,8 @@ impl Writer {
         self.put("flash", "channel_mb_s", &flash.channel_mb_s);
         if let (true, Some(suspend_us)) = (nand, &flash.suspend_us) {
             self.put("flash", "suspend_us", suspend_us);
+        }
+        if nand {
         }
     }
 
@@ -544,6 +561,13 @@ mod tests {
         assert!(error.problem.contains("did you mean 'flash'"), "{error}");
         let error = with("buffer", "zebra", 4).unwrap_err();
         assert!(error.problem.contains("buffer has bytes, protected"), "{error}");
+    }
+
+    #[test]
+    fn a_misspelt_parameter_is_told_rather_than_the_one_that_is_missing_for_it() {
+        let text = ideal().to_toml().unwrap().replace("channels = 8", "chanels = 8");
+        let error = Spec::from_profile(&Profile::from_toml(&text).unwrap()).unwrap_err();
+        assert_eq!(error.field, "flash.chanels", "{error}");
     }
 
     #[test]
