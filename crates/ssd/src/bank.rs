@@ -149,6 +149,20 @@ impl<M: Buffers> SimBank<M> {
         self.drives[slot].drive.spec()
     }
 
+    /// Bytes of the host's that a slot's drive has taken into its buffer, or keeps room for, and that are not on flash yet; in whole
+    /// mapping units.
+    pub fn buffered_bytes(&self, slot: usize) -> u64 {
+        self.drives[slot].drive.buffered_bytes()
+    }
+
+    /// Whether the books of a slot's drive agree. For tests: it looks at every unit.
+    ///
+    /// # Errors
+    /// The first two that disagree, in words.
+    pub fn audit(&self, slot: usize) -> Result<(), String> {
+        self.drives[slot].drive.audit()
+    }
+
     /// Takes the power from all drives and gives it back at once. Commands under way are forgotten, no completion comes; what waits in
     /// an unprotected buffer is lost.
     pub fn power_cut(&mut self) {

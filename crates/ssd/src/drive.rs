@@ -304,6 +304,19 @@ impl Drive {
         health
     }
 
+    /// Bytes of the host's that the buffer holds or has room kept for, in whole units.
+    pub fn buffered_bytes(&self) -> u64 {
+        self.buffered * u64::from(self.unit_bytes)
+    }
+
+    /// Whether the books of all sets agree; see [`Ftl::audit`].
+    ///
+    /// # Errors
+    /// The first that don't, in words.
+    pub fn audit(&self) -> Result<(), String> {
+        self.sets.iter().try_for_each(|set| set.ftl.audit())
+    }
+
     /// Takes a command that has been found good, for one of its namespaces.
     #[inline]
     pub fn submit(&mut self, now: u64, namespace: u32, command: Command) {

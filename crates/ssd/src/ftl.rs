@@ -4,6 +4,7 @@
 //! Data is appended to open superblocks, one for each [`Stream`], and so bound to no die. When free superblocks run short a victim's
 //! valid units are copied on, a little with each unit that the host writes, so that the host never waits for a whole superblock.
 
+mod audit;
 mod cache;
 mod collect;
 pub mod start;
