@@ -82,7 +82,7 @@ fn trimming_is_spare_area() {
     let alpha = 1.15;
     for share in [0.1, 0.2] {
         let mut drive = Drive::new(Collector::Greedy, 64, alpha);
-        drive.write_and_trim(3.0, share);
+        drive.write_and_trim(4.0, share);
         let found = drive.amplification(|drive| drive.write_and_trim(2.0, share));
         let in_use = formulas::in_use(share);
         assert!(
