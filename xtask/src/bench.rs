@@ -11,6 +11,7 @@ mod pack;
 mod program;
 mod record;
 mod rounds;
+mod simulate;
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, record, extract, generate, load [default: all].
+    /// Which: pack, record, extract, generate, load, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -65,12 +66,13 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 5] = [
+const BENCHMARKS: [(&str, Benchmark); 6] = [
     ("pack", pack::run),
     ("record", record::run),
     ("extract", extract::run),
     ("generate", generate::run),
     ("load", load::run),
+    ("simulate", simulate::run),
 ];
 
 /// Runs the benchmarks and prints what came of them.

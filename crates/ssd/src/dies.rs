@@ -71,6 +71,7 @@ struct Timing {
     program_slc: u64,
     erase: u64,
     suspend: Option<u64>,
+    suspend_erases: bool,
     program_bytes: u32,
     program_slc_bytes: u32,
 }
@@ -143,6 +144,7 @@ impl Dies {
                 program_slc: ns(cache.map_or(flash.program_us, |cache| cache.program_us)),
                 erase: ns(flash.erase_us),
                 suspend: flash.suspend_us.map(ns),
+                suspend_erases: flash.suspend_erases,
                 program_bytes: flash.program_bytes() as u32,
                 program_slc_bytes: flash.planes * flash.page_bytes,
             },
@@ -194,8 +196,9 @@ impl Dies {
         let die = &mut self.dies[index as usize];
         let mut start = free;
         if die.current.is_some() && die.current_end > free {
+            let to_its_end = die.current == Some(Work::Erase) && !self.timing.suspend_erases;
             match self.timing.suspend {
-                Some(suspend) if die.preempted < PREEMPTIONS_MAX => {
+                Some(suspend) if die.preempted < PREEMPTIONS_MAX && !to_its_end => {
                     die.preempted += 1;
                     if die.busy_until <= at {
                         start += suspend;

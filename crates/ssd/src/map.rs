@@ -78,29 +78,28 @@ impl Map {
         let (mut unit, end) = (first, first + count);
         while unit < end {
             let start = self.get(unit);
-            let mut length = self.uniform(unit).min(end - unit);
-            if length == 0 {
-                length = 1;
-                while unit + length < end {
-                    let next = self.get(unit + length);
-                    let follows =
-                        if start == NOWHERE { next == NOWHERE } else { next == start + length };
-                    if !follows {
-                        break;
-                    }
-                    length += 1;
+            let mut length = self.uniform(unit);
+            // Runs may go on in the next region, or from one piece of a table to the next.
+            while unit + length < end {
+                let next = self.get(unit + length);
+                let follows =
+                    if start == NOWHERE { next == NOWHERE } else { next == start + length };
+                if !follows {
+                    break;
                 }
+                length += self.uniform(unit + length);
             }
+            let length = length.min(end - unit);
             look(start, length);
             unit += length;
         }
     }
 
-    /// Units from this one on that are known to be one run without looking at each; 0 if that isn't known.
+    /// Units from this one on that are known to be one run without looking at each: itself at least.
     #[inline]
     fn uniform(&self, unit: u32) -> u32 {
         let region = self.regions[(unit / REGION_UNITS) as usize];
-        if region.table == NOWHERE { REGION_UNITS - unit % REGION_UNITS } else { 0 }
+        if region.table == NOWHERE { REGION_UNITS - unit % REGION_UNITS } else { 1 }
     }
 
     /// Maps a run of units to places one behind the other from `place`, or to nowhere. Tells where they lay before, as runs of

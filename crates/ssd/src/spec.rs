@@ -119,6 +119,8 @@ pub struct Flash {
     pub channel_mb_s: f64,
     /// Time to suspend a program or erase for a read; None if reads wait for its end.
     pub suspend_us: Option<f64>,
+    /// Whether an erase can be suspended as a program can.
+    pub suspend_erases: bool,
 }
 
 /// Where data goes, and how space is won back.

@@ -15,6 +15,8 @@ pub enum Unit {
     CommandsPerS,
     /// Seconds: less is better.
     Seconds,
+    /// Bytes of memory: less is better.
+    Bytes,
 }
 
 impl Unit {
@@ -22,11 +24,18 @@ impl Unit {
         match self {
             Self::BytesPerS => format!("{:.2} GB/s", value / 1e9),
             Self::PacketsPerS => format!("{:.1} M/s", value / 1e6),
+            Self::CommandsPerS if value > 1e6 => format!("{:.2} M/s", value / 1e6),
             Self::CommandsPerS => format!("{:.1} k/s", value / 1e3),
+            Self::Bytes => format!("{:.2} GB", value / 1e9),
             Self::Seconds if value < 0.001 => format!("{:.1} us", value * 1e6),
             Self::Seconds if value < 1.0 => format!("{:.1} ms", value * 1e3),
             Self::Seconds => format!("{value:.2} s"),
         }
+    }
+
+    /// Whether less is better.
+    const fn is_cost(self) -> bool {
+        matches!(self, Self::Seconds | Self::Bytes)
     }
 
     const fn key(self) -> &'static str {
@@ -35,6 +44,7 @@ impl Unit {
             Self::PacketsPerS => "packets_per_s",
             Self::CommandsPerS => "commands_per_s",
             Self::Seconds => "s",
+            Self::Bytes => "bytes",
         }
     }
 }
@@ -46,7 +56,7 @@ pub enum Goal {
     Ratio(f64),
     /// Of ours to the reference: that they differ by this share at most, either way.
     Within(f64),
-    /// Of ours alone, in its unit.
+    /// Of ours alone, in its unit: at least, or at most where less is better.
     Value(f64),
 }
 
@@ -73,7 +83,7 @@ impl Comparison {
         let (_, reference) = self.reference.as_ref()?;
         let pairs = self.ours.0.iter().zip(&reference.0);
         Some(Figures(match self.unit {
-            Unit::Seconds => pairs.map(|(ours, reference)| reference / ours).collect(),
+            unit if unit.is_cost() => pairs.map(|(ours, reference)| reference / ours).collect(),
             _ => pairs.map(|(ours, reference)| ours / reference).collect(),
         }))
     }
@@ -83,6 +93,7 @@ impl Comparison {
         match self.goal? {
             Goal::Ratio(least) => Some(self.ratios()?.median() >= least),
             Goal::Within(most) => Some((self.ratios()?.median() - 1.0).abs() <= most),
+            Goal::Value(most) if self.unit.is_cost() => Some(self.ours.median() <= most),
             Goal::Value(least) => Some(self.ours.median() >= least),
         }
     }

@@ -17,7 +17,7 @@ within each round first, and more than 1 means that Longtake is faster. Nothing 
 ";
 
 /// What a reader must know of each benchmark.
-const NOTES: [(&str, &str); 5] = [
+const NOTES: [(&str, &str); 6] = [
     (
         "pack",
         "One core, in processor time. Packets lie one behind the other in a ring of the given length; chunks are packed, sealed and \
@@ -47,6 +47,11 @@ faster. Frames come out of a table and are not copied.",
         "The same workload, printed by `longtake measure run --print fio`, on the same file of 8 GiB that was written before: io_uring, \
 direct I/O, registered buffers in reserved huge pages, registered files, up to four commands handed over at once, one thread; 6 s after 1 s of warm-up. Latency is from the start of a command to its reaping \
 (fio: `lat`). Processor time is user and kernel time of the thread.",
+    ),
+    (
+        "simulate",
+        "In processor time of one core. The drive is `sim:ideal` (8 channels of 4 dies, 4 KiB units) with what is said changed. MQSim is not run: \
+its figures are those published for machines of this kind.",
     ),
 ];
 

@@ -178,7 +178,7 @@ impl Drive {
         while at < end {
             let piece_end = ((at / page + 1) * page).min(end);
             let bytes = (piece_end - at) as u32;
-            // Neighbours lie on different channels; a multiplication keeps equal strides apart.
+            // Neighbours lie on different channels.
             let die = ((at / page) % dies) as u32;
             self.commands[index as usize].parts += 1;
             let access = Access { command: index, channel_bytes: bytes, link_bytes: bytes };

@@ -43,9 +43,10 @@ impl Ftl {
         // Open superblocks take none: they hold what is just being written.
         let closed = self.setup.superblocks - self.setup.reserve - 2;
         let rho = f64::from(units) / (f64::from(closed) * f64::from(superblock_units));
-        let shares =
-            steady::valid_shares(self.setup.collector, rho, superblock_units, closed as usize);
-        let run = run.clamp(1, units);
+        let run = run.clamp(1, superblock_units);
+        // What is written together is stale together.
+        let grains = superblock_units / run;
+        let shares = steady::valid_shares(self.setup.collector, rho, grains, closed as usize);
         let mut chunks = Chunks {
             order: Order::new(units.div_ceil(run), self.setup.seed),
             run,

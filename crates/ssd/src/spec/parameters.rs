@@ -59,7 +59,7 @@ const fn without(
 }
 
 /// Every parameter, in the order in which files are written.
-pub const PARAMETERS: [Known; 45] = [
+pub const PARAMETERS: [Known; 46] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
     needed("controller", "read_us", "time of a read beside medium and link, microseconds"),
     needed("controller", "write_us", "time of a write until its data may be taken, microseconds"),
@@ -102,6 +102,12 @@ pub const PARAMETERS: [Known; 45] = [
         "suspend_us",
         "reads wait",
         "time to suspend a program or erase for a read, microseconds (nand)",
+    ),
+    or(
+        "flash",
+        "suspend_erases",
+        "true",
+        "whether erases are suspended, not programs alone (nand)",
     ),
     or("mapping", "unit_bytes", "4096", "bytes that the mapping table places as one"),
     needed("mapping", "over_provisioning", "flash beyond the capacity, as a share of it (nand)"),

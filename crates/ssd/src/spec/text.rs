@@ -181,6 +181,7 @@ impl Reader<'_> {
             erase_us: if nand { self.get("flash", "erase_us")? } else { 0.0 },
             channel_mb_s: self.get("flash", "channel_mb_s")?,
             suspend_us: if nand { self.maybe("flash", "suspend_us")? } else { None },
+            suspend_erases: !nand || self.get("flash", "suspend_erases")?,
         })
     }
 
@@ -325,6 +326,7 @@ impl Writer {
             self.put("flash", "suspend_us", suspend_us);
         }
         if nand {
+            self.put("flash", "suspend_erases", &flash.suspend_erases);
         }
     }
 
@@ -722,6 +724,7 @@ mod tests {
                     erase_us: if nand { times[8] } else { 0.0 },
                     channel_mb_s: times[9],
                     suspend_us: (nand && flags[3]).then_some(times[10]),
+                    suspend_erases: !nand || flags[4],
                 },
                 mapping: Mapping {
                     unit_bytes: numbers[10],

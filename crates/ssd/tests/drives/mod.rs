@@ -36,6 +36,7 @@ pub fn small() -> Spec {
             erase_us: 3_000.0,
             channel_mb_s: 800.0,
             suspend_us: Some(30.0),
+            suspend_erases: true,
         },
         mapping: Mapping {
             unit_bytes: 4096,

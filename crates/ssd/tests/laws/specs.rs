@@ -1,0 +1,274 @@
+//! Drives at random: every part of a specification varied within sense, small enough to be written over several times.
+
+use longtake_ssd::Spec;
+use longtake_ssd::spec::{
+    Buffer, Cache, Collector, Controller, Endurance, Flash, Link, Mapping, Media, Namespace,
+    SetLayout, Sets, Upkeep, WhenFull,
+};
+use proptest::prelude::*;
+use proptest::sample::select;
+
+/// Superblocks are kept below this, so that a short run goes through several.
+const SUPERBLOCK_BYTES_MAX: u64 = 4 << 20;
+
+/// Drives of any kind.
+pub fn any() -> impl Strategy<Value = Spec> {
+    prop_oneof![4 => nand(), 1 => in_place()]
+}
+
+/// Drives with pages that must be erased.
+pub fn nand() -> impl Strategy<Value = Spec> {
+    (flash(), outside(), mapping(), proptest::option::of(cache()), sets(), upkeep()).prop_map(
+        |(flash, outside, mapping, cache, sets, upkeep)| {
+            assemble(flash, outside, mapping, cache, sets, upkeep)
+        },
+    )
+}
+
+/// Drives whose media are written where data lies.
+pub fn in_place() -> impl Strategy<Value = Spec> {
+    (flash(), outside(), select(&[512_u32, 4096, 16 << 10][..]), 1.0..200.0).prop_map(
+        |(mut flash, outside, page_bytes, program_us)| {
+            flash.media = Media::InPlace;
+            flash.planes = 1;
+            flash.page_bytes = page_bytes.max(outside.block_bytes);
+            (flash.pages_per_program, flash.program_us) = (1, program_us);
+            let mut spec = assemble(flash, outside, Room::LEAST, None, Sets::none(), None);
+            spec.capacity_bytes = 32 << 20;
+            spec.buffer.bytes = 0;
+            spec.mapping.unit_bytes = flash.page_bytes;
+            spec.mapping.over_provisioning = 0.0;
+            spec
+        },
+    )
+}
+
+/// What stands between flash and host.
+#[derive(Clone, Copy, Debug)]
+struct Outside {
+    block_bytes: u32,
+    controller: Controller,
+    link: Link,
+    protected: bool,
+    /// Programs of each die that the buffer has room for.
+    buffer_programs: u64,
+}
+
+/// Mapping, and superblocks of each set.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    unit_bytes: u32,
+    collector: Collector,
+    reserve: u32,
+    /// For data.
+    data: u32,
+    /// Beyond what there must be.
+    spare: u32,
+    trim_reads_zeros: bool,
+}
+
+impl Room {
+    const LEAST: Self = Self {
+        unit_bytes: 512,
+        collector: Collector::Greedy,
+        reserve: 2,
+        data: 8,
+        spare: 0,
+        trim_reads_zeros: true,
+    };
+}
+
+/// A cache by shares of what it can be.
+#[derive(Clone, Copy, Debug)]
+struct CacheShares {
+    static_superblocks: u32,
+    dynamic: f64,
+    shrink: (f64, f64),
+    program_us: f64,
+    when_full: WhenFull,
+    idle_ms: f64,
+}
+
+fn flash() -> impl Strategy<Value = Flash> {
+    let shape = (
+        select(&[1_u32, 2, 3, 4, 8][..]),
+        1..=4_u32,
+        select(&[1_u32, 2, 4][..]),
+        select(&[4096_u32, 8192, 16_384][..]),
+        1..=4_u32,
+        2..=16_u32,
+    );
+    let times = (3.0..120.0, 100.0..2000.0, 500.0..8000.0, 100.0..1600.0);
+    (shape, times, proptest::option::of(0.0..60.0), any_bool()).prop_map(
+        |((channels, dies, planes, page, bits, wordlines), times, suspend_us, suspend_erases)| {
+            let (read_us, program_us, erase_us, channel_mb_s) = times;
+            let mut flash = Flash {
+                media: Media::Nand,
+                channels,
+                dies_per_channel: dies,
+                planes,
+                page_bytes: page,
+                pages_per_block: bits,
+                pages_per_program: bits,
+                read_us,
+                program_us,
+                erase_us,
+                channel_mb_s,
+                suspend_us,
+                suspend_erases,
+            };
+            let row_bytes = flash.block_bytes() * u64::from(flash.dies());
+            let most = (SUPERBLOCK_BYTES_MAX / row_bytes).max(1) as u32;
+            flash.pages_per_block *= wordlines.min(most);
+            flash
+        },
+    )
+}
+
+fn outside() -> impl Strategy<Value = Outside> {
+    let link = prop_oneof![
+        3 => (1..=6_u8, select(&[1_u8, 2, 4, 16][..]), 0.5..1.0)
+            .prop_map(|(generation, lanes, efficiency)| Link::Pcie { generation, lanes, efficiency }),
+        1 => (select(&[1.5, 3.0, 6.0][..]), 0.5..1.0)
+            .prop_map(|(gbps, efficiency)| Link::Sata { gbps, efficiency }),
+    ];
+    let controller = (0.0..30.0, 0.0..30.0, 5e4..2e6, 5e4..2e6, 1..=128_u32);
+    (select(&[512_u32, 4096][..]), controller, link, any_bool(), 2..=6_u64).prop_map(
+        |(block_bytes, controller, link, protected, buffer_programs)| {
+            let (read_us, write_us, read_iops, write_iops, depth) = controller;
+            let depth = if link.half_duplex() { depth.min(32) } else { depth };
+            let controller = Controller { read_us, write_us, read_iops, write_iops, depth };
+            Outside { block_bytes, controller, link, protected, buffer_programs }
+        },
+    )
+}
+
+fn any_bool() -> impl Strategy<Value = bool> {
+    proptest::bool::ANY
+}
+
+fn mapping() -> impl Strategy<Value = Room> {
+    let collector = prop_oneof![
+        Just(Collector::Greedy),
+        Just(Collector::CostBenefit),
+        Just(Collector::Fifo),
+        (1..12_u32).prop_map(Collector::Choices),
+        Just(Collector::Random),
+    ];
+    let unit = select(&[512_u32, 4096, 4096, 16_384][..]);
+    (unit, collector, 2..=5_u32, 4..=16_u32, 0..=6_u32, any_bool()).prop_map(
+        |(unit_bytes, collector, reserve, data, spare, trim_reads_zeros)| Room {
+            unit_bytes,
+            collector,
+            reserve,
+            data,
+            spare,
+            trim_reads_zeros,
+        },
+    )
+}
+
+fn cache() -> impl Strategy<Value = CacheShares> {
+    let when_full = prop_oneof![Just(WhenFull::Native), Just(WhenFull::Fold)];
+    (0..=3_u32, 0.05..1.0, 0.0..1.0, 0.0..1.0, 50.0..500.0, when_full, 0.0..30.0).prop_map(
+        |(static_superblocks, dynamic, from, length, program_us, when_full, idle_ms)| CacheShares {
+            static_superblocks,
+            dynamic,
+            shrink: (from, from + length * (1.0 - from)),
+            program_us,
+            when_full,
+            idle_ms,
+        },
+    )
+}
+
+/// One set; two that are apart; two with a namespace over both and one in the second.
+fn sets() -> impl Strategy<Value = Sets> {
+    let layout = prop_oneof![Just(SetLayout::Vertical), Just(SetLayout::Horizontal)];
+    (layout, 0..4_u32, 0.2..0.9).prop_map(|(layout, kind, part)| {
+        let one = |share: f64, sets: &[u32]| Namespace { share, sets: sets.to_vec() };
+        let (count, namespaces) = match kind {
+            0 => (1, vec![one(1.0, &[0])]),
+            1 => (1, vec![one(part, &[0]), one(1.0 - part, &[0])]),
+            2 => (2, vec![one(0.5, &[0]), one(0.5 * part, &[1])]),
+            _ => (2, vec![one(part, &[0, 1]), one((1.0 - part) / 2.0, &[1])]),
+        };
+        Sets { layout, count, namespaces }
+    })
+}
+
+fn upkeep() -> impl Strategy<Value = Option<Upkeep>> {
+    proptest::option::weighted(0.3, (1..=64_u64, 4..=64_u64)).prop_map(|upkeep| {
+        upkeep.map(|(blocks, times)| Upkeep {
+            every_bytes: (blocks * times) << 14,
+            bytes: blocks << 14,
+        })
+    })
+}
+
+/// A drive of these parts, each bent to what the others allow.
+fn assemble(
+    mut flash: Flash,
+    outside: Outside,
+    room: Room,
+    cache: Option<CacheShares>,
+    sets: Sets,
+    upkeep: Option<Upkeep>,
+) -> Spec {
+    // Sets need something to divide.
+    match sets.layout {
+        SetLayout::Vertical => flash.channels = flash.channels.next_multiple_of(sets.count),
+        SetLayout::Horizontal => {
+            flash.dies_per_channel = flash.dies_per_channel.next_multiple_of(sets.count);
+        }
+    }
+    let superblock = flash.block_bytes() * u64::from(flash.dies());
+    let capacity_bytes = superblock * u64::from(room.data);
+    let cache = cache.map(|cache| Cache {
+        static_bytes: (u64::from(cache.static_superblocks) * superblock
+            / u64::from(flash.pages_per_program))
+        .max(u64::from(flash.page_bytes)),
+        dynamic_bytes: (capacity_bytes as f64 / f64::from(flash.pages_per_program) * cache.dynamic)
+            as u64,
+        shrink_from: cache.shrink.0,
+        shrink_to: cache.shrink.1,
+        program_us: cache.program_us,
+        read_us: flash.read_us / 2.0,
+        when_full: cache.when_full,
+        idle_ms: cache.idle_ms,
+    });
+    let cells = cache.map_or(0, |cache| cache.static_bytes * u64::from(flash.pages_per_program));
+    // What is kept free, one for each stream of data, one that is being emptied, one lost to rounding.
+    let beyond = u64::from(room.reserve + 4 + room.spare + 1) * superblock + cells;
+    Spec {
+        name: "random".to_owned(),
+        model: "Random".to_owned(),
+        capacity_bytes,
+        block_bytes: outside.block_bytes,
+        controller: outside.controller,
+        link: outside.link,
+        buffer: Buffer {
+            bytes: outside.buffer_programs * flash.program_bytes() * u64::from(flash.dies()),
+            protected: outside.protected,
+        },
+        mapping: Mapping {
+            unit_bytes: room.unit_bytes.clamp(outside.block_bytes, flash.planes * flash.page_bytes),
+            over_provisioning: beyond as f64 / capacity_bytes as f64,
+            collector: room.collector,
+            reserve_superblocks: room.reserve,
+            trim_reads_zeros: room.trim_reads_zeros,
+        },
+        flash,
+        cache,
+        sets,
+        endurance: Endurance { cycles: 3_000, rated_bytes: None },
+        upkeep,
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_drive_drawn_can_be(spec in any()) {
+        prop_assert_eq!(spec.check(), Ok(()), "{:?}", spec);
+    }
+}
