@@ -7,6 +7,7 @@ pub mod answer;
 pub mod experiment;
 pub mod lab;
 pub mod profiling;
+pub mod published;
 pub mod rig;
 pub mod run;
 pub mod steady;

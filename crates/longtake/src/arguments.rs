@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::instant::When;
 use crate::measure::arguments::MeasureAction;
+use crate::reproduce::ReproduceArguments;
 use crate::sim::arguments::SimAction;
 use crate::simulated::UplinkOption;
 
@@ -64,6 +65,8 @@ pub enum Verb {
         #[command(subcommand)]
         action: SimAction,
     },
+    /// Run published experiments on simulated drives, and show every claim beside what was published.
+    Reproduce(ReproduceArguments),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.

@@ -19,6 +19,7 @@ mod record;
 mod record_status;
 mod replay;
 mod report;
+mod reproduce;
 mod sim;
 mod simulated;
 mod sources;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),
         Verb::Measure { action } => measure::measure(&action),
         Verb::Report(arguments) => report::report(&arguments),
+        Verb::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Verb::Drives(arguments) => drives::drives(&arguments),
         Verb::Sim { action } => sim::sim(&action),
         Verb::Completions { shell } => {

@@ -8,7 +8,7 @@ mod known;
 mod real;
 mod run;
 mod sensors;
-mod setup;
+pub mod setup;
 mod show;
 mod simulated;
 

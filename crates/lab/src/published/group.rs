@@ -1,0 +1,127 @@
+//! Groups: each document's claims, its experiments, and what they come to.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::claim::{Claim, Row, Verdict};
+use super::plot::Plot;
+use super::stage::Stage;
+use super::{lnk, rec, str as streaming};
+use crate::lab::LabError;
+
+/// A document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Group {
+    /// A data recorder on NVMe drives.
+    Rec,
+    /// Streaming applications.
+    Str,
+    /// PCIe generations and lanes.
+    Lnk,
+}
+
+/// What a group came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reproduced {
+    /// Which.
+    pub group: Group,
+    /// Its claims, in their order.
+    pub rows: Vec<Row>,
+    /// The document's pictures, drawn again.
+    pub plots: Vec<Plot>,
+}
+
+impl Group {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Rec, Self::Str, Self::Lnk];
+
+    /// The document.
+    pub const fn document(self) -> &'static str {
+        match self {
+            Self::Rec => {
+                "A data recorder on NVMe drives (white paper \"NVMe SSD write performance\", BittWare)"
+            }
+            Self::Str => "Streaming applications (article \"NVMe SSD and streaming applications\")",
+            Self::Lnk => {
+                "PCIe generations and lanes (article \"NVMe drives in different PCI Express modes\")"
+            }
+        }
+    }
+
+    /// What it claims.
+    pub const fn claims(self) -> &'static [Claim] {
+        match self {
+            Self::Rec => rec::CLAIMS,
+            Self::Str => streaming::CLAIMS,
+            Self::Lnk => lnk::CLAIMS,
+        }
+    }
+
+    /// Does its experiments.
+    ///
+    /// # Errors
+    /// [`LabError`].
+    pub fn reproduce(self, stage: &mut Stage<'_>) -> Result<Reproduced, LabError> {
+        let (rows, plots) = match self {
+            Self::Rec => rec::reproduce(stage)?,
+            Self::Str => streaming::reproduce(stage)?,
+            Self::Lnk => lnk::reproduce(stage)?,
+        };
+        Ok(Reproduced { group: self, rows, plots })
+    }
+}
+
+impl fmt::Display for Group {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Rec => "REC",
+            Self::Str => "STR",
+            Self::Lnk => "LNK",
+        })
+    }
+}
+
+impl FromStr for Group {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let named = |group: &Self| group.to_string().eq_ignore_ascii_case(text);
+        Self::ALL.into_iter().find(named).ok_or_else(|| {
+            let names: Vec<String> = Self::ALL.iter().map(Self::to_string).collect();
+            format!("'{text}' is no group of published results: give {}", names.join(", "))
+        })
+    }
+}
+
+impl Reproduced {
+    /// Whether every claim is met, explained, or has nothing to be measured.
+    pub fn holds(&self) -> bool {
+        self.rows.iter().all(|row| row.verdict() != Verdict::NotMet)
+    }
+}
+
+/// The row of a claim of a group.
+pub(super) fn row(claims: &[Claim], id: &str) -> Row {
+    let claim = claims.iter().find(|claim| claim.id == id);
+    claim.unwrap_or_else(|| panic!("there is no claim {id} in its group")).row()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_numbered_from_1_under_the_name_of_their_group() {
+        for group in Group::ALL {
+            for (claim, number) in group.claims().iter().zip(1..) {
+                assert_eq!(claim.id, format!("{group}-{number}"));
+            }
+            assert_eq!(group.to_string().to_lowercase().parse(), Ok(group));
+        }
+        let error = "XYZ".parse::<Group>().unwrap_err();
+        assert!(error.contains("give REC"), "{error}");
+    }
+}

@@ -1,0 +1,308 @@
+//! LNK: one drive on links of different generations and numbers of lanes.
+
+use base::{Duration, Rate};
+use load::Verb;
+use load::workload::{Blocks, Pattern, Stream};
+
+use super::claim::{Claim, Published, Row};
+use super::group;
+use super::plot::{Curve, Plot, PlotAxis};
+use super::stage::{Contents, DrivesNeeded, Stage};
+use crate::answer::Unit;
+use crate::experiment::Scope;
+use crate::lab::{Lab, LabError};
+
+const DRIVE: &str = "patriot-hellfire-240gb";
+
+/// What the document claims.
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim::new(
+        "LNK-1",
+        "Line rates: 1.x 2.5 GT/s 8b/10b (250 MB/s a lane, about 200 usable), 2.0 5 GT/s 8b/10b, 3.0 8 GT/s 128b/130b.",
+    ),
+    Claim::new(
+        "LNK-2",
+        "Sequential: x1 of 1.x gives about 200 MB/s; 1.x x2 and 2.0 x1 twice that; 1.x x4, 2.0 x2 and 3.0 x1 twice again: \
+         generation and lanes trade exactly.",
+    ),
+    Claim::new(
+        "LNK-3",
+        "Writes stop scaling at 2.0 x4 (the flash is the limit); reads gain another 1.5 x, not 2 x, from 3.0 x4.",
+    ),
+    Claim::new(
+        "LNK-4",
+        "4 KB random reads top out a little over 500 MB/s at queue depth 16; at depth 1-4 one lane of 1.x would almost do.",
+    ),
+    Claim::new(
+        "LNK-5",
+        "At queue depth 1 the platform shows: a faster core and cache clock gives more than extra cores.",
+    ),
+    Claim::new("LNK-6", "Chipset and processor lanes: no visible difference in throughput."),
+    Claim::new(
+        "LNK-7",
+        "Overall score against 2.0 x4: 3.0 x4 is about +10 %; 2.0 x2 is 15-20 % lower; 3.0 x4 is about 3.5 x of 1.x x1, where \
+         theory gives 16 x.",
+    ),
+];
+
+/// Generation and lanes, slowest first.
+const LINKS: [(u8, u8); 8] = [(1, 1), (1, 2), (2, 1), (1, 4), (2, 2), (3, 1), (2, 4), (3, 4)];
+const LANES: [u8; 3] = [1, 2, 4];
+
+/// A link of a chipset of that time to the processor: four lanes of PCIe 3.0, four fifths of them payload.
+const CHIPSET: Rate = Rate(4.0 * 8e9 * 128.0 / 130.0 / 8.0 * 0.8);
+
+/// What a throughput must not differ by to be the same to the eye.
+const VISIBLE: f64 = 0.05;
+
+/// The tests of the document's tool: what it does, whether at random places, block size and depth.
+const SUITE: [(Verb, bool, u64, u32); 10] = [
+    (Verb::Read, false, 4 << 20, 1),
+    (Verb::Read, true, 4 << 10, 1),
+    (Verb::Read, true, 4 << 10, 4),
+    (Verb::Read, true, 4 << 10, 16),
+    (Verb::Read, true, 32 << 10, 1),
+    (Verb::Read, true, 128 << 10, 1),
+    (Verb::Write, false, 4 << 20, 1),
+    (Verb::Write, true, 4 << 10, 1),
+    (Verb::Write, true, 4 << 10, 4),
+    (Verb::Write, true, 4 << 10, 16),
+];
+/// A deeper random read, for the picture.
+const DEEP: (Verb, bool, u64, u32) = (Verb::Read, true, 4 << 10, 32);
+/// Bytes of the file that the tool works on.
+const FILE_BYTES: u64 = 1 << 30;
+
+/// Measures the drive on every link.
+pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), LabError> {
+    let mut all = Vec::new();
+    for (generation, lanes) in LINKS {
+        let drive = needed(generation, lanes);
+        let label = format!("LNK-{generation}.0x{lanes}");
+        let rates = stage.on(&label, &drive, suite)?;
+        all.push(On { generation, lanes, rates });
+    }
+    let chipset = DrivesNeeded { uplink: Some((CHIPSET, CHIPSET)), ..needed(3, 4) };
+    let rates = stage.on("LNK-chipset", &chipset, suite)?;
+    let chipset = On { generation: 3, lanes: 4, rates };
+    let links = Links(all);
+    let row = |id| group::row(CLAIMS, id);
+    let rows = vec![
+        links.lane(row("LNK-1")),
+        links.scaling(row("LNK-2")),
+        links.flash(row("LNK-3")),
+        links.random(row("LNK-4")),
+        row("LNK-5"),
+        links.through_chipset(row("LNK-6"), &chipset),
+        links.score(row("LNK-7")),
+    ];
+    let plots = vec![links.plot(Verb::Read), links.plot(Verb::Write), links.random_plot()];
+    Ok((rows, plots))
+}
+
+fn needed(generation: u8, lanes: u8) -> DrivesNeeded {
+    DrivesNeeded::one(DRIVE).holding(Contents::Full).on(generation, lanes)
+}
+
+/// Runs all tests: their rates in bytes a second, in the order of [`SUITE`] and [`DEEP`].
+fn suite(lab: &mut Lab<'_>) -> Result<Vec<f64>, LabError> {
+    let scope = Scope {
+        region: Some(FILE_BYTES),
+        point: Duration::from_millis(500),
+        interval: Duration::from_millis(100),
+        ..Scope::default()
+    };
+    // Reads before writes: the drive has room for what is written while it is idle in between.
+    let mut rates = Vec::new();
+    for (verb, random, block, depth) in SUITE.into_iter().chain([DEEP]) {
+        let kind = if random { "random" } else { "sequential" };
+        let name = format!("{kind}-{verb}-{}KiB-depth{depth}", block >> 10);
+        let stream = Stream {
+            name: "link".to_owned(),
+            pattern: if random { Pattern::Random } else { Pattern::Sequential },
+            block: Blocks::of(block),
+            read: u32::from(verb == Verb::Read),
+            write: u32::from(verb == Verb::Write),
+            depth,
+            ..Stream::default()
+        };
+        let step = lab.step("suite", &name, &scope.point(&name, vec![stream]))?;
+        let result = step.measurement.result("link", verb);
+        rates.push(result.map_or(f64::NAN, |result| result.bytes_per_s));
+    }
+    Ok(rates)
+}
+
+/// What the drive reached on a link.
+struct On {
+    generation: u8,
+    lanes: u8,
+    rates: Vec<f64>,
+}
+
+impl On {
+    fn rate(&self, test: (Verb, bool, u64, u32)) -> f64 {
+        let at = SUITE.into_iter().chain([DEEP]).position(|other| other == test);
+        at.and_then(|at| self.rates.get(at).copied()).unwrap_or(f64::NAN)
+    }
+
+    fn sequential(&self, verb: Verb) -> f64 {
+        self.rate((verb, false, 4 << 20, 1))
+    }
+
+    fn random(&self, depth: u32) -> f64 {
+        self.rate((Verb::Read, true, 4 << 10, depth))
+    }
+
+    /// The sum of all tests' rates. The tool's own formula isn't published; it adds its tests up.
+    fn score(&self) -> f64 {
+        self.rates.iter().take(SUITE.len()).sum()
+    }
+}
+
+/// What the drive reached on every link.
+struct Links(Vec<On>);
+
+impl Links {
+    fn on(&self, generation: u8, lanes: u8) -> &On {
+        let found = self.0.iter().find(|on| (on.generation, on.lanes) == (generation, lanes));
+        found.expect("every link of the list was measured")
+    }
+
+    fn lane(&self, row: Row) -> Row {
+        let usable = self.on(1, 1).sequential(Verb::Read);
+        row.figure(
+            "a lane of 1.x, raw",
+            Published::Exactly(250e6),
+            Unit::BytesPerSecond,
+            2.5e9 * 8.0 / 10.0 / 8.0,
+        )
+        .noted("2.5 GT/s x 8/10 / 8 bits")
+        .figure(
+            "a lane of 1.x, usable",
+            Published::About(200e6),
+            Unit::BytesPerSecond,
+            usable,
+        )
+    }
+
+    fn scaling(&self, row: Row) -> Row {
+        let one = |verb| self.on(1, 1).sequential(verb);
+        let row = row.figure(
+            "sequential read on 1.x x1",
+            Published::About(200e6),
+            Unit::BytesPerSecond,
+            one(Verb::Read),
+        );
+        [(1, 2, 2.0), (2, 1, 2.0), (1, 4, 4.0), (2, 2, 4.0), (3, 1, 4.0)].into_iter().fold(
+            row,
+            |row, (generation, lanes, times)| {
+                let ratio = self.on(generation, lanes).sequential(Verb::Read) / one(Verb::Read);
+                row.figure(
+                    format!("{generation}.0 x{lanes} over 1.x x1"),
+                    Published::About(times),
+                    Unit::Count,
+                    ratio,
+                )
+            },
+        )
+    }
+
+    fn flash(&self, row: Row) -> Row {
+        let gain = |verb| self.on(3, 4).sequential(verb) / self.on(2, 4).sequential(verb);
+        row.figure(
+            "write, 3.0 x4 over 2.0 x4",
+            Published::About(1.0),
+            Unit::Count,
+            gain(Verb::Write),
+        )
+        .figure(
+            "read, 3.0 x4 over 2.0 x4",
+            Published::About(1.5),
+            Unit::Count,
+            gain(Verb::Read),
+        )
+    }
+
+    fn random(&self, row: Row) -> Row {
+        let whole = self.on(3, 4);
+        let lane = self.on(1, 1).sequential(Verb::Read);
+        let shallow = (whole.random(1), whole.random(4));
+        row.figure("depth 16", Published::About(510e6), Unit::BytesPerSecond, whole.random(16))
+            .noted("\"a little over 500\" is taken as 510")
+            .words(
+                "depth 1 and 4 against a lane of 1.x",
+                "about what it carries, or less",
+                shallow.0 <= lane && shallow.1 <= 1.1 * lane,
+                format!(
+                    "{:.0} and {:.0} of {:.0} MB/s",
+                    shallow.0 / 1e6,
+                    shallow.1 / 1e6,
+                    lane / 1e6
+                ),
+            )
+    }
+
+    fn through_chipset(&self, row: Row, chipset: &On) -> Row {
+        let ratios = [Verb::Read, Verb::Write]
+            .map(|verb| chipset.sequential(verb) / self.on(3, 4).sequential(verb));
+        row.words(
+            "sequential on 3.0 x4 behind a chipset, over the same without",
+            "no difference to the eye",
+            ratios.iter().all(|ratio| (ratio - 1.0).abs() <= VISIBLE),
+            format!("read {:.3}, write {:.3}", ratios[0], ratios[1]),
+        )
+    }
+
+    fn score(&self, row: Row) -> Row {
+        let over = |a: (u8, u8), b: (u8, u8)| self.on(a.0, a.1).score() / self.on(b.0, b.1).score();
+        let reason = "the tool's formula isn't published: ours adds up the rates of its ten tests";
+        row.figure("3.0 x4 over 2.0 x4", Published::About(1.1), Unit::Count, over((3, 4), (2, 4)))
+            .because(reason)
+            .figure(
+                "2.0 x2 over 2.0 x4",
+                Published::Between(0.8, 0.85),
+                Unit::Count,
+                over((2, 2), (2, 4)),
+            )
+            .because(reason)
+            .figure("3.0 x4 over 1.x x1", Published::About(3.5), Unit::Count, over((3, 4), (1, 1)))
+            .because(reason)
+    }
+
+    fn plot(&self, verb: Verb) -> Plot {
+        let curve = |generation: u8| {
+            let rate = |(at, lanes): (usize, u8)| {
+                let on =
+                    self.0.iter().find(|on| (on.generation, on.lanes) == (generation, lanes))?;
+                Some((at as f64, on.sequential(verb) / 1e6))
+            };
+            let points = LANES.into_iter().enumerate().filter_map(rate);
+            Curve::new(format!("PCIe {generation}.0"), points)
+        };
+        Plot::bars(
+            &format!("Sequential {verb}s by generation and lanes"),
+            "Blocks of 4 MiB, one at a time. A generation doubles what a lane carries, until the flash is the limit.",
+            ("Lanes", LANES.map(|lanes| format!("x{lanes}")).to_vec()),
+            PlotAxis::linear("Rate", "MB/s"),
+            (1..=3).map(curve).collect(),
+        )
+    }
+
+    fn random_plot(&self) -> Plot {
+        let depths = [1, 4, 16, 32];
+        let curve = |on: &On| {
+            Curve::new(
+                format!("{}.0 x{}", on.generation, on.lanes),
+                depths.map(|depth| (f64::from(depth), on.random(depth) / 1e6)),
+            )
+        };
+        Plot::lines(
+            "Random reads of 4 KiB by depth",
+            "A narrow link is a limit only where many reads are under way.",
+            PlotAxis::log("Commands under way", ""),
+            PlotAxis::linear("Rate", "MB/s"),
+            self.0.iter().map(curve).collect(),
+        )
+    }
+}

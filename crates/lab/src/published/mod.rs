@@ -1,0 +1,18 @@
+//! Published results that the product is held against: what five documents claim, and what the same experiments come to on
+//! simulated drives of the same models.
+//!
+//! No figure is special-cased: a claim states what was published, a group runs the experiments on drives that somebody else
+//! makes, and what differs is shown with its size and, where it is believed to be known, its reason.
+
+mod claim;
+mod group;
+mod lnk;
+mod plot;
+mod rec;
+mod stage;
+mod str;
+
+pub use claim::{Claim, Comparison, Found, Published, Row, TOLERANCE, Verdict};
+pub use group::{Group, Reproduced};
+pub use plot::{Curve, Plot, PlotAxis, Shape};
+pub use stage::{Contents, DrivesNeeded, LinkOverride, Stage};

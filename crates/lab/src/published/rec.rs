@@ -1,0 +1,482 @@
+//! REC: a recorder's maker fills drives twice as fast as they take it, and asks how many of them 100 Gb/s need.
+
+use base::{Duration, Rate};
+use load::quantity::Size;
+use load::workload::{Blocks, Stream};
+use load::{Verb, Workload};
+
+use super::claim::{Claim, Published, Row};
+use super::group;
+use super::plot::{Curve, Plot, PlotAxis};
+use super::stage::{DrivesNeeded, Stage};
+use crate::analysis::fill::PhaseKind;
+use crate::analysis::series::Point;
+use crate::answer::Unit;
+use crate::experiment::fill::{Fill, FillResult};
+use crate::lab::{Lab, LabError};
+
+const EVO_PLUS: &str = "samsung-970-evo-plus-1tb";
+const PRO: &str = "samsung-970-pro-512gb";
+const PM1725B: &str = "samsung-pm1725b-1.6tb";
+const OPTANE: &str = "intel-optane-900p-480gb";
+const P5510: &str = "intel-d7-p5510-3.84tb";
+/// The document names no drive that shrinks its cache; this one is known to.
+const QLC: &str = "qlc-1tb";
+
+/// What the document claims.
+pub(super) const CLAIMS: &[Claim] = &[
+    Claim::new(
+        "REC-1",
+        "Dividing the rate by the datasheet's write speed is wrong: that speed holds only for a small part of the capacity.",
+    ),
+    Claim::new(
+        "REC-2",
+        "A sustained write passes thresholds: full speed until the SLC cache is full; slower native writes; past a fill level \
+         the cache shrinks and copying slows the drive further; overwriting stale data slows it again.",
+    ),
+    Claim::new(
+        "REC-3",
+        "Overwriting is slow because a page is programmed only after its whole block was erased (example drive: pages of \
+         2048 Kb, 256 to a block); blocks are erased in the background after a trim.",
+    ),
+    Claim::new(
+        "REC-4",
+        "A ring recorder wraps when full: it gets no chance to trim early, and leaves the drive no idle time to erase.",
+    ),
+    Claim::new(
+        "REC-5",
+        "Two ways out: stop when full; or trim ahead of the head, with enough drives that each has time to spare for erasing.",
+    ),
+    Claim::new(
+        "REC-6",
+        "The benchmark: no file system, always a write under way, an empty drive filled as fast as it takes data, then filled \
+         again; buffers of 256 KB or more on the Gen4 drive.",
+    ),
+    Claim::new(
+        "REC-7",
+        "Samsung 970 EVO Plus 1 TB: \"up to 3.3 GB/s\"; measured 2.7-2.8 GB/s until the SLC cache is full, then about 1.6 GB/s; \
+         overwriting holds 1.6 GB/s; 100 Gb/s needs at least 8.",
+    ),
+    Claim::new(
+        "REC-8",
+        "Samsung 970 PRO 512 GB: \"up to 2.3 GB/s\"; 2.2 GB/s flat, the same when overwriting; 6 drives.",
+    ),
+    Claim::new(
+        "REC-9",
+        "Samsung PM1725b 1.6 TB: datasheet 2.0 GB/s; 1.7 GB/s most of the time, dips to 1.3 GB/s; 10 drives.",
+    ),
+    Claim::new("REC-10", "Intel Optane 480 GB: datasheet 2.2 GB/s; always 2.2 GB/s or more; 6 drives."),
+    Claim::new(
+        "REC-11",
+        "Intel D7-P5510 3.84 TB: datasheet 3.3 GB/s; always 3.2 GB/s or more; 5 drives.",
+    )
+    .contradicting(
+        "12.5 / 3.2 is 3.9, which rounds up to 4 drives, and 5 are published. 8 x 1.6 and 4 x 3.2 GB/s are the same 12.8 GB/s, so no \
+         one rule of rounding with a margin gives both the 8 of REC-7 and the 5 here.",
+    ),
+    Claim::new(
+        "REC-12",
+        "100 GbE is at most 12.5 GB/s of packets, without the headers that a capture file adds to each.",
+    ),
+    Claim::new("REC-13", "A drive rated 1 DWPD can be overwritten about 1,800 times."),
+    Claim::new(
+        "REC-14",
+        "12 enterprise drives of 30 TB hold about 8 hours of 100 GbE; at 1 DWPD they are worn out in a little over 1.5 years.",
+    ),
+    Claim::new(
+        "REC-15",
+        "Real links are not saturated all day; network-security installations keep 7-10 days of traffic, not 8 hours.",
+    ),
+];
+
+/// 100 Gb/s.
+const LINE: Rate = Rate(12.5e9);
+const DAY_S: f64 = 86_400.0;
+const YEAR_DAYS: f64 = 365.0;
+/// Warranty that DWPD counts in.
+const WARRANTY_YEARS: f64 = 5.0;
+
+/// A level this close to the datasheet's speed holds it.
+const HOLDS: f64 = 0.9;
+/// Bytes that show how fast a drive takes more.
+const BURST_BYTES: u64 = 8 << 30;
+const BURST_BLOCK: u64 = 1 << 20;
+
+/// Fills every drive twice, and computes.
+pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), LabError> {
+    let evo = filled(stage, EVO_PLUS, |_, result| Ok(result))?;
+    let pro = filled(stage, PRO, |_, result| Ok(result))?;
+    let pm1725b = filled(stage, PM1725B, |_, result| Ok(result))?;
+    let optane = filled(stage, OPTANE, |_, result| Ok(result))?;
+    let p5510 = filled(stage, P5510, |_, result| Ok(result))?;
+    let (qlc, after) = filled(stage, QLC, |lab, result| Ok((result, Wraps::measure(lab)?)))?;
+    let row = |id| group::row(CLAIMS, id);
+    let rate = Unit::BytesPerSecond;
+    let all = [&evo, &pro, &pm1725b, &optane, &p5510];
+    let rows = vec![
+        datasheet(row("REC-1"), &evo),
+        thresholds(row("REC-2"), &qlc),
+        after.erasing(row("REC-3")),
+        after.no_time(row("REC-4")),
+        after.ways_out(row("REC-5")),
+        benchmark(row("REC-6"), &all),
+        drives(
+            row("REC-7")
+                .figure(
+                    "into the cache",
+                    Published::Between(2.7e9, 2.8e9),
+                    rate,
+                    evo.level(PhaseKind::Fast),
+                )
+                .figure(
+                    "past the cache",
+                    Published::About(1.6e9),
+                    rate,
+                    evo.level(PhaseKind::Native),
+                )
+                .figure(
+                    "overwriting",
+                    Published::About(1.6e9),
+                    rate,
+                    evo.level(PhaseKind::Overwrite),
+                ),
+            &evo,
+            8.0,
+        ),
+        drives(
+            row("REC-8")
+                .figure("filling", Published::About(2.2e9), rate, pro.level(PhaseKind::Native))
+                .figure(
+                    "overwriting",
+                    Published::About(2.2e9),
+                    rate,
+                    pro.level(PhaseKind::Overwrite),
+                ),
+            &pro,
+            6.0,
+        ),
+        drives(
+            row("REC-9")
+                .figure("most of the time", Published::About(1.7e9), rate, pm1725b.median())
+                .figure("dips", Published::About(1.3e9), rate, pm1725b.worst()),
+            &pm1725b,
+            10.0,
+        ),
+        drives(
+            row("REC-10").figure("always", Published::AtLeast(2.2e9), rate, optane.worst()),
+            &optane,
+            6.0,
+        ),
+        drives(
+            row("REC-11").figure("always", Published::AtLeast(3.2e9), rate, p5510.worst()),
+            &p5510,
+            5.0,
+        )
+        .because(
+            "12.5 / 3.2 rounds up to 4; the document adds a drive here and none at 8 x 1.6 GB/s",
+        ),
+        line(row("REC-12")),
+        overwrites(row("REC-13")),
+        array(row("REC-14")),
+        retention(row("REC-15")),
+    ];
+    Ok((rows, vec![curves(&all, false), curves(&all, true)]))
+}
+
+/// A drive that was filled twice.
+struct Filled {
+    name: &'static str,
+    fill: FillResult,
+}
+
+impl Filled {
+    fn level(&self, kind: PhaseKind) -> Option<f64> {
+        self.fill.fill.rate(kind)
+    }
+
+    /// The slowest second of both passes.
+    fn worst(&self) -> Option<f64> {
+        self.fill.worst_second.map(|window| window.rate)
+    }
+
+    /// The rate that half of both passes' intervals exceed.
+    fn median(&self) -> Option<f64> {
+        let mut rates: Vec<f64> =
+            self.fill.empty.iter().chain(&self.fill.overwrite).map(Point::rate).collect();
+        rates.sort_unstable_by(f64::total_cmp);
+        rates.get(rates.len() / 2).copied()
+    }
+}
+
+/// Fills a drive twice and then does something more with it.
+fn filled<T>(
+    stage: &mut Stage<'_>,
+    model: &'static str,
+    then: impl FnOnce(&mut Lab<'_>, Filled) -> Result<T, LabError>,
+) -> Result<T, LabError> {
+    let label = format!("REC-{model}");
+    stage.on(&label, &DrivesNeeded::one(model), |lab| {
+        // The drive is new, so there is nothing to trim.
+        let options = Fill { trim: false, rests: Vec::new(), ..Fill::default() };
+        let fill = options.run(lab)?;
+        then(lab, Filled { name: model, fill })
+    })
+}
+
+fn datasheet(row: Row, evo: &Filled) -> Row {
+    let datasheet = 3.3e9;
+    let whole = evo.fill.region_bytes as f64;
+    let fast: u64 =
+        evo.fill.empty.iter().filter(|p| p.rate() >= HOLDS * datasheet).map(|p| p.bytes).sum();
+    let cache = evo.fill.fill.cache.found().map(|threshold| threshold.change.bytes as f64);
+    let native = evo.level(PhaseKind::Native);
+    let row = row.words(
+        "part of the 970 EVO Plus written at its fastest",
+        "small",
+        cache.is_some_and(|bytes| bytes < 0.1 * whole),
+        cache.map_or("not known".to_owned(), |bytes| format!("{:.1} %", 100.0 * bytes / whole)),
+    );
+    let row = row.noted(format!(
+        "{:.1} % of it at nine tenths of the datasheet's {:.1} GB/s or more",
+        100.0 * fast as f64 / whole,
+        datasheet / 1e9
+    ));
+    row.words(
+        "drives for 100 Gb/s by datasheet, and past the cache",
+        "too few by datasheet",
+        native.is_some_and(|native| count(datasheet) < count(native)),
+        format!(
+            "{} and {}",
+            count(datasheet),
+            native.map_or("not known".to_owned(), |native| count(native).to_string())
+        ),
+    )
+}
+
+fn thresholds(row: Row, qlc: &Filled) -> Row {
+    let fill = &qlc.fill.fill;
+    let seen = |what: Option<f64>| what.map_or("not seen".to_owned(), gigabytes);
+    let (fast, native) = (qlc.level(PhaseKind::Fast), qlc.level(PhaseKind::Native));
+    let (shrunk, over) = (qlc.level(PhaseKind::Shrunk), qlc.level(PhaseKind::Overwrite));
+    let slower = |before: Option<f64>, after: Option<f64>| {
+        before.zip(after).is_some_and(|(before, after)| after < before)
+    };
+    let at = |found: Option<&crate::analysis::fill::Threshold>| {
+        found.map_or("not seen".to_owned(), |t| format!("at {:.0} % full", 100.0 * t.fill))
+    };
+    row.words(
+        "(a), (b): a cache that fills (1 TB of QLC)",
+        "slower",
+        fill.cache.found().is_some() && slower(fast, native),
+        format!("{} to {}, {}", seen(fast), seen(native), at(fill.cache.found())),
+    )
+    .words(
+        "(c): a cache that shrinks",
+        "slower again",
+        fill.shrink.found().is_some() && slower(native, shrunk),
+        format!("{}, {}", seen(shrunk), at(fill.shrink.found())),
+    )
+    .words("(d): overwriting", "slower than an empty drive", slower(fast, over), seen(over))
+}
+
+/// What a full drive takes that a ring wraps on.
+struct Wraps {
+    stale: f64,
+    trimmed: f64,
+    rested: f64,
+}
+
+impl Wraps {
+    /// On a drive that was just overwritten: writes on, trims and writes, trims and rests and writes.
+    fn measure(lab: &mut Lab<'_>) -> Result<Self, LabError> {
+        let whole = lab.capacity_bytes();
+        let stale = burst(lab, "wrap-stale")?;
+        trim(lab, "wrap-trim", whole)?;
+        let trimmed = burst(lab, "wrap-trimmed")?;
+        trim(lab, "wrap-trim-again", whole)?;
+        lab.rest(STEPS, "wrap-rest", Duration::from_secs(60))?;
+        let rested = burst(lab, "wrap-rested")?;
+        Ok(Self { stale, trimmed, rested })
+    }
+
+    fn erasing(&self, row: Row) -> Row {
+        let block = 2048.0 * 1024.0 / 8.0 * 256.0;
+        row.figure(
+            "bytes erased at once on the example drive",
+            Published::About(block),
+            Unit::Bytes,
+            block,
+        )
+        .noted("2048 Kb x 256 pages / 8 bits")
+        .words(
+            "writing over stale data, and after a trim and a minute's rest",
+            "faster after it",
+            self.rested > self.stale,
+            format!("{}, {}", gigabytes(self.stale), gigabytes(self.rested)),
+        )
+    }
+
+    fn no_time(&self, row: Row) -> Row {
+        row.words(
+            "wrapping without a trim or a rest, against the same after both",
+            "slower",
+            self.stale < self.rested,
+            format!("{} against {}", gigabytes(self.stale), gigabytes(self.rested)),
+        )
+    }
+
+    fn ways_out(&self, row: Row) -> Row {
+        row.words(
+            "trimmed ahead without a rest, and with a minute of it",
+            "faster than wrapping",
+            self.trimmed >= self.stale && self.rested > self.stale,
+            format!(
+                "{} and {}, against {}",
+                gigabytes(self.trimmed),
+                gigabytes(self.rested),
+                gigabytes(self.stale)
+            ),
+        )
+    }
+}
+
+/// The folder of what is done beside the fill.
+const STEPS: &str = "wrap";
+
+fn burst(lab: &mut Lab<'_>, name: &str) -> Result<f64, LabError> {
+    let stream = Stream {
+        name: "burst".to_owned(),
+        write: 1,
+        block: Blocks::of(BURST_BLOCK),
+        size: Some(Size(BURST_BYTES)),
+        depth: 8,
+        ..Stream::default()
+    };
+    let step = lab.step(STEPS, name, &once(name, BURST_BYTES, stream))?;
+    Ok(step.measurement.result("burst", Verb::Write).map_or(0.0, |result| result.bytes_per_s))
+}
+
+fn trim(lab: &mut Lab<'_>, name: &str, bytes: u64) -> Result<(), LabError> {
+    let stream = Stream {
+        name: "trim".to_owned(),
+        trim: 1,
+        block: Blocks::of(1 << 30),
+        ..Stream::default()
+    };
+    lab.step(STEPS, name, &once(name, bytes, stream)).map(|_| ())
+}
+
+fn once(name: &str, bytes: u64, stream: Stream) -> Workload {
+    crate::experiment::Scope::default().bytes_once(name, bytes, vec![stream])
+}
+
+fn benchmark(row: Row, all: &[&Filled]) -> Row {
+    let whole = |filled: &&Filled| {
+        let fill = &filled.fill;
+        fill.shares.iter().sum::<u64>() == fill.region_bytes && !fill.overwrite.is_empty()
+    };
+    let done = all.iter().filter(|filled| whole(filled)).count();
+    let block = all.iter().map(|filled| filled.fill.block_bytes).min().unwrap_or(0);
+    row.words(
+        "drives filled completely, twice",
+        "all",
+        done == all.len(),
+        format!("{done} of {}, in blocks of {} KiB", all.len(), block >> 10),
+    )
+}
+
+/// How many drives of a rate 100 Gb/s need.
+fn count(rate: f64) -> u64 {
+    (LINE.0 / rate).ceil() as u64
+}
+
+/// One rule for all drives: the line's rate divided by what the slowest second took, rounded up.
+fn drives(row: Row, filled: &Filled, published: f64) -> Row {
+    let Some(worst) = filled.worst() else {
+        return row.figure("drives for 100 Gb/s", Published::Exactly(published), Unit::Count, None);
+    };
+    let needed = count(worst);
+    row.figure("drives for 100 Gb/s", Published::Exactly(published), Unit::Count, needed as f64)
+        .noted(format!(
+            "{:.1} GB/s / {:.2} GB/s (the slowest second) = {:.2}, rounded up",
+            LINE.0 / 1e9,
+            worst / 1e9,
+            LINE.0 / worst
+        ))
+}
+
+fn line(row: Row) -> Row {
+    let bytes = 100e9 / 8.0;
+    row.figure("100 Gb/s in bytes", Published::AtMost(12.5e9), Unit::BytesPerSecond, bytes)
+        .noted("100 x 10^9 / 8")
+}
+
+fn overwrites(row: Row) -> Row {
+    let times = YEAR_DAYS * WARRANTY_YEARS;
+    row.figure("overwrites", Published::About(1800.0), Unit::Count, times)
+        .noted("1 a day x 365 x 5 years of warranty")
+}
+
+fn array(row: Row) -> Row {
+    let capacity = 12.0 * 30e12;
+    let seconds = capacity / LINE.0;
+    let years = YEAR_DAYS * WARRANTY_YEARS * seconds / DAY_S / YEAR_DAYS;
+    row.figure("time to fill it", Published::About(8.0 * 3600e9), Unit::Nanoseconds, seconds * 1e9)
+        .noted("12 x 30 TB / 12.5 GB/s")
+        .figure("years until worn out", Published::Between(1.5, 1.75), Unit::Count, years)
+        .noted("1,825 overwrites x 8 h")
+}
+
+fn retention(row: Row) -> Row {
+    let load = |days: f64| 100.0 * 12.0 * 30e12 / (days * DAY_S) / LINE.0;
+    let (most, least) = (load(7.0), load(10.0));
+    row.words(
+        "average load at which the array of REC-14 keeps 7 to 10 days",
+        "far below the line's",
+        most < 10.0,
+        format!("{least:.1} to {most:.1} % of 100 Gb/s"),
+    )
+}
+
+fn gigabytes(rate: f64) -> String {
+    format!("{:.2} GB/s", rate / 1e9)
+}
+
+/// The document's picture: write rate over the part of the drive that is written.
+fn curves(all: &[&Filled], overwriting: bool) -> Plot {
+    let curve = |filled: &&Filled| {
+        let fill = &filled.fill;
+        let points = if overwriting { &fill.overwrite } else { &fill.empty };
+        // Of a long series only some intervals are kept: each stands for what was written until the next.
+        let ends = points.iter().skip(1).map(|next| next.start_ns);
+        let ends = ends.chain(points.last().map(Point::end_ns));
+        let written: Vec<f64> = points
+            .iter()
+            .zip(ends)
+            .scan(0.0, |sum, (point, end)| {
+                *sum += point.rate() * (end - point.start_ns) as f64;
+                Some(*sum)
+            })
+            .collect();
+        let whole = written.last().copied().unwrap_or(1.0);
+        let rates = points.iter().map(|point| point.rate() / 1e9);
+        Curve::new(filled.name, written.iter().map(|at| 100.0 * at / whole).zip(rates))
+    };
+    let (title, caption) = if overwriting {
+        ("Overwriting", "Each drive written again over stale data, without a trim or a rest.")
+    } else {
+        (
+            "Filling an empty drive",
+            "Each drive written from empty to full as fast as it takes it. The first part of the drive with a cache is faster.",
+        )
+    };
+    let x = PlotAxis::linear("Written of the drive", "%");
+    let plot = Plot::lines(
+        title,
+        caption,
+        x,
+        PlotAxis::linear("Write rate", "GB/s"),
+        all.iter().map(curve).collect(),
+    );
+    plot.level(LINE.0 / 8e9, "an eighth of 100 Gb/s")
+}

@@ -1,0 +1,111 @@
+//! The stage that published experiments are done on: drives by name from whoever makes them, a folder, and somebody who
+//! watches.
+
+use std::path::PathBuf;
+
+use base::Rate;
+
+use crate::lab::{Lab, LabError, Progress};
+use crate::rig::{Go, Rig, RigError};
+
+/// What drives a document's experiment needs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DrivesNeeded {
+    /// The model's name in the library of drives.
+    pub model: &'static str,
+    /// How many of them.
+    pub copies: u32,
+    /// What is on them.
+    pub contents: Contents,
+    /// Another link than the model's own.
+    pub link: Option<LinkOverride>,
+    /// What all together get through to the host, and to the drives.
+    pub uplink: Option<(Rate, Rate)>,
+}
+
+/// What is on a drive at first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Contents {
+    /// Nothing.
+    #[default]
+    Empty,
+    /// Everything, written once from the first byte to the last.
+    Full,
+    /// What endless random writing of 4 KiB leaves.
+    Random,
+}
+
+/// A PCIe link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkOverride {
+    /// 1 to 6.
+    pub generation: u8,
+    /// 1 to 16.
+    pub lanes: u8,
+}
+
+impl DrivesNeeded {
+    /// One empty drive as it is.
+    pub const fn one(model: &'static str) -> Self {
+        Self { model, copies: 1, contents: Contents::Empty, link: None, uplink: None }
+    }
+
+    /// With these contents.
+    #[must_use]
+    pub const fn holding(self, contents: Contents) -> Self {
+        Self { contents, ..self }
+    }
+
+    /// On this link.
+    #[must_use]
+    pub const fn on(self, generation: u8, lanes: u8) -> Self {
+        Self { link: Some(LinkOverride { generation, lanes }), ..self }
+    }
+}
+
+/// Makes rigs of drives.
+pub type Rigs<'a> = dyn FnMut(&DrivesNeeded) -> Result<Box<dyn Rig>, RigError> + 'a;
+
+/// Where published experiments are done.
+pub struct Stage<'a> {
+    rigs: &'a mut Rigs<'a>,
+    folder: PathBuf,
+    watch: &'a mut dyn FnMut(&Progress<'_>) -> Go,
+}
+
+impl std::fmt::Debug for Stage<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stage").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Stage<'a> {
+    /// Of drives that `rigs` makes. Every step's measurement is kept in `folder`.
+    pub fn new(
+        rigs: &'a mut Rigs<'a>,
+        folder: PathBuf,
+        watch: &'a mut dyn FnMut(&Progress<'_>) -> Go,
+    ) -> Self {
+        Self { rigs, folder, watch }
+    }
+
+    /// Does something on these drives, in the state they begin in. `label` tells it apart from all else on this stage: it
+    /// names the folder of its steps.
+    ///
+    /// # Errors
+    /// [`LabError`]: if there are no such drives, or as the experiment's.
+    pub fn on<T>(
+        &mut self,
+        label: &str,
+        drives: &DrivesNeeded,
+        run: impl FnOnce(&mut Lab<'_>) -> Result<T, LabError>,
+    ) -> Result<T, LabError> {
+        let mut rig = (self.rigs)(drives)?;
+        let watch = &mut self.watch;
+        let mut watch = |progress: &Progress<'_>| {
+            let experiment = format!("{label}: {}", progress.experiment);
+            watch(&Progress { experiment: &experiment, ..*progress })
+        };
+        run(&mut Lab::new(rig.as_mut(), &self.folder.join(label), &mut watch)?)
+    }
+}

@@ -1,0 +1,170 @@
+//! `longtake reproduce`: published experiments on simulated drives, every claim beside what was published.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use lab::published::{Contents, DrivesNeeded, Group, Reproduced, Stage};
+use lab::{BankRig, Progress, Rig, RigError};
+use ssd::spec::Link;
+use ssd::{SimBank, Slot, Spec, Start, Uplink};
+
+use crate::measure::{OutputFolder, setup};
+use crate::progress::steps_bar;
+use crate::{exit, outlet};
+
+/// `reproduce`.
+#[derive(Debug, Args)]
+pub struct ReproduceArguments {
+    /// Which documents' results: REC, QOS, STR, LNK, MIX [default: all].
+    #[arg(value_name = "GROUP")]
+    pub groups: Vec<Group>,
+    /// Only this claim, such as REC-7. Its group's experiments are run. May be repeated.
+    #[arg(long, value_name = "CLAIM")]
+    pub only: Vec<String>,
+    /// Folder for every step's measurement, reproduced.json and report.html [default: reproduced-DATE-TIME].
+    #[arg(long, short, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Print JSON.
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print Markdown.
+    #[arg(long)]
+    pub markdown: bool,
+    /// Print no progress.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Does the experiments and prints what they came to. Done (0) if every claim is met or explained.
+///
+/// # Errors
+/// If a claim isn't there, a drive can't be simulated, or results can't be written.
+pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
+    let groups = groups(arguments)?;
+    let output = arguments.output.clone().unwrap_or_else(|| {
+        jiff::Zoned::now().strftime("reproduced-%Y-%m-%d-%H%M%S").to_string().into()
+    });
+    let folder = OutputFolder::make(Some(&output), false)?.keep();
+    let stopped = setup::stop_on_signals()?;
+    let bar = steps_bar(!arguments.quiet, None);
+    let mut watch = |progress: &Progress<'_>| {
+        bar.show(progress);
+        stopped()
+    };
+    let mut reproduced = Vec::new();
+    for group in groups {
+        let mut stage = Stage::new(&mut rig, folder.clone(), &mut watch);
+        reproduced.push(group.reproduce(&mut stage)?);
+    }
+    bar.finish();
+    keep(&folder, &reproduced)?;
+    for group in &mut reproduced {
+        group.rows.retain(|row| asked(arguments, &row.id));
+    }
+    if arguments.json {
+        outlet::json(&serde_json::to_value(&reproduced)?)?;
+    } else if arguments.markdown {
+        outlet::text(&report::reproduced::markdown(&reproduced))?;
+    } else {
+        reproduced.iter().try_for_each(show)?;
+        outlet::text(&format!("report: {}", folder.join("report.html").display()))?;
+    }
+    let holds = reproduced.iter().all(Reproduced::holds);
+    Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+/// The groups that are asked for, by name or by a claim.
+fn groups(arguments: &ReproduceArguments) -> Result<Vec<Group>> {
+    let has = |group: &Group, id: &str| {
+        group.claims().iter().any(|claim| claim.id.eq_ignore_ascii_case(id))
+    };
+    for id in &arguments.only {
+        if !Group::ALL.iter().any(|group| has(group, id)) {
+            bail!(
+                "there is no claim '{id}': {}",
+                Group::ALL
+                    .map(|group| format!("{group}-1 to {group}-{}", group.claims().len()))
+                    .join(", ")
+            );
+        }
+    }
+    let wanted = |group: &Group| {
+        (arguments.groups.is_empty() || arguments.groups.contains(group))
+            && (arguments.only.is_empty() || arguments.only.iter().any(|id| has(group, id)))
+    };
+    let groups: Vec<Group> = Group::ALL.into_iter().filter(wanted).collect();
+    if groups.is_empty() {
+        bail!("the groups that are named have none of the claims: leave the groups out");
+    }
+    Ok(groups)
+}
+
+fn asked(arguments: &ReproduceArguments, id: &str) -> bool {
+    arguments.only.is_empty() || arguments.only.iter().any(|only| only.eq_ignore_ascii_case(id))
+}
+
+/// Simulated drives from the library, on the links that are asked for.
+fn rig(needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
+    let failed = |why: &dyn std::fmt::Display| {
+        RigError::Open(format!("simulating {} failed: {why}", needed.model))
+    };
+    let profile = profile::library::get(needed.model).map_err(|error| failed(&error))?;
+    let mut spec = Spec::from_profile(&profile).map_err(|error| failed(&error))?;
+    if let Some(other) = needed.link {
+        let Link::Pcie { generation, lanes, .. } = &mut spec.link else {
+            return Err(failed(&"its link isn't PCI Express, so it has no generation and lanes"));
+        };
+        (*generation, *lanes) = (other.generation, other.lanes);
+    }
+    let start = match needed.contents {
+        Contents::Empty => Start::Empty,
+        Contents::Full => Start::Full,
+        Contents::Random => Start::Random { block_bytes: spec.mapping.unit_bytes.max(4096) },
+    };
+    let namespaces: Vec<usize> = (0..spec.sets.namespaces.len()).collect();
+    let slots: Vec<Slot> = (1..=needed.copies)
+        .map(|number| {
+            let mut spec = spec.clone();
+            if needed.copies > 1 {
+                spec.name += &format!("#{number}");
+            }
+            let (start, namespaces, seed) = (start.clone(), namespaces.clone(), number.into());
+            Slot { spec, start, namespaces, seed }
+        })
+        .collect();
+    let uplink = needed.uplink.map(|(to_host, to_drives)| Uplink {
+        read_bytes_per_s: to_host.0,
+        write_bytes_per_s: to_drives.0,
+    });
+    let bank = SimBank::new(&slots, uplink).map_err(|error| failed(&error))?;
+    Ok(Box::new(BankRig::without_data(bank)))
+}
+
+/// Keeps what a report can be made of again, and the report.
+fn keep(folder: &std::path::Path, reproduced: &[Reproduced]) -> Result<()> {
+    lab::lab::write_json(&folder.join("reproduced.json"), &reproduced)?;
+    let page = report::html::page(&report::reproduced::document(reproduced));
+    let path = folder.join("report.html");
+    fs::write(&path, page).with_context(|| format!("writing {}", path.display()))
+}
+
+fn show(reproduced: &Reproduced) -> Result<()> {
+    let mut table =
+        outlet::table(&["claim", "what", "published", "ours", "difference", "verdict"], &[2, 3, 4]);
+    for row in &reproduced.rows {
+        for cells in report::reproduced::lines_of(row) {
+            table.add_row(cells);
+        }
+    }
+    outlet::text(reproduced.group.document())?;
+    outlet::text(&outlet::trimmed(&table))?;
+    for row in &reproduced.rows {
+        for remark in report::reproduced::remarks(row) {
+            outlet::text(&format!("  {remark}"))?;
+        }
+    }
+    outlet::text(&format!("{}\n", report::reproduced::tally(&reproduced.rows)))
+}
