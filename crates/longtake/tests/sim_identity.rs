@@ -46,6 +46,7 @@ fn spec() -> Spec {
             erase_us: 4000.0,
             channel_mb_s: 1200.0,
             suspend_us: Some(20.0),
+            suspend_erases: true,
         },
         mapping: Mapping {
             unit_bytes: 4096,
