@@ -48,7 +48,11 @@ impl Waker {
         }
     }
 
-    pub(crate) fn new() -> io::Result<Self> {
+    /// A waker that wakes nobody until a bank takes it.
+    ///
+    /// # Errors
+    /// If the process has no file descriptor left for it.
+    pub fn new() -> io::Result<Self> {
         // SAFETY: no memory is involved.
         let event = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         if event < 0 {

@@ -19,12 +19,22 @@ use crate::arguments::{CreateArguments, ShowArguments};
 use crate::instant::utc;
 use crate::opening::{self, Opened};
 use crate::outlet;
+use crate::simulated::Target;
 
 /// Makes an array of drives or files.
 ///
 /// # Errors
 /// If any target is refused, or can't be written; all refusals are named before anything is.
 pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
+    let texts: Vec<String> =
+        arguments.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    if Target::all(&texts)?.is_some() {
+        bail!(
+            "simulated drives live as long as the command, and an array on them would be gone with this one: `longtake record --to \
+             {}` makes one and records on it",
+            texts.join(",")
+        );
+    }
     let purpose = if arguments.force_new_array { Purpose::Replace } else { Purpose::Create };
     let authorized = authorize(&arguments.targets, &arguments.erase, purpose, arguments.dry_run)?;
     let access = if arguments.dry_run { Access::Read } else { Access::Write { exclusive: false } };

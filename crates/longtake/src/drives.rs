@@ -15,12 +15,18 @@ use serde_json::{Value, json};
 
 use crate::arguments::DrivesArguments;
 use crate::outlet;
+use crate::simulated::{self, Target};
 
 /// Lists drives; those that are named, in detail.
 ///
 /// # Errors
 /// If the system's list can't be read.
 pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
+    let texts: Vec<String> =
+        arguments.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    if let Some(targets) = Target::all(&texts)? {
+        return simulated(&targets, arguments.json);
+    }
     let named = !arguments.targets.is_empty();
     let paths: Vec<PathBuf> = if named {
         arguments.targets.clone()
@@ -51,10 +57,40 @@ pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Simulated drives in detail. Nobody has to be protected from writing them.
+fn simulated(targets: &[Target], json: bool) -> Result<ExitCode> {
+    let drives = simulated::Drives::new(targets, None)?;
+    let facts = drives.facts(&drives.bank()?)?;
+    if json {
+        let value = |facts: Facts| {
+            let verdict = Verdict {
+                drive: Some(facts.drive.clone()),
+                refusals: Vec::new(),
+                unchecked: Vec::new(),
+            };
+            let path = facts.drive.path.clone();
+            let mut value = value(&path, &verdict, Some(facts));
+            value["simulated"] = json!(true);
+            value
+        };
+        outlet::json(&Value::Array(facts.into_iter().map(value).collect()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let permission = "yes: it is simulated, and lives as long as the command that names it";
+    for (n, facts) in facts.iter().enumerate() {
+        if n > 0 {
+            outlet::text("")?;
+        }
+        outlet::text(details::text(&facts.drive.path, Some(facts), permission).trim_end())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Everything that is known of a target, as JSON.
 fn value(path: &Path, verdict: &Verdict, facts: Option<Facts>) -> Value {
     let mut value = json!(verdict);
     value["path"] = json!(path);
+    value["simulated"] = json!(false);
     value["writable"] = json!(verdict.allowed());
     value["reasons"] = verdict.refusals.iter().map(ToString::to_string).collect();
     value["confirm_with"] = json!(verdict.drive.as_ref().and_then(Drive::confirmation));

@@ -11,6 +11,12 @@ use recorder::ReadyChunk;
 use recorder::run::Feed;
 use source::{Filled, clock};
 
+/// A feed that knows how much it has handed on.
+pub trait CountingFeed: Feed {
+    /// Bytes of packets so far.
+    fn bytes(&self) -> u64;
+}
+
 /// Chunks from source threads.
 #[derive(Debug)]
 pub struct LiveFeed {
@@ -30,6 +36,12 @@ pub struct LiveFeed {
     pub chunk_max: u32,
     /// Bytes of packets that were handed on.
     pub bytes: u64,
+}
+
+impl CountingFeed for LiveFeed {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 impl Feed for LiveFeed {

@@ -19,6 +19,7 @@ use recorder::{ArrayImage, TimeRange, live};
 
 use crate::member_files;
 use crate::outlet;
+use crate::simulated::Target;
 
 /// An open array.
 #[derive(Debug)]
@@ -61,13 +62,21 @@ impl Opened {
     }
 }
 
+/// The parts of an array's name, which may be targets with commas between them.
+pub fn named(array: &str) -> Vec<String> {
+    array.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
 /// The targets that an array's name stands for.
 ///
 /// # Errors
 /// If nothing of that name is found; the message lists the forms a name may have.
 pub fn resolve(array: &str) -> Result<Vec<PathBuf>> {
-    if array.starts_with("sim:") || array.split(',').any(|t| t.starts_with("sim:")) {
-        bail!("{array}: this version has no simulated drives; name block devices or files");
+    if Target::all(&named(array))?.is_some() {
+        bail!(
+            "{array}: simulated drives begin anew with every command, so there is no array on them from before; `longtake \
+             record --to {array}` makes one, records on it, and tells what came of it"
+        );
     }
     let path = Path::new(array);
     if path.is_dir() {
@@ -79,8 +88,7 @@ pub fn resolve(array: &str) -> Result<Vec<PathBuf>> {
         }
         return Ok(members);
     }
-    let targets: Vec<PathBuf> =
-        array.split(',').filter(|t| !t.is_empty()).map(PathBuf::from).collect();
+    let targets: Vec<PathBuf> = named(array).into_iter().map(PathBuf::from).collect();
     if targets.len() > 1 || path.exists() {
         for target in &targets {
             if !target.exists() {

@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
-use base::{Bank, BufferId, ByteSize, DriveId, Duration, Instant};
+use base::{Bank, BufferId, Buffers, ByteSize, DriveId, Duration, Instant};
 use crossbeam_channel::{Receiver, unbounded};
+use device::Waker;
 use device::safety::Purpose;
 use device::target::Access;
-use device::{Pool, UringBank, Waker};
 use format::Superblock;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
-use recorder::run::{Recording, STEP_MAX};
+use recorder::run::{Feed, Recording, STEP_MAX};
 use recorder::{Config, Event, Recorder};
 use source::clock;
 use source::packer::{Packer, Pressure, Progress, Supply};
@@ -26,13 +26,14 @@ use crate::arguments::{self, RecordArguments};
 use crate::array::{authorize, wear};
 use crate::control::{self, Asked};
 use crate::exit;
-use crate::feed::LiveFeed;
+use crate::feed::{CountingFeed, LiveFeed};
 use crate::member_files::{self, New};
 use crate::opening::{self, Opened};
 use crate::outlet;
 use crate::privileges;
 use crate::protect;
 use crate::record_status::{Status, Totals};
+use crate::simulated::{self, Target};
 use crate::sources::{self, Taking, Work};
 
 /// Records until the source ends, a limit is reached, or a signal comes.
@@ -40,6 +41,12 @@ use crate::sources::{self, Taking, Work};
 /// # Errors
 /// If anything can't be opened, or the bank fails as a whole.
 pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
+    if let Some(targets) = Target::all(&opening::named(&arguments.to))? {
+        return simulated::record(arguments, &targets);
+    }
+    if arguments.uplink.is_some() {
+        bail!("--uplink is for simulated drives: real ones have the links that they have");
+    }
     let spec: SourceSpec = arguments.from.parse()?;
     let targets = targets(arguments)?;
     if !arguments.keep_privileges {
@@ -82,16 +89,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     {
         outlet::tell(&format!("longtake: note: everything is open; continuing as user {user}"));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in signal_hook::consts::TERM_SIGNALS {
-        // A second signal ends the process at once: what was acknowledged is on the media.
-        signal_hook::flag::register_conditional_shutdown(
-            *signal,
-            128 + *signal,
-            Arc::clone(&stop),
-        )?;
-        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
-    }
+    let stop = stop_on_signals()?;
 
     let started = clock::now();
     let layout = image.superblock.layout;
@@ -131,6 +129,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         buffers: chunk_buffers.len() as u32,
         drives: drives.iter().map(|d| bank.drives()[d.index()].name.clone()).collect(),
         to: arguments.to.clone(),
+        simulated: false,
     };
     let on_files = targets.iter().all(|t| t.is_file());
     let config =
@@ -164,7 +163,10 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     let outcome = run(arguments, recording, &asked, &stop, &mut status);
     // Also after a failure: the threads see it and end.
     stop.store(true, Ordering::Relaxed);
-    let (code, errors) = finish(threads, outcome?, &mut status)?;
+    let recording = outcome?;
+    let told = threads.into_iter().map(join).collect();
+    let (code, errors) = finish(told, &recording, &mut status);
+    drop(recording);
     drop(authorized);
     for error in errors {
         outlet::tell(&format!("longtake: the source ended with an error: {error:#}"));
@@ -172,13 +174,28 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     Ok(code)
 }
 
+/// Is set by a signal that asks to stop. A second one ends the process at once: what was acknowledged is on the media.
+///
+/// # Errors
+/// If signals can't be caught.
+pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in signal_hook::consts::TERM_SIGNALS {
+        signal_hook::flag::register_conditional_shutdown(
+            *signal,
+            128 + *signal,
+            Arc::clone(&stop),
+        )?;
+        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
 /// The array's targets; member files are made where there are none.
 fn targets(arguments: &RecordArguments) -> Result<Vec<std::path::PathBuf>> {
     let path = Path::new(&arguments.to);
-    let names_nothing_yet = !path.exists()
-        && !arguments.to.contains(',')
-        && !arguments.to.starts_with("sim:")
-        && !arguments.to.starts_with("/dev/");
+    let names_nothing_yet =
+        !path.exists() && !arguments.to.contains(',') && !arguments.to.starts_with("/dev/");
     let is_empty_directory = path.is_dir() && member_files::find(path)?.is_empty();
     if is_empty_directory || (names_nothing_yet && arguments.to.contains('/')) {
         let RecordArguments { members, member_size, segment, chunk, .. } = *arguments;
@@ -197,7 +214,8 @@ fn targets(arguments: &RecordArguments) -> Result<Vec<std::path::PathBuf>> {
     opening::resolve(&arguments.to)
 }
 
-fn config(
+/// The recorder's settings.
+pub fn config(
     arguments: &RecordArguments,
     started: base::Timestamp,
     segment_bytes: u64,
@@ -224,7 +242,7 @@ fn config(
 
 /// A share of the flush interval: a block of a stream may wait for an eighth of it, a chunk for three
 /// quarters, so that a packet is on its medium, to be found, within the whole.
-fn share(interval: Duration, numerator: u64, denominator: u64) -> Duration {
+pub fn share(interval: Duration, numerator: u64, denominator: u64) -> Duration {
     Duration::from_nanos(interval.as_nanos() / denominator * numerator)
 }
 
@@ -273,16 +291,24 @@ fn spawn(
     Ok(threads)
 }
 
-type Live<'a> = Recording<'a, UringBank, Arc<Pool>, LiveFeed>;
+/// Waits for a thread to end.
+fn join(thread: Thread) -> Result<Vec<String>> {
+    thread.join().unwrap_or_else(|_| {
+        Err(anyhow::anyhow!("a source thread panicked; what it had handed in is recorded"))
+    })
+}
 
 /// The run loop around [`Recording::step`]: limits, requests, progress.
-fn run<'a>(
+///
+/// # Errors
+/// If the bank fails.
+pub fn run<'a, B: Bank, M: Buffers, F: CountingFeed>(
     arguments: &RecordArguments,
-    mut recording: Live<'a>,
+    mut recording: Recording<'a, B, M, F>,
     asked: &Receiver<Asked>,
     stop: &AtomicBool,
     status: &mut Status,
-) -> Result<Live<'a>> {
+) -> Result<Recording<'a, B, M, F>> {
     let start = recording.now();
     let deadline = arguments.duration.map(|d| start + d);
     let mut events = Vec::new();
@@ -297,7 +323,7 @@ fn run<'a>(
             .fold(now + STEP_MAX, Instant::min);
         let over = recording.step(until, &mut events)?;
         let now = recording.now();
-        let enough = arguments.until_bytes.is_some_and(|b| recording.feed().bytes >= b.0);
+        let enough = arguments.until_bytes.is_some_and(|b| recording.feed().bytes() >= b.0);
         if deadline.is_some_and(|d| now >= d) || enough || recording.core().refusing() {
             stop.store(true, Ordering::Relaxed);
         }
@@ -340,21 +366,18 @@ fn run<'a>(
     }
 }
 
-/// Waits for the threads and prints the account.
-fn finish(
-    threads: Vec<Thread>,
-    recording: Live<'_>,
+/// Prints the account. `told` is what the sources' threads came to.
+pub fn finish<B: Bank, M: Buffers, F: Feed>(
+    told: Vec<Result<Vec<String>>>,
+    recording: &Recording<'_, B, M, F>,
     status: &mut Status,
-) -> Result<(ExitCode, Vec<anyhow::Error>)> {
+) -> (ExitCode, Vec<anyhow::Error>) {
     let mut errors = Vec::new();
     let mut notes = Vec::new();
-    for thread in threads {
-        match thread.join() {
-            Ok(Ok(found)) => notes.extend(found),
-            Ok(Err(error)) => errors.push(error),
-            Err(_) => errors.push(anyhow::anyhow!(
-                "a source thread panicked; what it had handed in is recorded"
-            )),
+    for told in told {
+        match told {
+            Ok(found) => notes.extend(found),
+            Err(error) => errors.push(error),
         }
     }
     let core = recording.core();
@@ -367,5 +390,5 @@ fn finish(
     } else {
         ExitCode::SUCCESS
     };
-    Ok((code, errors))
+    (code, errors)
 }

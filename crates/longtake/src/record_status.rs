@@ -39,6 +39,8 @@ pub struct Totals {
     pub drives: Vec<String>,
     /// The array as the user wrote it.
     pub to: String,
+    /// Whether the drives are simulated: time is virtual, and afterwards there is nothing to look at.
+    pub simulated: bool,
 }
 
 /// Where and how a recording tells.
@@ -252,6 +254,7 @@ impl Status {
                 "acknowledged": outlet::count_json(core.acknowledged()),
                 "durable": outlet::count_json(core.durable()),
                 "buffers": self.totals.buffers, "buffers_most": self.buffers_most, "notes": notes,
+                "simulated": self.totals.simulated,
                 "reused_to_ns": core.reused_to_ns(),
             }));
         }
@@ -259,8 +262,9 @@ impl Status {
             outlet::tell(&format!("longtake: note: {note}"));
         }
         let Count { packets, .. } = ledger.stored;
+        let virtual_time = if self.totals.simulated { " of virtual time" } else { "" };
         outlet::text(&format!(
-            "take {}: {} packets in {elapsed}, {} written to {} members at {average}\n",
+            "take {}: {} packets in {elapsed}{virtual_time}, {} written to {} members at {average}\n",
             core.take().uuid,
             outlet::number(packets),
             ByteSize(written),
@@ -273,10 +277,14 @@ impl Status {
                 utc(base::Timestamp::from_nanos(core.reused_to_ns()))
             ))?;
         }
+        let fill = 100.0 * f64::from(self.buffers_most) / f64::from(self.totals.buffers);
+        outlet::text(&format!("\nbuffers were filled to {fill:.0} % at most"))?;
+        if self.totals.simulated {
+            return Ok(());
+        }
         let to = &self.totals.to;
         outlet::text(&format!(
-            "\nbuffers were filled to {:.0} % at most\nlook at it:   longtake takes {to}\nget it back:  longtake extract {to} --take last -o take.pcapng",
-            100.0 * f64::from(self.buffers_most) / f64::from(self.totals.buffers)
+            "look at it:   longtake takes {to}\nget it back:  longtake extract {to} --take last -o take.pcapng"
         ))
     }
 }

@@ -1,14 +1,13 @@
 //! What is known of drives before they are measured: it states costs, and tells experiments what to hold results against.
 
-use base::Rate;
+use base::{Geometry, Rate};
 use device::facts::Facts;
 use lab::experiment::Scope;
 use lab::experiment::link::DriveLink;
 use lab::experiment::neighbours::Relation;
+use lab::run::Subject;
+use ssd::Spec;
 use ssd::spec::Media;
-use ssd::{Slot, Spec};
-
-use crate::simulated;
 
 /// What is known of one drive of the bank.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,22 +42,10 @@ impl Known {
         }
     }
 
-    /// Of a simulated drive's namespace. `place` tells drives apart.
-    pub fn of_simulated(slot: &Slot, place: usize, namespace: usize) -> Self {
-        let spec = &slot.spec;
-        let sets = if spec.sets.count > 1 {
-            spec.sets.namespaces[namespace].sets.clone()
-        } else {
-            Vec::new()
-        };
-        Self {
-            link: simulated::link(&spec.link).into(),
-            rates: Some(rates(spec)),
-            warning_celsius: None,
-            drive: Some(format!("{place}@{namespace}")),
-            subsystem: Some(place.to_string()),
-            sets,
-        }
+    /// Of a simulated drive, whose parameters tell more than it would say itself.
+    pub fn of_simulated(facts: &Facts, spec: &Spec) -> Self {
+        let name = facts.drive.path.display().to_string();
+        Self { rates: Some(rates(spec)), drive: Some(name), ..Self::of_facts(facts) }
     }
 
     /// What it may write and read, in bytes a second: drives are built for their links, and write less than they read.
@@ -95,6 +82,28 @@ impl Known {
         } else {
             Relation::OtherNamespace
         }
+    }
+}
+
+/// What a report says of a drive.
+pub fn subject(
+    target: String,
+    kind: String,
+    facts: Option<&Facts>,
+    geometry: &Geometry,
+) -> Subject {
+    let drive = facts.map(|facts| &facts.drive);
+    Subject {
+        target,
+        kind,
+        model: drive.and_then(|drive| drive.model.clone()),
+        serial: drive.and_then(|drive| drive.serial.clone()),
+        firmware: drive.and_then(|drive| drive.firmware.clone()),
+        capacity_bytes: geometry.capacity_bytes,
+        block_bytes: geometry.block_bytes,
+        trim_bytes: geometry.trim_unit_bytes,
+        link: drive.and_then(|drive| drive.link.as_ref()).map(ToString::to_string),
+        facts: facts.and_then(|facts| serde_json::to_value(facts).ok()),
     }
 }
 

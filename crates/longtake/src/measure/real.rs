@@ -14,7 +14,7 @@ use lab::threads::{ThreadOptions, ThreadRig};
 
 use crate::array::{authorize, wear};
 use crate::measure::arguments::RigArguments;
-use crate::measure::known::Known;
+use crate::measure::known::{Known, subject};
 use crate::measure::sensors;
 use crate::outlet;
 
@@ -75,19 +75,9 @@ impl RealDrives {
     pub fn subjects(&self) -> Vec<Subject> {
         let all = self.paths.iter().zip(self.facts()).zip(&self.geometry);
         let described = all.map(|((path, facts), geometry)| {
-            let drive = facts.as_ref().map(|facts| &facts.drive);
-            Subject {
-                target: path.display().to_string(),
-                kind: drive.map_or_else(|| "file".to_owned(), |drive| drive.kind.to_string()),
-                model: drive.and_then(|drive| drive.model.clone()),
-                serial: drive.and_then(|drive| drive.serial.clone()),
-                firmware: drive.and_then(|drive| drive.firmware.clone()),
-                capacity_bytes: geometry.capacity_bytes,
-                block_bytes: geometry.block_bytes,
-                trim_bytes: geometry.trim_unit_bytes,
-                link: drive.and_then(|drive| drive.link.as_ref()).map(ToString::to_string),
-                facts: facts.as_ref().and_then(|facts| serde_json::to_value(facts).ok()),
-            }
+            let kind =
+                facts.as_ref().map_or_else(|| "file".to_owned(), |f| f.drive.kind.to_string());
+            subject(path.display().to_string(), kind, facts.as_ref(), geometry)
         });
         described.collect()
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use base::{Bank, ByteSize, Geometry, NoBuffers};
+use device::facts::Facts;
 use device::{Pages, Pool};
 use lab::rig::Clock;
 use lab::run::Subject;
@@ -13,7 +14,7 @@ use load::{Plan, Workload};
 use ssd::SimBank;
 
 use crate::measure::arguments::RigArguments;
-use crate::measure::known::Known;
+use crate::measure::known::{Known, subject};
 use crate::simulated::{Drives, Target};
 
 /// Drives that can be simulated.
@@ -21,6 +22,8 @@ use crate::simulated::{Drives, Target};
 pub struct SimulatedDrives {
     drives: Drives,
     bank: SimBank<NoBuffers>,
+    /// What they tell of themselves, by place in the bank.
+    facts: Vec<Facts>,
 }
 
 /// Simulated drives with all that measures them.
@@ -50,7 +53,8 @@ impl SimulatedDrives {
         }
         let drives = Drives::new(targets, arguments.uplink)?;
         let bank = drives.bank()?;
-        Ok(Self { drives, bank })
+        let facts = drives.facts(&bank)?;
+        Ok(Self { drives, bank, facts })
     }
 
     /// What they are like.
@@ -60,16 +64,17 @@ impl SimulatedDrives {
 
     /// What is known of them.
     pub fn known(&self) -> Vec<Known> {
-        let shown = self.drives.shown().iter();
+        let shown = self.drives.shown().iter().zip(&self.facts);
         shown
-            .map(|shown| Known::of_simulated(self.drives.slot(shown), shown.slot, shown.namespace))
+            .map(|(shown, facts)| Known::of_simulated(facts, &self.drives.slot(shown).spec))
             .collect()
     }
 
     /// What a report says of them.
     pub fn subjects(&self) -> Vec<Subject> {
-        let shown = self.drives.shown().iter().zip(self.geometry());
-        shown.map(|(shown, geometry)| self.drives.subject(shown, geometry)).collect()
+        let all = self.facts.iter().zip(self.geometry());
+        let kind = || "simulated".to_owned();
+        all.map(|(facts, drive)| subject(drive.name.clone(), kind(), Some(facts), drive)).collect()
     }
 
     /// States what is about to happen to them, in words.

@@ -1,17 +1,19 @@
 //! Simulated drives in the program: from targets on the command line to a bank in virtual time. They live as long as the
 //! command, and the same command gets the same drives.
 
+mod facts;
+mod feed;
+mod record;
 mod target;
 mod uplink;
 
 use anyhow::{Context, Result, bail};
-use base::{Buffers, Geometry, NoBuffers};
-use device::link::{Link, PcieLink};
-use lab::run::Subject;
+use base::{Bank, Buffers, Geometry, NoBuffers};
+use device::facts::Facts;
 use profile::Profile;
-use ssd::admin::Identity;
 use ssd::{SimBank, Slot, Spec, Start};
 
+pub use record::record;
 pub use target::{Contents, Model, Target};
 pub use uplink::UplinkOption;
 
@@ -30,10 +32,8 @@ pub struct Drives {
 }
 
 /// One drive of the bank: a namespace of a simulated drive.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// What it is called: `sim:NAME`, with `#` and a number among several alike, with `@` and a number among namespaces.
-    pub name: String,
     /// Its drive.
     pub slot: usize,
     /// Which of the drive's namespaces, from 0.
@@ -73,17 +73,18 @@ impl Drives {
     }
 
     fn put(&mut self, target: &Target, spec: &Spec, namespaces: &[usize], number: Option<usize>) {
-        let slot = self.slots.len();
-        for &namespace in namespaces {
-            let mut name = target.model.to_string();
-            if let Some(number) = number {
-                name += &format!("#{number}");
-            }
-            if spec.sets.namespaces.len() > 1 {
-                name += &format!("@{}", namespace + 1);
-            }
-            self.shown.push(Shown { name, slot, namespace });
+        let place = self.slots.len();
+        let mut spec = spec.clone();
+        // The bank calls its drives after this. What was measured on other contents is of another name.
+        spec.name = target.model.name();
+        if target.contents != Contents::Empty {
+            spec.name += &format!(":{}", target.contents);
         }
+        if let Some(number) = number {
+            spec.name += &format!("#{number}");
+        }
+        let shown = namespaces.iter().map(|&namespace| Shown { slot: place, namespace });
+        self.shown.extend(shown);
         let start = match target.contents {
             Contents::Empty => Start::Empty,
             Contents::Full => Start::Full,
@@ -91,12 +92,8 @@ impl Drives {
                 Start::Random { block_bytes: RANDOM_BYTES.max(spec.mapping.unit_bytes) }
             }
         };
-        self.slots.push(Slot {
-            spec: spec.clone(),
-            start,
-            namespaces: namespaces.to_vec(),
-            seed: SEED + slot as u64,
-        });
+        let (namespaces, seed) = (namespaces.to_vec(), SEED + place as u64);
+        self.slots.push(Slot { spec, start, namespaces, seed });
     }
 
     /// The drives of the bank, in its order.
@@ -109,22 +106,16 @@ impl Drives {
         &self.slots[shown.slot]
     }
 
-    /// What a report says of a drive of the bank.
-    pub fn subject(&self, shown: &Shown, geometry: &Geometry) -> Subject {
-        let Slot { spec, seed, .. } = self.slot(shown);
-        let identity = Identity::of(spec, *seed, shown.slot);
-        Subject {
-            target: shown.name.clone(),
-            kind: "simulated".to_owned(),
-            model: Some(identity.model),
-            serial: Some(identity.serial),
-            firmware: Some(identity.firmware),
-            capacity_bytes: geometry.capacity_bytes,
-            block_bytes: geometry.block_bytes,
-            trim_bytes: geometry.trim_unit_bytes,
-            link: Some(link(&spec.link).to_string()),
-            facts: None,
-        }
+    /// What each drive of such a bank tells of itself, after all that it has been through.
+    ///
+    /// # Errors
+    /// If one can't be asked.
+    pub fn facts<M: Buffers>(&self, bank: &SimBank<M>) -> Result<Vec<Facts>> {
+        let facts = |(shown, geometry): (&Shown, &Geometry)| {
+            let health = bank.health(shown.slot);
+            facts::of(&geometry.name, self.slot(shown), shown.slot, shown.namespace, health)
+        };
+        Ok(self.shown.iter().zip(bank.drives()).map(facts).collect::<Result<_, _>>()?)
     }
 
     /// A bank that keeps time and no data.
@@ -188,17 +179,6 @@ fn namespace(spec: &Spec, target: &Target, number: u32) -> Result<usize> {
         bail!("{target}: the drive has {there} {plural}, numbered from 1");
     }
     Ok(number as usize - 1)
-}
-
-/// A drive's link as real drives tell theirs: it came up as it was built.
-pub fn link(link: &ssd::spec::Link) -> Link {
-    match *link {
-        ssd::spec::Link::Pcie { generation, lanes, .. } => {
-            let now = PcieLink { generation, lanes };
-            Link::Pcie { now, best: now, slot: Some(now) }
-        }
-        ssd::spec::Link::Sata { gbps, .. } => Link::Sata { now_gbps: gbps, best_gbps: Some(gbps) },
-    }
 }
 
 /// A kind of drive's parameters, checked.

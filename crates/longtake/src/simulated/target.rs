@@ -173,12 +173,19 @@ fn after(text: &str, mark: char) -> String {
     text.rfind(mark).map_or_else(String::new, |at| text[at..].to_owned())
 }
 
+impl Model {
+    /// What it is called behind `sim:`.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Library(name) => name.clone(),
+            Self::File(path) => path.display().to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Library(name) => write!(f, "{PREFIX}{name}"),
-            Self::File(path) => write!(f, "{PREFIX}{}", path.display()),
-        }
+        write!(f, "{PREFIX}{}", self.name())
     }
 }
 
