@@ -208,6 +208,9 @@ impl<M: Buffers> SimBank<M> {
     /// The drive in which something happens first, and when.
     #[inline]
     fn earliest(&self) -> (u64, usize) {
+        if let [only] = &self.drives[..] {
+            return (only.next, 0);
+        }
         let mut earliest = (NEVER, 0);
         for (index, seat) in self.drives.iter().enumerate() {
             if seat.next < earliest.0 {
@@ -217,8 +220,10 @@ impl<M: Buffers> SimBank<M> {
         earliest
     }
 
+    /// Lets a drive's next thing happen; or, if it is the only drive, as much as up to `until`, until something is completed.
     #[inline]
-    fn step(&mut self, index: usize, done: &mut Vec<Completion>) {
+    fn advance(&mut self, index: usize, until: u64, done: &mut Vec<Completion>) {
+        let until = if self.drives.len() == 1 { until } else { self.drives[index].next };
         let seat = &mut self.drives[index];
         let data = self.memory.as_ref().map(|buffers| Data {
             media: &mut self.media[seat.shown.clone()],
@@ -226,8 +231,9 @@ impl<M: Buffers> SimBank<M> {
             buffers,
         });
         let before = done.len();
-        seat.drive.step(self.now, &mut self.uplink, data, done);
+        seat.drive.advance(until, &mut self.uplink, data, done);
         seat.next = seat.drive.next();
+        self.now = seat.drive.now();
         for completion in &done[before..] {
             self.under_way -= 1;
             self.shown[completion.drive.index()].under_way -= 1;
@@ -319,8 +325,7 @@ impl<M: Buffers> Bank for SimBank<M> {
                 self.now = until;
                 return Ok(());
             }
-            self.now = next;
-            self.step(index, done);
+            self.advance(index, until, done);
         }
     }
 }

@@ -185,6 +185,41 @@ impl Dies {
 
     #[inline]
     fn access(&mut self, at: u64, index: u32, length: u64, access: Access) {
+        let start = if self.work > 0 {
+            self.start_beside_work(at, index, length)
+        } else {
+            self.dies[index as usize].busy_until.max(at)
+        };
+        let die = &mut self.dies[index as usize];
+        let done = start + length;
+        die.busy_until = done;
+        let node = Node { access, done, next: NONE };
+        let place = if self.free_node == NONE {
+            self.nodes.push(node);
+            self.nodes.len() as u32 - 1
+        } else {
+            let place = self.free_node;
+            self.free_node = self.nodes[place as usize].next;
+            self.nodes[place as usize] = node;
+            place
+        };
+        let idle = die.first == NONE;
+        if idle {
+            die.first = place;
+        } else {
+            self.nodes[die.last as usize].next = place;
+        }
+        die.last = place;
+        // Behind others it changes nothing about what comes next, but a suspended program's end has moved.
+        if self.work > 0 {
+            self.announce(index);
+        } else if idle {
+            self.events.set(index as usize, done);
+        }
+    }
+
+    /// When an access can start on a die that may have other work.
+    fn start_beside_work(&mut self, at: u64, index: u32, length: u64) -> u64 {
         let die = &mut self.dies[index as usize];
         let free = die.busy_until.max(at);
         if !die.queue.is_empty()
@@ -208,29 +243,7 @@ impl Dies {
                 _ => start = die.current_end,
             }
         }
-        let done = start + length;
-        die.busy_until = done;
-        let node = Node { access, done, next: NONE };
-        let place = if self.free_node == NONE {
-            self.nodes.push(node);
-            self.nodes.len() as u32 - 1
-        } else {
-            let place = self.free_node;
-            self.free_node = self.nodes[place as usize].next;
-            self.nodes[place as usize] = node;
-            place
-        };
-        let idle = die.first == NONE;
-        if idle {
-            die.first = place;
-        } else {
-            self.nodes[die.last as usize].next = place;
-        }
-        die.last = place;
-        // Behind others it changes nothing about what comes next, but a suspended program's end has moved.
-        if idle || die.current.is_some() {
-            self.announce(index);
-        }
+        start
     }
 
     /// A die gets other work, behind what it has.
@@ -306,10 +319,16 @@ impl Dies {
             self.free_node = place;
             die.first = node.next;
             let channel = die.channel as usize;
-            if die.first == NONE && die.current.is_none() && !die.queue.is_empty() {
-                self.begin(index, now);
+            if self.work == 0 {
+                let next =
+                    if node.next == NONE { NEVER } else { self.nodes[node.next as usize].done };
+                self.events.set(index as usize, next);
+            } else {
+                if die.first == NONE && die.current.is_none() && !die.queue.is_empty() {
+                    self.begin(index, now);
+                }
+                self.announce(index);
             }
-            self.announce(index);
             let bytes = node.access.channel_bytes;
             let through = if bytes == 0 { now } else { self.channels[channel].urgent(now, bytes) };
             return Done::Access(node.access, through);

@@ -20,14 +20,15 @@ use crate::earliest::NEVER;
 use crate::ftl::{Ftl, Setup};
 use crate::health::{Health, SetHealth};
 use crate::link::Wire;
+use crate::queue::Queue;
 use crate::spec::{Media as Medium, Spec, SpecError};
 use crate::stripe::Stripe;
 pub use data::Data;
 use hands::Active;
 use namespaces::Namespaces;
 
-/// Bytes of a write that are taken into the buffer and moved at a time.
-const PIECE_BYTES: u32 = 256 << 10;
+/// Bytes of a write that are taken into the buffer and moved at a time, if the buffer is not too small for it.
+const PIECE_BYTES: u64 = 256 << 10;
 
 /// Writes up to this length are looked up in the table before they arrive: it matters where they are many and scattered.
 const SHORT_BYTES: u32 = 64 << 10;
@@ -122,13 +123,13 @@ pub struct Drive {
     write_step: u64,
     controller_until: u64,
     // Queues of events, each in order.
-    reads: VecDeque<(u64, u32)>,
-    changes: VecDeque<(u64, u32)>,
-    received: VecDeque<(u64, Piece)>,
+    reads: Queue<u32>,
+    changes: Queue<u32>,
+    received: Queue<Piece>,
     /// Parts that are, or will be, through their channel, in the order in which they are.
-    ready: VecDeque<(u64, Access)>,
-    sent: VecDeque<(u64, u32)>,
-    over: VecDeque<(u64, u32)>,
+    ready: Queue<Access>,
+    sent: Queue<u32>,
+    over: Queue<u32>,
     idle_at: u64,
     /// What every read spends on a die and in a channel, at least.
     shortest_read_ns: u64,
@@ -142,6 +143,7 @@ pub struct Drive {
     // The buffer, in units.
     buffer_units: u64,
     buffered: u64,
+    piece_bytes: u64,
     waiting: VecDeque<Waiting>,
     // Flushes.
     epochs: VecDeque<Epoch>,
@@ -206,6 +208,12 @@ impl Drive {
         }
         let ns = |us: f64| (us * 1e3).round() as u64;
         let idle_ms = spec.cache.map_or(IDLE_MS, |cache| cache.idle_ms);
+        // What waits for the rest of its wordline, in the cache or past it, takes room until more comes.
+        let unit_bytes = u64::from(spec.mapping.unit_bytes);
+        let cached = spec.cache.map_or(0, |_| u64::from(spec.flash.planes * spec.flash.page_bytes));
+        let stuck = u64::from(spec.flash.dies()) * (spec.flash.program_bytes() + cached);
+        let room = if in_place { u64::MAX } else { spec.buffer.bytes.saturating_sub(stuck) };
+        let piece_bytes = room.clamp(unit_bytes, PIECE_BYTES.max(unit_bytes));
         Ok(Self {
             now: 0,
             dies: Dies::new(&spec.flash, spec.cache.as_ref()),
@@ -215,10 +223,10 @@ impl Drive {
             read_step: (1e9 / spec.controller.read_iops * FINE).round() as u64,
             write_step: (1e9 / spec.controller.write_iops * FINE).round() as u64,
             controller_until: 0,
-            reads: VecDeque::new(),
-            changes: VecDeque::new(),
-            received: VecDeque::new(),
-            ready: VecDeque::new(),
+            reads: Queue::new(),
+            changes: Queue::new(),
+            received: Queue::new(),
+            ready: Queue::new(),
             shortest_read_ns: ns(spec
                 .cache
                 .map_or(spec.flash.read_us, |cache| cache.read_us.min(spec.flash.read_us))),
@@ -227,8 +235,8 @@ impl Drive {
             } else {
                 Wire::new(spec.flash.channel_mb_s * 1e6).transfer(0, spec.mapping.unit_bytes)
             },
-            sent: VecDeque::new(),
-            over: VecDeque::new(),
+            sent: Queue::new(),
+            over: Queue::new(),
             idle_at: if in_place { NEVER } else { ns(idle_ms * 1e3) },
             others_at: if in_place { NEVER } else { ns(idle_ms * 1e3) },
             to_host: Wire::new(spec.link.bytes_per_s()),
@@ -236,6 +244,7 @@ impl Drive {
             half_duplex: spec.link.half_duplex(),
             buffer_units: spec.buffer.bytes / u64::from(spec.mapping.unit_bytes),
             buffered: 0,
+            piece_bytes,
             waiting: VecDeque::new(),
             epochs: VecDeque::from([Epoch::default()]),
             first_epoch: 0,
@@ -342,13 +351,13 @@ impl Drive {
             self.controller_until = start + self.read_step;
             let at = (self.controller_until >> FINE_BITS) + self.read_ns;
             if !self.read_early(index, at) {
-                self.reads.push_back((at, index));
+                self.reads.push(at, index);
                 self.others_at = self.others_at.min(at);
             }
         } else {
             self.controller_until = start + self.write_step;
             let at = (self.controller_until >> FINE_BITS) + self.write_ns;
-            self.changes.push_back((at, index));
+            self.changes.push(at, index);
             self.others_at = self.others_at.min(at);
             if let Operation::Write { offset, length, .. } = command.operation
                 && let Some((set, unit)) = self.namespaces.first_unit(namespace, offset)
@@ -362,54 +371,60 @@ impl Drive {
     /// When something happens next, in nanoseconds.
     #[inline]
     pub fn next(&self) -> u64 {
-        let sent = self.sent.front().map_or(NEVER, |event| event.0);
-        let ready = self.ready.front().map_or(NEVER, |event| event.0);
-        self.dies.next().min(ready).min(sent).min(self.others_at)
+        self.dies.next().min(self.ready.next()).min(self.sent.next()).min(self.others_at)
     }
 
     /// Finds the earliest of the queues that reads on dies have nothing to do with.
     fn find_others(&mut self) {
-        let head = |queue: &VecDeque<(u64, u32)>| queue.front().map_or(NEVER, |event| event.0);
-        let received = self.received.front().map_or(NEVER, |event| event.0);
-        self.others_at = head(&self.reads)
-            .min(head(&self.changes))
-            .min(received)
-            .min(head(&self.over))
+        self.others_at = (self.reads.next())
+            .min(self.changes.next())
+            .min(self.received.next())
+            .min(self.over.next())
             .min(self.idle_at);
     }
 
-    /// Lets the next thing happen, which is at `now` (see [`Drive::next`]), and appends what it completes.
+    /// Lets happen what happens up to `until`, or until something is completed and nothing more happens at that time; appends what
+    /// is completed. Afterwards [`Drive::next`] is later than [`Drive::now`].
     #[inline]
-    pub fn step<M: base::Buffers>(
+    pub fn advance<M: base::Buffers>(
         &mut self,
-        now: u64,
+        until: u64,
         uplink: &mut Option<UplinkWires>,
         mut data: Option<Data<'_, M>>,
         done: &mut Vec<Completion>,
     ) {
-        self.now = now;
-        if self.dies.next() == now {
-            match self.dies.step() {
-                Done::Access(access, through) => self.ready_at(through, access, uplink),
-                Done::Work(work) => {
-                    self.worked(work, uplink, &mut data);
-                    self.find_others();
-                }
+        let before = done.len();
+        loop {
+            let die = self.dies.next();
+            let (sent, ready) = (self.sent.next(), self.ready.next());
+            let next = die.min(sent).min(ready).min(self.others_at);
+            if next > until || (next > self.now && done.len() > before) {
+                return;
             }
-        } else if let Some(&(at, access)) = self.ready.front()
-            && at == now
-        {
-            self.ready.pop_front();
-            self.accessed(access, now, uplink);
-        } else if let Some(&(at, index)) = self.sent.front()
-            && at == now
-        {
-            self.sent.pop_front();
-            self.complete(index, data.as_mut(), done);
-        } else {
-            self.step_others(uplink, &mut data, done);
-            self.find_others();
+            self.now = next;
+            if die == next {
+                match self.dies.step() {
+                    Done::Access(access, through) => self.ready_at(through, access, uplink),
+                    Done::Work(work) => {
+                        self.worked(work, uplink, &mut data);
+                        self.find_others();
+                    }
+                }
+            } else if let Some(access) = self.ready.pop_at(next) {
+                self.accessed(access, next, uplink);
+            } else if let Some(index) = self.sent.pop_at(next) {
+                self.complete(index, data.as_mut(), done);
+            } else {
+                self.step_others(uplink, &mut data, done);
+                self.find_others();
+            }
         }
+    }
+
+    /// When the last thing happened, in nanoseconds.
+    #[inline]
+    pub const fn now(&self) -> u64 {
+        self.now
     }
 
     fn step_others<M: base::Buffers>(
@@ -419,17 +434,16 @@ impl Drive {
         done: &mut Vec<Completion>,
     ) {
         let now = self.now;
-        let is_now = |event: &mut (u64, u32)| event.0 == now;
-        if let Some((_, index)) = self.reads.pop_front_if(is_now) {
+        if let Some(index) = self.reads.pop_at(now) {
             self.begin_read(index, uplink);
-        } else if let Some((_, piece)) = self.received.pop_front_if(|event| event.0 == now) {
+        } else if let Some(piece) = self.received.pop_at(now) {
             self.receive(piece, data);
             if self.is_through(&piece) {
                 self.complete(piece.command, data.as_mut(), done);
             }
-        } else if let Some((_, index)) = self.changes.pop_front_if(is_now) {
+        } else if let Some(index) = self.changes.pop_at(now) {
             self.begin_change(index, uplink, data);
-        } else if let Some((_, index)) = self.over.pop_front_if(is_now) {
+        } else if let Some(index) = self.over.pop_at(now) {
             self.complete(index, data.as_mut(), done);
         } else {
             self.rest();

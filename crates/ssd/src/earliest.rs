@@ -12,26 +12,29 @@ pub const NEVER: u64 = u64::MAX >> NAME_BITS;
 /// Times by index, the earliest on top. Of equal ones the first index is on top.
 #[derive(Clone, Debug)]
 pub struct Earliest {
-    /// A binary tree: the root at 1, leaves from `leaves` on.
-    keys: Vec<u64>,
+    /// A binary tree: the root at 1, leaves from `leaves` on. All of it is there, so that no place needs to be checked.
+    keys: Box<[u64; KEYS]>,
     leaves: usize,
 }
+
+const KEYS: usize = 2 * ENTRIES_MAX as usize;
 
 impl Earliest {
     /// So many entries, all [`NEVER`].
     pub fn new(entries: usize) -> Self {
         assert!(entries <= ENTRIES_MAX as usize, "{entries} entries");
         let leaves = entries.next_power_of_two();
-        Self { keys: vec![u64::MAX; 2 * leaves], leaves }
+        Self { keys: Box::new([u64::MAX; KEYS]), leaves }
     }
 
     /// Sets an entry's time.
     #[inline]
     pub fn set(&mut self, index: usize, time: u64) {
-        let mut at = self.leaves + index;
-        self.keys[at] = time << NAME_BITS | index as u64;
+        let mut at = (self.leaves + index) % KEYS;
+        let mut least = time << NAME_BITS | index as u64;
+        self.keys[at] = least;
         while at > 1 {
-            let least = self.keys[at].min(self.keys[at ^ 1]);
+            least = least.min(self.keys[at ^ 1]);
             at /= 2;
             if self.keys[at] == least {
                 return;

@@ -15,7 +15,7 @@ use crate::divisor::Divisor;
 use crate::map::{Map, NOWHERE};
 use crate::reverse::{Reverse, Spare};
 use crate::spec::{Cache, Collector};
-use crate::stripe::Stripe;
+use crate::stripe::{Spot, Stripe};
 use collect::Victim;
 
 /// What the flash does for a translation layer.
@@ -52,6 +52,19 @@ pub enum Stream {
     Host,
     /// Copied by the collector.
     Copied,
+}
+
+/// Where a physical place is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Location {
+    /// The superblock.
+    pub superblock: u32,
+    /// The place in it.
+    pub spot: Spot,
+    /// Whether it is written with one bit a cell.
+    pub slc: bool,
+    /// Whether its wordline is still being filled, so that what lies there is in memory.
+    pub filling: bool,
 }
 
 /// How a translation layer is set up.
@@ -209,7 +222,7 @@ impl Ftl {
             }
             let (mut place, end) = (place, place + count);
             while place < end {
-                let left = self.setup.stripe.spot(self.split(place).1, false).left;
+                let left = self.setup.stripe.spot(self.superblock_units.split(place).1, false).left;
                 let piece = left.min(end - place);
                 look(place, piece);
                 place += piece;
@@ -229,18 +242,6 @@ impl Ftl {
         self.map.expect(unit);
     }
 
-    /// Superblock and place in it of a physical place.
-    #[inline]
-    pub const fn split(&self, place: u32) -> (u32, u32) {
-        self.superblock_units.split(place)
-    }
-
-    /// Whether a superblock is written with one bit a cell.
-    #[inline]
-    pub fn is_slc(&self, superblock: u32) -> bool {
-        self.superblocks[superblock as usize].slc
-    }
-
     /// Fills up the host's open wordlines with padding, so that all data is programmed.
     pub fn pad(&mut self, flash: &mut impl Flash) {
         for stream in [Stream::Cached, Stream::Host] {
@@ -257,9 +258,19 @@ impl Ftl {
         }
     }
 
-    /// Whether what lies at a place of a superblock is part of a wordline that is still being filled, and so in memory.
+    /// Where a physical place is, and how it is written.
     #[inline]
-    pub fn is_filling(&self, superblock: u32, place: u32) -> bool {
+    pub fn locate(&self, place: u32) -> Location {
+        let (superblock, within) = self.superblock_units.split(place);
+        let Superblock { slc, state, .. } = self.superblocks[superblock as usize];
+        let spot = self.setup.stripe.spot(within, slc);
+        let filling = state == State::Open && self.is_filling(superblock, within);
+        Location { superblock, spot, slc, filling }
+    }
+
+    /// Whether what lies at a place of a superblock is part of a wordline that is still being filled, and so in memory.
+    #[cold]
+    fn is_filling(&self, superblock: u32, place: u32) -> bool {
         self.open.iter().flatten().any(|open| {
             let slc = self.superblocks[open.superblock as usize].slc;
             open.superblock == superblock
@@ -359,8 +370,10 @@ impl Ftl {
         while stream != Stream::Copied && self.free.len() < 2 {
             self.collect_one(flash);
         }
+        // What was erased ahead first, or the time it took was wasted.
         let least = self.free.iter().enumerate().min_by_key(|&(order, &superblock)| {
-            (self.superblocks[superblock as usize].erases, order)
+            let superblock = &self.superblocks[superblock as usize];
+            (superblock.dirty, superblock.erases, order)
         });
         let (order, _) = least.expect("over-provisioning leaves the collector a superblock");
         let index = self.free.remove(order);

@@ -14,6 +14,7 @@ pub mod health;
 mod link;
 mod map;
 mod media;
+mod queue;
 mod reverse;
 pub mod spec;
 pub mod steady;

@@ -2,7 +2,7 @@
 
 use super::{Drive, Set};
 use crate::dies::{Dies, Work};
-use crate::ftl::{Flash, Ftl, Program};
+use crate::ftl::{Flash, Ftl, Location, Program};
 
 /// A superblock with programs that are not done yet.
 #[derive(Debug)]
@@ -57,11 +57,11 @@ impl Flash for Hands<'_> {
 
 /// Whether a wordline's program is still queued or under way.
 #[inline]
-pub(super) fn is_programming(active: &[Active], superblock: u32, die: u32, wordline: u32) -> bool {
+pub(super) fn is_programming(active: &[Active], at: &Location) -> bool {
     active
         .iter()
-        .find(|one| one.superblock == superblock)
-        .is_some_and(|one| wordline >= one.programmed[die as usize])
+        .find(|one| one.superblock == at.superblock)
+        .is_some_and(|one| at.spot.wordline >= one.programmed[at.spot.die as usize])
 }
 
 impl Drive {

@@ -7,6 +7,7 @@ use super::namespaces::Place;
 use super::{Drive, Set, UnderWay, UplinkWires};
 use crate::dies::Access;
 use crate::earliest::NEVER;
+use crate::ftl::Location;
 use crate::map::NOWHERE;
 use crate::spec::Media as Medium;
 
@@ -29,12 +30,10 @@ impl Drive {
         if place == NOWHERE {
             return false;
         }
-        let (superblock, within) = ftl.split(place);
-        if ftl.is_filling(superblock, within) {
+        let Location { spot, slc, filling, .. } = ftl.locate(place);
+        if filling {
             return false;
         }
-        let slc = ftl.is_slc(superblock);
-        let spot = ftl.setup().stripe.spot(within, slc);
         *read_bytes += u64::from(length);
         self.health.reads += 1;
         self.health.read_bytes += u64::from(length);
@@ -52,7 +51,7 @@ impl Drive {
         self.health.reads += 1;
         self.health.read_bytes += u64::from(length);
         if length == 0 {
-            self.over.push_back((self.now, index));
+            self.over.push(self.now, index);
             return;
         }
         if self.spec.flash.media == Medium::InPlace {
@@ -79,12 +78,9 @@ impl Drive {
                     from_memory += asked;
                     return;
                 }
-                let (superblock, within) = ftl.split(place);
-                let slc = ftl.is_slc(superblock);
-                let spot = ftl.setup().stripe.spot(within, slc);
-                if ftl.is_filling(superblock, within)
-                    || is_programming(active, superblock, spot.die, spot.wordline)
-                {
+                let found = ftl.locate(place);
+                let Location { spot, slc, .. } = found;
+                if found.filling || is_programming(active, &found) {
                     from_memory += asked;
                     return;
                 }
@@ -114,9 +110,8 @@ impl Drive {
             self.accessed(access, at, uplink);
             return;
         }
-        let later = self.ready.iter().rev().take_while(|event| event.0 > at).count();
-        self.ready.insert(self.ready.len() - later, (at, access));
-        while let Some((at, access)) = self.ready.pop_front_if(|event| event.0 <= settled) {
+        self.ready.push(at, access);
+        while let Some((at, access)) = self.ready.pop_until(settled) {
             self.accessed(access, at, uplink);
         }
     }
@@ -152,12 +147,12 @@ impl Drive {
         command.through = command.through.max(through);
         command.parts -= 1;
         if command.parts == 0 {
-            let event = (command.through, access.command);
+            let at = command.through;
             if writing {
-                self.over.push_back(event);
-                self.others_at = self.others_at.min(event.0);
+                self.over.push(at, access.command);
+                self.others_at = self.others_at.min(at);
             } else {
-                self.sent.push_back(event);
+                self.sent.push(at, access.command);
             }
         }
     }

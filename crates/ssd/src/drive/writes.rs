@@ -5,7 +5,7 @@ use base::Operation;
 use super::data::Data;
 use super::hands::is_programming;
 use super::namespaces::Place;
-use super::{Drive, Epoch, PIECE_BYTES, Piece, Set, UnderWay, UplinkWires, Waiting};
+use super::{Drive, Epoch, Piece, Set, UnderWay, UplinkWires, Waiting};
 use crate::dies::Work;
 use crate::earliest::NEVER;
 use crate::map::NOWHERE;
@@ -26,7 +26,7 @@ impl Drive {
                 self.health.writes += 1;
                 self.health.written_bytes += u64::from(length);
                 if length == 0 {
-                    self.over.push_back((self.now, index));
+                    self.over.push(self.now, index);
                     return;
                 }
                 // In place, a write is done when all of it is on the medium; one part stands for what has not arrived.
@@ -41,7 +41,7 @@ impl Drive {
                 if let Some(data) = data {
                     data.of(command.drive).trim(offset, length);
                 }
-                self.over.push_back((self.now, index));
+                self.over.push(self.now, index);
             }
             Operation::Flush => self.flush(index),
         }
@@ -64,14 +64,14 @@ impl Drive {
 
     pub(super) fn flush(&mut self, index: u32) {
         if self.spec.buffer.protected || self.spec.flash.media == Medium::InPlace {
-            self.over.push_back((self.now, index));
+            self.over.push(self.now, index);
             return;
         }
         for set in 0..self.sets.len() {
             self.with_flash(set, |ftl, hands| ftl.pad(hands));
         }
         if self.epochs.iter().all(|epoch| epoch.programs == 0) {
-            self.over.push_back((self.now, index));
+            self.over.push(self.now, index);
             return;
         }
         if let Some(last) = self.epochs.back_mut() {
@@ -86,7 +86,9 @@ impl Drive {
         let unit_bytes = u64::from(self.unit_bytes);
         let in_place = self.spec.flash.media == Medium::InPlace;
         while let Some(waiting) = self.waiting.front_mut() {
-            let end = (waiting.offset + u64::from(PIECE_BYTES)).min(waiting.end);
+            // Parts meet between units, so that none is written twice.
+            let end = (waiting.offset + self.piece_bytes) / unit_bytes * unit_bytes;
+            let end = end.min(waiting.end);
             let units = end.div_ceil(unit_bytes) - waiting.offset / unit_bytes;
             if !in_place {
                 if self.buffered + units > self.buffer_units {
@@ -104,7 +106,7 @@ impl Drive {
                 self.to_host.hold(at);
             }
             let (command, offset, last) = (waiting.command, waiting.offset, end == waiting.end);
-            self.received.push_back((at, Piece { command, offset, length, last }));
+            self.received.push(at, Piece { command, offset, length, last });
             if last {
                 self.waiting.pop_front();
             } else {
@@ -184,13 +186,9 @@ impl Drive {
             if place == NOWHERE {
                 return;
             }
-            let (superblock, within) = ftl.split(place);
-            let slc = ftl.is_slc(superblock);
-            let spot = ftl.setup().stripe.spot(within, slc);
-            if !ftl.is_filling(superblock, within)
-                && !is_programming(active, superblock, spot.die, spot.wordline)
-            {
-                on_flash = Some((own[spot.die as usize], slc));
+            let found = ftl.locate(place);
+            if !found.filling && !is_programming(active, &found) {
+                on_flash = Some((own[found.spot.die as usize], found.slc));
             }
         });
         if let Some((die, slc)) = on_flash {
@@ -251,7 +249,9 @@ impl Drive {
         while self.epochs.len() > 1 && self.epochs[0].programs == 0 {
             if let Some(epoch) = self.epochs.pop_front() {
                 self.first_epoch += 1;
-                self.over.extend(epoch.flushes.into_iter().map(|index| (self.now, index)));
+                for index in epoch.flushes {
+                    self.over.push(self.now, index);
+                }
             }
         }
     }

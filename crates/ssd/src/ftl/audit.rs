@@ -32,9 +32,10 @@ impl Ftl {
         }
         for (stream, open) in self.open.iter().enumerate() {
             let cached = stream == Stream::Cached as usize;
-            ensure(open.is_none_or(|open| self.is_slc(open.superblock) == cached), || {
-                format!("{open:?} has not the bits a cell of stream {stream}")
-            })?;
+            ensure(
+                open.is_none_or(|open| self.superblocks[open.superblock as usize].slc == cached),
+                || format!("{open:?} has not the bits a cell of stream {stream}"),
+            )?;
         }
         let cached = self.superblocks.iter().filter(|one| one.slc).count();
         ensure(cached == self.cache.superblocks as usize, || {
@@ -65,7 +66,7 @@ impl Ftl {
                 continue;
             }
             mapped += 1;
-            let (superblock, within) = self.split(place);
+            let (superblock, within) = self.superblock_units.split(place);
             let entry =
                 held.get_mut(superblock as usize).and_then(|one| one.get_mut(within as usize));
             let Some(entry) = entry else {
