@@ -5,6 +5,7 @@
 pub mod analysis;
 pub mod answer;
 pub mod experiment;
+pub mod fitting;
 pub mod lab;
 pub mod profiling;
 pub mod published;
