@@ -42,12 +42,8 @@ fn least_ns(spec: &Spec, uplink: Option<Uplink>, record: &Record, medium: bool) 
     own_us * 1e3 + moved - ROUNDING_NS
 }
 
-fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(specs::cases(64))]
 
     // That each completes once, when the bank says so, and that time never goes back: Run::wait looks at every completion.
     #[test]

@@ -55,12 +55,8 @@ fn hold_link(run: &Run, spec: &Spec, uplink: Option<Uplink>) -> Result<(), TestC
     Ok(())
 }
 
-fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(specs::cases(64))]
 
     #[test]
     fn no_link_moves_more_than_its_rate((slot, uplink, work) in work::case(specs::any())) {

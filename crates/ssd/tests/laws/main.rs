@@ -6,6 +6,7 @@ mod conservation;
 mod determinism;
 #[path = "../drives/mod.rs"]
 mod drives;
+mod faults;
 mod mapping;
 mod power;
 mod specs;

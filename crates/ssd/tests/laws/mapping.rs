@@ -81,12 +81,8 @@ fn churn(
     ftl.audit()
 }
 
-fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(cases(200))]
+    #![proptest_config(specs::cases(64))]
 
     #[test]
     fn the_books_agree_after_any_workload(spec in specs::nand(), seed: u64) {

@@ -11,6 +11,14 @@ use proptest::sample::select;
 /// Superblocks are kept below this, so that a short run goes through several.
 const SUPERBLOCK_BYTES_MAX: u64 = 4 << 20;
 
+/// Drives are no smaller, so that a small share of one has room for a stripe over two sets.
+const CAPACITY_BYTES_MIN: u64 = 4 << 20;
+
+/// So many cases. Seeds of failures aren't kept: what fails becomes a test with a name.
+pub fn cases(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
 /// Drives of any kind.
 pub fn any() -> impl Strategy<Value = Spec> {
     prop_oneof![4 => nand(), 1 => in_place()]
@@ -155,7 +163,7 @@ fn mapping() -> impl Strategy<Value = Room> {
         (1..12_u32).prop_map(Collector::Choices),
         Just(Collector::Random),
     ];
-    let unit = select(&[512_u32, 4096, 4096, 16_384][..]);
+    let unit = select(&[512_u32, 4096, 4096, 4096, 16_384][..]);
     (unit, collector, 2..=5_u32, 4..=16_u32, 0..=6_u32, any_bool()).prop_map(
         |(unit_bytes, collector, reserve, data, spare, trim_reads_zeros)| Room {
             unit_bytes,
@@ -223,7 +231,8 @@ fn assemble(
         }
     }
     let superblock = flash.block_bytes() * u64::from(flash.dies());
-    let capacity_bytes = superblock * u64::from(room.data);
+    let data = u64::from(room.data).max(CAPACITY_BYTES_MIN.div_ceil(superblock));
+    let capacity_bytes = superblock * data;
     let cache = cache.map(|cache| Cache {
         static_bytes: (u64::from(cache.static_superblocks) * superblock
             / u64::from(flash.pages_per_program))
@@ -267,6 +276,8 @@ fn assemble(
 }
 
 proptest! {
+    #![proptest_config(cases(2_000))]
+
     #[test]
     fn every_drive_drawn_can_be(spec in any()) {
         prop_assert_eq!(spec.check(), Ok(()), "{:?}", spec);

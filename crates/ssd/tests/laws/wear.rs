@@ -10,7 +10,7 @@ use crate::work::{self, Run, write};
 use crate::{drives, specs};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
+    #![proptest_config(specs::cases(40))]
 
     #[test]
     fn erases_are_what_the_media_took((mut slot, uplink, work) in work::case(specs::nand())) {

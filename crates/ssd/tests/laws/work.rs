@@ -85,7 +85,7 @@ pub fn phase() -> impl Strategy<Value = Phase> {
     let bytes = (9..=20_u32, 0..=11_u32)
         .prop_map(|(most, less)| (1 << most.saturating_sub(less).max(9), 1 << most));
     let idle = proptest::option::of((0..60_000_u64).prop_map(Duration::from_micros));
-    (1..400_u32, mix, proptest::bool::ANY, region, bytes, 1..=64_usize, idle).prop_map(
+    (1..200_u32, mix, proptest::bool::ANY, region, bytes, 1..=64_usize, idle).prop_map(
         |(commands, mix, random, region, bytes, depth, idle)| Phase {
             commands,
             mix,
@@ -99,7 +99,7 @@ pub fn phase() -> impl Strategy<Value = Phase> {
 }
 
 pub fn work() -> impl Strategy<Value = Work> {
-    (proptest::num::u64::ANY, proptest::collection::vec(phase(), 1..6))
+    (proptest::num::u64::ANY, proptest::collection::vec(phase(), 1..5))
         .prop_map(|(seed, phases)| Work { seed, phases })
 }
 
@@ -161,7 +161,7 @@ impl Run {
             let drive = self.random.below(drives.len() as u64) as usize;
             let operation = draw(&mut self.random, phase, &drives[drive], &mut last[drive]);
             while self.under_way >= phase.depth || !self.submit(DriveId(drive as u16), operation) {
-                self.wait(None);
+                self.wait_for_one();
             }
         }
         if let Some(idle) = phase.idle {
@@ -214,8 +214,14 @@ impl Run {
     /// Waits until nothing is under way.
     pub fn drain(&mut self) {
         while self.under_way > 0 {
-            assert!(!self.wait(None).is_empty(), "{} commands never complete", self.under_way);
+            self.wait_for_one();
         }
+    }
+
+    /// Waits until something is done.
+    fn wait_for_one(&mut self) {
+        let done = self.wait(None);
+        assert!(!done.is_empty(), "{} commands never complete", self.under_way);
     }
 
     /// Flushes every drive and waits for all.
@@ -240,7 +246,7 @@ impl Run {
         for _ in 0..commands {
             let operation = next();
             while self.under_way >= depth || !self.submit(DriveId(0), operation) {
-                self.wait(None);
+                self.wait_for_one();
             }
         }
         self.drain();
