@@ -341,7 +341,7 @@ impl Upkeep {
 
 /// A time in microseconds, above 0 if it `must` be.
 fn time(field: &str, us: f64, must: bool) -> Check {
-    let good = us >= 0.0 && us <= TIME_MAX_US && (us > 0.0 || !must);
+    let good = (0.0..=TIME_MAX_US).contains(&us) && (us > 0.0 || !must);
     ensure(good, field, || {
         let least = if must { "above 0" } else { "0 or more" };
         format!("{us} is no time in microseconds: give {least}, up to 10^7")

@@ -1,11 +1,11 @@
 //! Laws of commands: each completes once, none sooner than its way takes, and what is under way is what Little says.
 
-use base::{Duration, Operation};
+use base::{DriveId, Duration, Operation};
 use longtake_ssd::spec::Media;
 use longtake_ssd::{Slot, Spec, Start, Uplink};
 use proptest::prelude::*;
 
-use crate::work::{self, Record, Run, read};
+use crate::work::{self, Record, Run, read, write};
 use crate::{drives, specs};
 
 /// Nanoseconds that roundings of times and transfers may take off a command's way.
@@ -43,7 +43,7 @@ fn least_ns(spec: &Spec, uplink: Option<Uplink>, record: &Record, medium: bool) 
 }
 
 proptest! {
-    #![proptest_config(specs::cases(64))]
+    #![proptest_config(specs::cases(128))]
 
     // That each completes once, when the bank says so, and that time never goes back: Run::wait looks at every completion.
     #[test]
@@ -117,5 +117,21 @@ fn rate_times_mean_latency_is_the_depth_of_a_closed_loop() {
         // The loop is not full while the last commands drain: `depth` of 20,000 at most.
         let off = 1.0 - found / depth as f64;
         assert!((0.0..0.003).contains(&(off + 1e-12)), "{found} under way, of {depth}");
+    }
+}
+
+#[test]
+fn writes_larger_than_the_buffer_complete() {
+    let mut spec = drives::cached();
+    spec.buffer.bytes = 2 * spec.flash.program_bytes() * u64::from(spec.flash.dies());
+    for protected in [false, true] {
+        spec.buffer.protected = protected;
+        let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+        // A unit first, so that the last one of every row is waited for.
+        assert!(run.submit(DriveId(0), write(0, 4096)));
+        for offset in (4096..48 << 20).step_by(4 << 20) {
+            assert!(run.submit(DriveId(0), write(offset, 4 << 20)));
+        }
+        run.drain();
     }
 }

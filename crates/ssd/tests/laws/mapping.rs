@@ -82,7 +82,7 @@ fn churn(
 }
 
 proptest! {
-    #![proptest_config(specs::cases(64))]
+    #![proptest_config(specs::cases(128))]
 
     #[test]
     fn the_books_agree_after_any_workload(spec in specs::nand(), seed: u64) {

@@ -302,7 +302,8 @@ fn protected(mut spec: Spec) -> Spec {
 
 #[test]
 fn an_unprotected_buffer_loses_what_was_not_flushed_and_nothing_else() {
-    for spec in [drives::small(), tiny(drives::small()), tiny(drives::cached())] {
+    for spec in [drives::small(), drives::striped(), tiny(drives::small()), tiny(drives::cached())]
+    {
         let lost = lost(&spec);
         assert!(lost > 0, "{}: no history lost anything, so none shows what survives", spec.name);
     }

@@ -14,9 +14,11 @@ const SUPERBLOCK_BYTES_MAX: u64 = 4 << 20;
 /// Drives are no smaller, so that a small share of one has room for a stripe over two sets.
 const CAPACITY_BYTES_MIN: u64 = 4 << 20;
 
-/// So many cases. Seeds of failures aren't kept: what fails becomes a test with a name.
+/// So many cases, or in proportion to `PROPTEST_CASES` where that is not 256. Seeds of failures aren't kept: what fails becomes a test
+/// with a name.
 pub fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let default = ProptestConfig::default();
+    ProptestConfig { cases: cases * default.cases / 256, failure_persistence: None, ..default }
 }
 
 /// Drives of any kind.
