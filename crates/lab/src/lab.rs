@@ -261,6 +261,12 @@ impl<'a> Lab<'a> {
         if interrupted { Err(LabError::Interrupted) } else { Ok(()) }
     }
 
+    /// Puts the drives into the steady state of uniform random writes, if the rig can do that at once: see
+    /// [`Rig::settle`](crate::Rig::settle).
+    pub fn settle(&mut self, block_bytes: u64) -> bool {
+        self.rig.settle(block_bytes)
+    }
+
     /// Keeps an experiment's result.
     ///
     /// # Errors

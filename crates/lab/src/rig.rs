@@ -78,6 +78,12 @@ pub trait Rig {
         time: Duration,
         tick: &mut dyn FnMut(Duration) -> Go,
     ) -> Result<(), RigError>;
+
+    /// Puts the drives at once into the state that endless uniform random writes of so many bytes each would leave, if that can be
+    /// done: returns whether it was. Real drives have to be written.
+    fn settle(&mut self, _block_bytes: u64) -> bool {
+        false
+    }
 }
 
 /// A rig of one bank and one engine: for simulated drives, and wherever a bank is already open.
@@ -87,6 +93,7 @@ pub struct BankRig<B, M> {
     memory: M,
     buffers: Names,
     clock: Clock,
+    settle: Option<fn(&mut B, u64)>,
 }
 
 /// What buffers are called.
@@ -116,7 +123,13 @@ impl Clock {
 impl<B: Bank, M: Buffers> BankRig<B, M> {
     /// On an open bank, with buffers as many as the deepest workload needs.
     pub fn new(bank: B, memory: M, buffers: Vec<BufferId>) -> Self {
-        Self { bank, memory, buffers: Names::Of(buffers), clock: Clock::default() }
+        Self { bank, memory, buffers: Names::Of(buffers), clock: Clock::default(), settle: None }
+    }
+
+    /// The same, with a way to put the bank's drives into a steady state: see [`Rig::settle`].
+    #[must_use]
+    pub fn settling(self, settle: fn(&mut B, u64)) -> Self {
+        Self { settle: Some(settle), ..self }
     }
 
     /// The bank.
@@ -154,7 +167,7 @@ impl<B: Bank> BankRig<B, NoBuffers> {
     /// On an open bank that keeps no data and looks at no buffers.
     pub fn without_data(bank: B) -> Self {
         let memory = NoBuffers { size: usize::MAX };
-        Self { bank, memory, buffers: Names::Any, clock: Clock::default() }
+        Self { bank, memory, buffers: Names::Any, clock: Clock::default(), settle: None }
     }
 }
 
@@ -206,5 +219,12 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
             self.bank
                 .wait_for(time.saturating_sub(rested).min(Duration::from_secs(1)), &mut done)?;
         }
+    }
+
+    fn settle(&mut self, block_bytes: u64) -> bool {
+        if let Some(settle) = self.settle {
+            settle(&mut self.bank, block_bytes);
+        }
+        self.settle.is_some()
     }
 }

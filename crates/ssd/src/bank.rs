@@ -187,6 +187,19 @@ impl<M: Buffers> SimBank<M> {
         self.under_way = 0;
     }
 
+    /// Puts all drives into the steady state of endless uniform random writes of so many bytes each, computed instead of simulated.
+    /// Time stands still meanwhile.
+    ///
+    /// # Panics
+    /// If commands are under way.
+    pub fn settle(&mut self, block_bytes: u64) {
+        assert_eq!(self.under_way, 0, "commands are under way");
+        for seat in &mut self.drives {
+            seat.drive.settle(block_bytes, self.now);
+            seat.next = seat.drive.next();
+        }
+    }
+
     fn refusal(&self, command: &Command) -> Option<DeviceError> {
         let geometry = &self.geometry[command.drive.index()];
         let (offset, length, moves) = match command.operation {

@@ -150,7 +150,11 @@ impl Snia {
         self.suits(&scope, &drives)?;
         let mut notes = Vec::new();
         let purged_bytes = self.purge(lab, &scope, &drives, &mut notes)?;
-        let preconditioning = self.precondition(lab, &scope, &drives, &mut notes)?;
+        // Part of a drive can't be settled: the rest of it would act as over-provisioning.
+        let whole = scope.bytes_of_all(&drives, 1) == lab.capacity_bytes();
+        let settled = whole && self.precondition_passes > 0 && lab.settle(TRACKED_BYTES);
+        let preconditioning =
+            if settled { Vec::new() } else { self.precondition(lab, &scope, &drives, &mut notes)? };
         let points = self.points(&scope, &drives);
         let mut rounds: Vec<Round> = Vec::new();
         let mut measured: Vec<Vec<PointAverage>> = Vec::new();
@@ -182,7 +186,7 @@ impl Snia {
             criteria: self.criteria.clone(),
             averages: averages(&measured, &steady),
             steady,
-            deviations: self.deviations(&scope, &drives, purged_bytes),
+            deviations: self.deviations(&scope, &drives, purged_bytes, settled),
             notes,
             drives: drives.into_iter().map(|drive| drive.name).collect(),
         };
@@ -270,7 +274,13 @@ impl Snia {
         Ok(passes)
     }
 
-    fn deviations(&self, scope: &Scope, drives: &[Geometry], purged: u64) -> Vec<String> {
+    fn deviations(
+        &self,
+        scope: &Scope,
+        drives: &[Geometry],
+        purged: u64,
+        settled: bool,
+    ) -> Vec<String> {
         let mut found = Vec::new();
         let region = scope.bytes_of_all(drives, 1);
         let whole: u64 = drives.iter().map(|drive| drive.capacity_bytes).sum();
@@ -289,7 +299,13 @@ impl Snia {
         } else {
             "The purge was a trim, not a sanitize or format command.".to_owned()
         });
-        if self.precondition_passes != 2 {
+        if settled {
+            found.push(
+                "The drives are simulated: the steady state was computed and put in place, instead of reached by \
+                 writing."
+                    .to_owned(),
+            );
+        } else if self.precondition_passes != 2 {
             found.push(format!(
                 "The region was written {} times before, instead of twice.",
                 self.precondition_passes

@@ -149,13 +149,17 @@ fn begin(folder: &OutputFolder, subjects: Vec<Subject>) -> Result<Run> {
 }
 
 /// Points of a length that suits simulated drives, unless the user asks for another: nothing varies in them but what is
-/// simulated, so that seconds tell what takes a minute on a real one. Passes over the drive and rounds stay whole.
+/// simulated, so that seconds tell what takes a minute on a real one. Passes over the drive stay whole.
 fn hurry(experiment: &mut Experiment) {
     const POINT: Duration = Duration::from_secs(5);
-    if !matches!(experiment, Experiment::Fill(_) | Experiment::Snia(_)) {
-        let scope = experiment.scope();
-        scope.point = scope.point.min(POINT);
-    }
+    const ROUND: Duration = Duration::from_secs(20);
+    let longest = match experiment {
+        Experiment::Fill(_) => return,
+        Experiment::Snia(_) => ROUND,
+        _ => POINT,
+    };
+    let scope = experiment.scope();
+    scope.point = scope.point.min(longest);
 }
 
 /// What the user asked for, and what is known of the drives, in one experiment's options.

@@ -96,7 +96,9 @@ impl SimulatedDrives {
             workload.streams.iter().any(|stream| stream.content == Content::Verify)
         };
         let Some(workload) = workload.filter(verifies) else {
-            return Ok(SimulatedRig::Time(BankRig::without_data(self.bank)));
+            return Ok(SimulatedRig::Time(
+                BankRig::without_data(self.bank).settling(SimBank::settle),
+            ));
         };
         let plan = Plan::new(workload, self.bank.drives())?;
         let (pool, _) = Pool::new(plan.depth(), plan.buffer_bytes() as usize, Pages::Transparent)?;

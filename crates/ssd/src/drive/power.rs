@@ -1,4 +1,5 @@
-//! When power goes: what waits in an unprotected buffer is lost, everything else stays.
+//! When a drive's time is cut: power goes (what waits in an unprotected buffer is lost, everything else stays), or a steady state is put
+//! in place of what was there.
 
 use std::collections::VecDeque;
 
@@ -8,6 +9,7 @@ use super::namespaces::Place;
 use super::{Data, Drive, Epoch};
 use crate::ftl::Program;
 use crate::ftl::start::Nothing;
+use crate::spec::Media as Medium;
 
 impl Drive {
     /// Notes what lies at units that were just placed and still have to be programmed.
@@ -55,6 +57,23 @@ impl Drive {
     pub fn power_cut(&mut self, now: u64) -> bool {
         let lost = self.buffered > 0 && !self.spec.buffer.protected;
         self.health.unsafe_shutdowns += u64::from(lost);
+        self.forget(now);
+        lost
+    }
+
+    /// Puts the drive into the steady state of uniform random writes of so many bytes each. Counters and wear stay as they are.
+    pub fn settle(&mut self, block_bytes: u64, now: u64) {
+        self.forget(now);
+        if self.spec.flash.media == Medium::Nand {
+            let run = (block_bytes / u64::from(self.unit_bytes)).clamp(1, 1 << 16) as u32;
+            for set in &mut self.sets {
+                set.ftl.settle(run);
+            }
+        }
+    }
+
+    /// Forgets all that is under way.
+    fn forget(&mut self, now: u64) {
         self.dies.reset();
         for set in &mut self.sets {
             set.active.clear();
@@ -76,6 +95,5 @@ impl Drive {
         self.now = now;
         self.idle_at = now + self.idle_ns;
         self.find_others();
-        lost
     }
 }

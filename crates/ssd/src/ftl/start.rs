@@ -71,6 +71,17 @@ impl Ftl {
         self.done = Default::default();
     }
 
+    /// Puts what lies here into the steady state of [`Ftl::scatter`]. Counters and wear stay as they are.
+    pub fn settle(&mut self, run: u32) {
+        let mut settled = Self::new(self.setup);
+        settled.scatter(run);
+        settled.done = self.done;
+        for (new, old) in settled.superblocks.iter_mut().zip(&self.superblocks) {
+            new.erases = old.erases;
+        }
+        *self = settled;
+    }
+
     /// Closes a superblock with so many valid units in it, spread evenly between stale ones.
     fn scatter_one(&mut self, index: u32, valid: u32, chunks: &mut Chunks) {
         let run = chunks.run;
