@@ -58,6 +58,10 @@ impl Drive {
         let lost = self.buffered > 0 && !self.spec.buffer.protected;
         self.health.unsafe_shutdowns += u64::from(lost);
         self.forget(now);
+        for set in &mut self.sets {
+            // Wordlines that were being filled are not used any further.
+            set.ftl.pad(&mut Nothing);
+        }
         lost
     }
 
@@ -77,7 +81,6 @@ impl Drive {
         self.dies.reset();
         for set in &mut self.sets {
             set.active.clear();
-            set.ftl.pad(&mut Nothing);
         }
         for queue in [&mut self.reads, &mut self.changes, &mut self.sent, &mut self.over] {
             queue.clear();
