@@ -12,7 +12,7 @@ use std::fmt;
 use base::Random;
 
 use crate::health::{Health, SetHealth};
-use crate::spec::{Link, Media, Namespace, Spec};
+use crate::spec::{Link, Media, Spec};
 
 /// Who answers for a drive.
 #[derive(Clone, Debug)]
@@ -157,22 +157,10 @@ impl Admin {
     }
 }
 
-/// Bytes of a namespace: whole units, and where it lies in several sets, whole rounds of stripes of 128 KiB, as the drive
-/// places them.
-fn namespace_bytes(spec: &Spec, namespace: &Namespace) -> u64 {
-    const STRIPE_BYTES: u64 = 128 << 10;
-    let unit = u64::from(spec.mapping.unit_bytes);
-    let grain = match namespace.sets.len() as u64 {
-        0 | 1 => unit,
-        sets => (STRIPE_BYTES / unit).max(1) * unit * sets,
-    };
-    (spec.capacity_bytes as f64 * namespace.share) as u64 / grain * grain
-}
-
 /// A set of a new drive.
 fn unused(spec: &Spec, set: u32) -> SetHealth {
     let in_set = spec.sets.namespaces.iter().filter(|namespace| namespace.sets.contains(&set));
-    let capacity_bytes = in_set.map(|it| namespace_bytes(spec, it) / it.sets.len() as u64).sum();
+    let capacity_bytes = in_set.map(|it| spec.namespace_bytes(it) / it.sets.len() as u64).sum();
     let share = spec.capacity_bytes / u64::from(spec.sets.count);
     let superblock_bytes = spec.flash.block_bytes() * spec.dies_of_set(set).len() as u64;
     SetHealth {

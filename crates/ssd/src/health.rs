@@ -30,7 +30,7 @@ pub struct SetHealth {
     pub capacity_bytes: u64,
     /// Bytes of its flash.
     pub physical_bytes: u64,
-    /// Bytes of it that hold no namespace.
+    /// Bytes of its share of the drive's capacity that belong to no namespace.
     pub unallocated_bytes: u64,
     /// Bytes that the host wrote into it.
     pub written_bytes: u64,

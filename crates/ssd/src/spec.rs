@@ -307,6 +307,23 @@ impl Link {
 }
 
 impl Spec {
+    /// Bytes of a namespace: whole units, and where it lies in several sets, whole rounds of their stripes.
+    pub const fn namespace_bytes(&self, namespace: &Namespace) -> u64 {
+        let unit = self.mapping.unit_bytes as u64;
+        let grain = match namespace.sets.len() as u64 {
+            0 | 1 => unit,
+            sets => self.stripe_units() * unit * sets,
+        };
+        (self.capacity_bytes as f64 * namespace.share) as u64 / grain * grain
+    }
+
+    /// Units of a namespace that lie in one set before the next one's turn, where it lies in several.
+    pub const fn stripe_units(&self) -> u64 {
+        const STRIPE_BYTES: u64 = 128 << 10;
+        let units = STRIPE_BYTES / self.mapping.unit_bytes as u64;
+        if units == 0 { 1 } else { units }
+    }
+
     /// Superblocks of each set: one block on every plane of every die of the set.
     pub fn superblocks_of_set(&self) -> u32 {
         (self.physical_bytes() / (self.flash.block_bytes() * u64::from(self.flash.dies()))) as u32

@@ -2,7 +2,7 @@
 //! section 4.1.5.1.
 
 use super::fields::Fields;
-use super::{Admin, Status, namespace_bytes};
+use super::{Admin, Status};
 
 /// Every data structure's length.
 const BYTES: usize = 4096;
@@ -24,7 +24,7 @@ impl Admin {
     pub(super) fn identify_controller(&self) -> Vec<u8> {
         let (spec, identity) = (&self.spec, &self.identity);
         let namespaces = &spec.sets.namespaces;
-        let allocated: u64 = namespaces.iter().map(|it| namespace_bytes(spec, it)).sum();
+        let allocated: u64 = namespaces.iter().map(|it| spec.namespace_bytes(it)).sum();
         let sets = spec.sets.count.max(1) as u16;
         let mut data = Fields::new(BYTES);
         data.text(4, 20, &identity.serial) // SN
@@ -58,7 +58,7 @@ impl Admin {
         let index = (nsid as usize).checked_sub(1).ok_or(Status::INVALID_NAMESPACE)?;
         let namespace = spec.sets.namespaces.get(index).ok_or(Status::INVALID_NAMESPACE)?;
         let block = u64::from(spec.block_bytes);
-        let size_bytes = namespace_bytes(spec, namespace);
+        let size_bytes = spec.namespace_bytes(namespace);
         let in_use = FORMATS.iter().position(|&exponent| 1 << exponent == block).unwrap_or(0);
         // The set of a namespace is told where it is one: no drive of the specification has a namespace in several.
         let set = match namespace.sets[..] {

@@ -2,9 +2,6 @@
 
 use crate::spec::Spec;
 
-/// Bytes that lie in one set before the next one's turn, where a namespace lies in several.
-const STRIPE_BYTES: u64 = 128 << 10;
-
 /// The namespaces of a drive.
 #[derive(Clone, Debug)]
 pub struct Namespaces {
@@ -39,16 +36,13 @@ impl Namespaces {
     /// Those of a drive that has been checked.
     pub fn new(spec: &Spec) -> Self {
         let unit_bytes = u64::from(spec.mapping.unit_bytes);
-        let stripe_units = (STRIPE_BYTES / unit_bytes).max(1);
+        let stripe_units = spec.stripe_units();
         let mut set_units = vec![0_u32; spec.sets.count as usize];
         let mut all = Vec::new();
         let mut start = 0;
         for namespace in &spec.sets.namespaces {
             let sets = namespace.sets.len() as u64;
-            let wanted = (spec.capacity_bytes as f64 * namespace.share) as u64;
-            let wanted = wanted.min(spec.capacity_bytes - start);
-            let grain = if sets > 1 { stripe_units * sets * unit_bytes } else { unit_bytes };
-            let bytes = wanted / grain * grain;
+            let bytes = spec.namespace_bytes(namespace);
             let each = (bytes / unit_bytes / sets) as u32;
             let own = namespace.sets.iter().map(|&set| {
                 let first = set_units[set as usize];

@@ -48,6 +48,12 @@ impl Spec {
         self.flash.check(self.block_bytes)?;
         self.mapping.check(self.block_bytes, &self.flash)?;
         self.sets.check(&self.flash)?;
+        for (index, namespace) in self.sets.namespaces.iter().enumerate() {
+            ensure(self.namespace_bytes(namespace) > 0, "sets.namespaces", || {
+                let (number, share) = (index + 1, namespace.share);
+                format!("namespace {number} has no bytes: give it a share above {share}")
+            })?;
+        }
         self.check_room()?;
         self.check_buffer()?;
         if let Some(cache) = &self.cache {
