@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use lab::published::{Contents, DrivesNeeded, Group, Reproduced, Stage};
+use lab::published::{Contents, DrivesNeeded, Effort, Group, Reproduced, Stage};
 use lab::{BankRig, Progress, Rig, RigError};
 use ssd::spec::Link;
 use ssd::{SimBank, Slot, Spec, Start, Uplink};
@@ -27,6 +27,12 @@ pub struct ReproduceArguments {
     /// Folder for every step's measurement, reproduced.json and report.html [default: reproduced-DATE-TIME].
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Measure only what shows whether claims hold: seconds.
+    #[arg(long, conflicts_with = "long")]
+    pub quick: bool,
+    /// Measure what takes very many commands too, such as 99.9999 % of reads: minutes.
+    #[arg(long)]
+    pub long: bool,
     /// Print JSON.
     #[arg(long, conflicts_with = "markdown")]
     pub json: bool,
@@ -56,7 +62,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
     };
     let mut reproduced = Vec::new();
     for group in groups {
-        let mut stage = Stage::new(&mut rig, folder.clone(), &mut watch);
+        let mut stage = Stage::new(&mut rig, folder.clone(), effort(arguments), &mut watch);
         reproduced.push(group.reproduce(&mut stage)?);
     }
     bar.finish();
@@ -74,6 +80,14 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
     }
     let holds = reproduced.iter().all(Reproduced::holds);
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+const fn effort(arguments: &ReproduceArguments) -> Effort {
+    match (arguments.quick, arguments.long) {
+        (true, _) => Effort::Quick,
+        (_, true) => Effort::Long,
+        _ => Effort::Usual,
+    }
 }
 
 /// The groups that are asked for, by name or by a claim.
@@ -118,6 +132,10 @@ fn rig(needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
             return Err(failed(&"its link isn't PCI Express, so it has no generation and lanes"));
         };
         (*generation, *lanes) = (other.generation, other.lanes);
+    }
+    if needed.share < 1.0 {
+        let unit = u64::from(spec.mapping.unit_bytes);
+        spec.capacity_bytes = (spec.capacity_bytes as f64 * needed.share) as u64 / unit * unit;
     }
     let start = match needed.contents {
         Contents::Empty => Start::Empty,
@@ -167,4 +185,49 @@ fn show(reproduced: &Reproduced) -> Result<()> {
         }
     }
     outlet::text(&format!("{}\n", report::reproduced::tally(&reproduced.rows)))
+}
+
+#[cfg(test)]
+mod tests {
+    use lab::published::{Row, Verdict};
+    use lab::rig::Go;
+
+    use super::*;
+
+    /// A group's claims with few commands.
+    fn quick(group: Group) -> Vec<Row> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut watch = |_: &Progress<'_>| Go::On;
+        let mut stage = Stage::new(&mut rig, folder.path().to_owned(), Effort::Quick, &mut watch);
+        let reproduced = group.reproduce(&mut stage).unwrap();
+        assert!(reproduced.holds(), "{:#?}", reproduced.rows);
+        assert!(reproduced.plots.iter().all(|plot| !plot.curves.is_empty()));
+        reproduced.rows
+    }
+
+    fn verdicts(rows: &[Row], verdict: Verdict) -> Vec<&str> {
+        rows.iter().filter(|row| row.verdict() == verdict).map(|row| row.id.as_str()).collect()
+    }
+
+    #[test]
+    fn sets_isolate_a_reader_from_a_writer_as_the_talk_says() {
+        let rows = quick(Group::Qos);
+        let met = verdicts(&rows, Verdict::Met);
+        for id in ["QOS-2", "QOS-4", "QOS-5", "QOS-7", "QOS-11"] {
+            assert!(met.contains(&id), "{id}: {rows:#?}");
+        }
+        let explained = verdicts(&rows, Verdict::Explained);
+        assert!(
+            explained.iter().all(|id| ["QOS-8", "QOS-9", "QOS-10"].contains(id)),
+            "{explained:?}"
+        );
+    }
+
+    #[test]
+    fn six_drives_behind_a_chipset_have_the_articles_shapes() {
+        let rows = quick(Group::Mix);
+        assert_eq!(verdicts(&rows, Verdict::Met), ["MIX-1", "MIX-4", "MIX-5", "MIX-6", "MIX-8"]);
+        // Both contradict themselves.
+        assert_eq!(verdicts(&rows, Verdict::Explained), ["MIX-3", "MIX-7"]);
+    }
 }

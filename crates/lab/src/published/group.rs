@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::claim::{Claim, Row, Verdict};
 use super::plot::Plot;
 use super::stage::Stage;
-use super::{lnk, rec, str as streaming};
+use super::{lnk, mix, qos, rec, str as streaming};
 use crate::lab::LabError;
 
 /// A document.
@@ -17,10 +17,14 @@ use crate::lab::LabError;
 pub enum Group {
     /// A data recorder on NVMe drives.
     Rec,
+    /// NVM Sets.
+    Qos,
     /// Streaming applications.
     Str,
     /// PCIe generations and lanes.
     Lnk,
+    /// Block sizes and mixes.
+    Mix,
 }
 
 /// What a group came to.
@@ -36,7 +40,7 @@ pub struct Reproduced {
 
 impl Group {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Rec, Self::Str, Self::Lnk];
+    pub const ALL: [Self; 5] = [Self::Rec, Self::Qos, Self::Str, Self::Lnk, Self::Mix];
 
     /// The document.
     pub const fn document(self) -> &'static str {
@@ -44,9 +48,13 @@ impl Group {
             Self::Rec => {
                 "A data recorder on NVMe drives (white paper \"NVMe SSD write performance\", BittWare)"
             }
+            Self::Qos => "NVM Sets and I/O determinism (conference talk, Memblaze)",
             Self::Str => "Streaming applications (article \"NVMe SSD and streaming applications\")",
             Self::Lnk => {
                 "PCIe generations and lanes (article \"NVMe drives in different PCI Express modes\")"
+            }
+            Self::Mix => {
+                "Block sizes and mixes on RAID 0 (article \"Different block sizes and read/write ratios\")"
             }
         }
     }
@@ -55,8 +63,10 @@ impl Group {
     pub const fn claims(self) -> &'static [Claim] {
         match self {
             Self::Rec => rec::CLAIMS,
+            Self::Qos => qos::CLAIMS,
             Self::Str => streaming::CLAIMS,
             Self::Lnk => lnk::CLAIMS,
+            Self::Mix => mix::CLAIMS,
         }
     }
 
@@ -67,8 +77,10 @@ impl Group {
     pub fn reproduce(self, stage: &mut Stage<'_>) -> Result<Reproduced, LabError> {
         let (rows, plots) = match self {
             Self::Rec => rec::reproduce(stage)?,
+            Self::Qos => qos::reproduce(stage)?,
             Self::Str => streaming::reproduce(stage)?,
             Self::Lnk => lnk::reproduce(stage)?,
+            Self::Mix => mix::reproduce(stage)?,
         };
         Ok(Reproduced { group: self, rows, plots })
     }
@@ -78,8 +90,10 @@ impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Rec => "REC",
+            Self::Qos => "QOS",
             Self::Str => "STR",
             Self::Lnk => "LNK",
+            Self::Mix => "MIX",
         })
     }
 }

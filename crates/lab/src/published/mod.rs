@@ -7,7 +7,9 @@
 mod claim;
 mod group;
 mod lnk;
+mod mix;
 mod plot;
+mod qos;
 mod rec;
 mod stage;
 mod str;
@@ -15,4 +17,4 @@ mod str;
 pub use claim::{Claim, Comparison, Found, Published, Row, TOLERANCE, Verdict};
 pub use group::{Group, Reproduced};
 pub use plot::{Curve, Plot, PlotAxis, Shape};
-pub use stage::{Contents, DrivesNeeded, LinkOverride, Stage};
+pub use stage::{Contents, DrivesNeeded, Effort, LinkOverride, Stage};

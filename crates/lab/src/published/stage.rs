@@ -15,6 +15,8 @@ pub struct DrivesNeeded {
     pub model: &'static str,
     /// How many of them.
     pub copies: u32,
+    /// Of each one's capacity so much, on as many dies: fewer blocks on each. 1 for the whole.
+    pub share: f64,
     /// What is on them.
     pub contents: Contents,
     /// Another link than the model's own.
@@ -47,13 +49,19 @@ pub struct LinkOverride {
 impl DrivesNeeded {
     /// One empty drive as it is.
     pub const fn one(model: &'static str) -> Self {
-        Self { model, copies: 1, contents: Contents::Empty, link: None, uplink: None }
+        Self { model, copies: 1, share: 1.0, contents: Contents::Empty, link: None, uplink: None }
     }
 
     /// With these contents.
     #[must_use]
     pub const fn holding(self, contents: Contents) -> Self {
         Self { contents, ..self }
+    }
+
+    /// With this share of the capacity.
+    #[must_use]
+    pub const fn of_capacity(self, share: f64) -> Self {
+        Self { share, ..self }
     }
 
     /// On this link.
@@ -63,6 +71,18 @@ impl DrivesNeeded {
     }
 }
 
+/// How much is measured where a document's figures take very many commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// Enough to see whether claims hold, in seconds.
+    Quick,
+    /// Enough for 99.99 %.
+    #[default]
+    Usual,
+    /// Enough for 99.9999 %, in minutes.
+    Long,
+}
+
 /// Makes rigs of drives.
 pub type Rigs<'a> = dyn FnMut(&DrivesNeeded) -> Result<Box<dyn Rig>, RigError> + 'a;
 
@@ -70,6 +90,7 @@ pub type Rigs<'a> = dyn FnMut(&DrivesNeeded) -> Result<Box<dyn Rig>, RigError> +
 pub struct Stage<'a> {
     rigs: &'a mut Rigs<'a>,
     folder: PathBuf,
+    effort: Effort,
     watch: &'a mut dyn FnMut(&Progress<'_>) -> Go,
 }
 
@@ -84,9 +105,15 @@ impl<'a> Stage<'a> {
     pub fn new(
         rigs: &'a mut Rigs<'a>,
         folder: PathBuf,
+        effort: Effort,
         watch: &'a mut dyn FnMut(&Progress<'_>) -> Go,
     ) -> Self {
-        Self { rigs, folder, watch }
+        Self { rigs, folder, effort, watch }
+    }
+
+    /// How much is to be measured.
+    pub const fn effort(&self) -> Effort {
+        self.effort
     }
 
     /// Does something on these drives, in the state they begin in. `label` tells it apart from all else on this stage: it
