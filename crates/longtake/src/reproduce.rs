@@ -61,8 +61,9 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
         stopped()
     };
     let mut reproduced = Vec::new();
+    let mut make = rig;
     for group in groups {
-        let mut stage = Stage::new(&mut rig, folder.clone(), effort(arguments), &mut watch);
+        let mut stage = Stage::new(&mut make, folder.clone(), effort(arguments), &mut watch);
         reproduced.push(group.reproduce(&mut stage)?);
     }
     bar.finish();
@@ -198,7 +199,8 @@ mod tests {
     fn quick(group: Group) -> Vec<Row> {
         let folder = tempfile::tempdir().unwrap();
         let mut watch = |_: &Progress<'_>| Go::On;
-        let mut stage = Stage::new(&mut rig, folder.path().to_owned(), Effort::Quick, &mut watch);
+        let mut make = rig;
+        let mut stage = Stage::new(&mut make, folder.path().to_owned(), Effort::Quick, &mut watch);
         let reproduced = group.reproduce(&mut stage).unwrap();
         assert!(reproduced.holds(), "{:#?}", reproduced.rows);
         assert!(reproduced.plots.iter().all(|plot| !plot.curves.is_empty()));
