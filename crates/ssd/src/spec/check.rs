@@ -316,7 +316,7 @@ impl Cache {
         })?;
         time("cache.program_us", self.program_us, true)?;
         time("cache.read_us", self.read_us, true)?;
-        ensure(self.idle_ms >= 0.0 && self.idle_ms <= 1e9, "cache.idle_ms", || {
+        ensure((0.0..=1e9).contains(&self.idle_ms), "cache.idle_ms", || {
             format!("{} is not between 0 and 10^9 ms", self.idle_ms)
         })
     }
