@@ -67,6 +67,8 @@ pub enum Verb {
     },
     /// Run published experiments on simulated drives, and show every claim beside what was published.
     Reproduce(ReproduceArguments),
+    /// Find the simulated drive that comes closest to a measured one, for use as sim:PATH.
+    Fit(FitArguments),
     /// Print a completion script for a shell.
     Completions {
         /// Which shell.
@@ -374,6 +376,34 @@ pub struct ReportArguments {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `fit`.
+#[derive(Debug, Args)]
+pub struct FitArguments {
+    /// A folder that `measure` wrote, of one drive; or a profile, which tells less.
+    pub measurement: PathBuf,
+    /// The file to write: a profile with what the twin is made of.
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// A drive of the library, or a file, that it is like in all that isn't fitted: dies, pages, blocks.
+    #[arg(long, value_name = "NAME|PATH")]
+    pub from: Option<String>,
+    /// Drives to try, at most.
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
+    pub evaluations: u32,
+    /// Time to take, at most.
+    #[arg(long, value_name = "TIME")]
+    pub time: Option<Duration>,
+    /// Overwrite the file if there is one.
+    #[arg(long, short = 'y')]
+    pub overwrite: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+    /// Print no progress.
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// A take named on the command line.

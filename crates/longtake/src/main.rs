@@ -7,6 +7,7 @@ mod control;
 mod drives;
 mod extract;
 mod feed;
+mod fit;
 mod instant;
 mod measure;
 mod member_files;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Verb::Report(arguments) => report::report(&arguments),
         Verb::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Verb::Drives(arguments) => drives::drives(&arguments),
+        Verb::Fit(arguments) => fit::fit(&arguments),
         Verb::Sim { action } => sim::sim(&action),
         Verb::Completions { shell } => {
             clap_complete::generate(

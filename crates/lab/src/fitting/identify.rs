@@ -95,11 +95,12 @@ pub fn identify<M: Model>(
             Scale::Difference { .. } => DETERMINED.1,
         };
         let width = (best.place[index] - ends[0]).max(ends[1] - best.place[index]);
+        let unknown = slope.is_none() || bench.model.left() <= 0.0;
         reaches.push(Reach {
             low: knob.value(ends[0]),
             high: knob.value(ends[1]),
-            determined: width < far && slope.is_some(),
-            unknown: slope.is_none() || bench.model.left() <= 0.0,
+            determined: width < far && !unknown,
+            unknown,
         });
         slopes.push(slope.unwrap_or_default());
     }

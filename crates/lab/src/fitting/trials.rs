@@ -40,6 +40,8 @@ const WINDOW: usize = 5;
 pub struct Trial {
     /// Experiment and step: `fill/empty`.
     pub name: String,
+    /// How long the drive was left alone before.
+    pub rest: Duration,
     /// What was done.
     pub workload: Workload,
     /// What is looked at.
@@ -134,7 +136,8 @@ impl Trial {
             }
             other => other.clone(),
         };
-        Self { name: self.name.clone(), workload, shows }
+        let rest = Duration::from_nanos(self.rest.as_nanos() / parts);
+        Self { name: self.name.clone(), rest, workload, shows }
     }
 
     /// Its figures from what came of it: name, value, unit, noise. Places are in bytes of the drive that was measured.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use base::Duration;
 use load::Verb;
 
 use super::{Measured, Shows, Trial, ends, figures, levels, point_name};
@@ -26,6 +27,7 @@ pub fn read(folder: &Path, capacity_bytes: u64) -> Result<Measured, LabError> {
     for (experiment, choose) in [
         ("fill", fill as fn(&str, &Step) -> Option<Shows>),
         ("prepare", prepare),
+        ("steady", steady),
         ("stream", stream),
         ("link", link),
         ("mix", mix),
@@ -34,8 +36,7 @@ pub fn read(folder: &Path, capacity_bytes: u64) -> Result<Measured, LabError> {
         let mut chosen: Vec<(Trial, Step)> = Vec::new();
         for (name, step) in steps {
             let Some(shows) = choose(&name, &step) else { continue };
-            let workload = step.measurement.workload.clone();
-            chosen.push((Trial { name: format!("{experiment}/{name}"), workload, shows }, step));
+            chosen.push((trial(experiment, &name, &step, shows), step));
         }
         chosen.sort_by_key(|(trial, _)| order(trial));
         found.extend(chosen);
@@ -60,6 +61,20 @@ pub fn read(folder: &Path, capacity_bytes: u64) -> Result<Measured, LabError> {
         ));
     }
     Ok(Measured { trials: found.into_iter().map(|(trial, _)| trial).collect(), targets, notes })
+}
+
+/// What a step did. What ended early is done as far as it went.
+fn trial(experiment: &str, name: &str, step: &Step, shows: Shows) -> Trial {
+    let mut workload = step.measurement.workload.clone();
+    if let Some(bytes) = &mut workload.stop.bytes {
+        let moved: u64 = step.measurement.results.iter().map(|result| result.bytes).sum();
+        bytes.0 = bytes.0.min(moved.max(1));
+    }
+    // `burst-0-after-1070ms`
+    let rest =
+        name.rsplit_once("-after-").and_then(|(_, time)| time.strip_suffix("ms")?.parse().ok());
+    let rest = Duration::from_millis(rest.unwrap_or(0));
+    Trial { name: format!("{experiment}/{name}"), rest, workload, shows }
 }
 
 /// Every step of an experiment that was measured, by name.
@@ -87,6 +102,7 @@ fn order(trial: &Trial) -> (u8, bool, u64, u32) {
     let first = match (step, trial.workload.streams.first()) {
         (_, Some(stream)) if stream.trim > 0 => 0,
         ("empty", _) => 1,
+        _ if trial.rest > Duration::ZERO => 3,
         _ => 2,
     };
     let stream = trial.workload.streams.first();
@@ -108,15 +124,19 @@ fn fill(name: &str, step: &Step) -> Option<Shows> {
             let ends = ends(empty, series.total_bytes(), cliff);
             Some(Shows::Curve { empty, ends })
         }
-        _ if name.starts_with("trim-") => Some(Shows::Nothing),
-        // Rests and bursts show how a cache is emptied, which is not fitted.
-        _ => None,
+        // How rests empty a cache is not fitted, but what comes next finds it empty.
+        _ => Some(Shows::Nothing),
     }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as the others")]
 fn prepare(_: &str, _: &Step) -> Option<Shows> {
     Some(Shows::Nothing)
+}
+
+fn steady(name: &str, step: &Step) -> Option<Shows> {
+    let (_, verb) = point_name(step.measurement.workload.streams.first()?)?;
+    Some(Shows::Rate { name: format!("steady.{name}.rate"), verb, unit: Unit::BytesPerSecond })
 }
 
 fn stream(_: &str, step: &Step) -> Option<Shows> {
@@ -148,8 +168,7 @@ fn rounds(folder: &Path) -> Result<Vec<(Trial, Step)>, LabError> {
     let all = steps(folder)?;
     let mut found: Vec<(Trial, Step)> = Vec::new();
     let mut add = |name: &str, step: &Step, shows| {
-        let workload = step.measurement.workload.clone();
-        found.push((Trial { name: format!("snia/{name}"), workload, shows }, step.clone()));
+        found.push((trial("snia", name, step, shows), step.clone()));
     };
     for kind in ["purge-", "precondition-"] {
         for (name, step) in all.iter().filter(|(name, _)| name.starts_with(kind)) {

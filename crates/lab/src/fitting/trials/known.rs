@@ -47,7 +47,8 @@ impl Measured {
             stop,
             streams: vec![stream],
         };
-        self.trials.push(Trial { name: name.to_owned(), workload, shows });
+        let rest = Duration::ZERO;
+        self.trials.push(Trial { name: name.to_owned(), rest, workload, shows });
     }
 }
 

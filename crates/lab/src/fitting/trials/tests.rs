@@ -18,12 +18,13 @@ fn write(block: u64, size: u64) -> Workload {
 }
 
 fn trial(workload: Workload) -> Trial {
-    Trial { name: "a/b".to_owned(), workload, shows: Shows::Nothing }
+    Trial { name: "a/b".to_owned(), rest: Duration::from_secs(6), workload, shows: Shows::Nothing }
 }
 
 #[test]
 fn a_smaller_drive_gets_bytes_and_times_in_proportion_and_the_same_blocks() {
     let small = trial(write(1 << 20, 64 << 30)).scaled(64, 1 << 30).workload;
+    assert_eq!(trial(write(1 << 20, 64 << 30)).scaled(6, 1 << 30).rest, Duration::from_secs(1));
     assert_eq!(small.streams[0].block, Blocks::of(1 << 20));
     assert_eq!(small.streams[0].size, Some(Size(1 << 30)));
     assert_eq!(small.stop.bytes, Some(Size(1 << 30)));
