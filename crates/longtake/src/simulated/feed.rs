@@ -45,8 +45,8 @@ pub struct Lane {
 pub enum Step {
     /// It can wait: it gets one buffer at a time and fills it at once.
     Waits {
-        /// Where it takes its buffer.
-        free: Sender<BufferId>,
+        /// Where it takes its buffer. Without it, it ends.
+        free: Option<Sender<BufferId>>,
     },
     /// It has a pace: it goes up to a time, and says when it is there.
     Paced {
@@ -55,6 +55,16 @@ pub enum Step {
         /// It is there.
         reached: Receiver<()>,
     },
+}
+
+/// Who ends a recording. Sources are told when they can end at once: one that still has losses to tell needs a buffer for
+/// that, and buffers come free with the bank's time.
+#[derive(Clone, Debug, Default)]
+pub struct Stop {
+    /// The recording is to end.
+    pub asked: Arc<AtomicBool>,
+    /// Sources see this.
+    pub told: Arc<AtomicBool>,
 }
 
 /// Chunks from sources in step with the bank.
@@ -70,7 +80,7 @@ pub struct VirtualFeed {
     chunk_max: u32,
     /// How often paced lanes are looked after.
     step: Duration,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     /// Up to when paced lanes have gone.
     at: Option<Instant>,
     /// Whose turn it is among lanes that can wait.
@@ -89,7 +99,7 @@ impl VirtualFeed {
         pool: Arc<Pool>,
         chunk_bytes: (u32, u32),
         rate: Option<Rate>,
-        stop: Arc<AtomicBool>,
+        stop: Stop,
     ) -> Self {
         let (chunk_min, chunk_max) = chunk_bytes;
         let step = rate.map_or(STEP_MAX, |rate| {
@@ -121,17 +131,28 @@ impl VirtualFeed {
         self.lanes.iter().find_map(|lane| lane.ready.try_recv().ok())
     }
 
-    /// Has paced lanes go on to `now`.
+    fn stopping(&self) -> bool {
+        self.stop.asked.load(Ordering::Relaxed)
+    }
+
+    /// Has paced lanes go on to `now`, or end.
     fn advance(&mut self, now: Instant) {
-        if self.at == Some(now) && !self.stop.load(Ordering::Relaxed) {
+        if self.at == Some(now) && !self.stopping() {
             return;
         }
         self.at = Some(now);
         for lane in 0..self.lanes.len() {
-            let Step::Paced { go, reached } = &self.lanes[lane].step else { continue };
-            if self.lanes[lane].thread.is_some()
-                && (go.send(now).is_err() || reached.recv().is_err())
-            {
+            let Lane { thread: Some(_), step: Step::Paced { go, reached }, .. } = &self.lanes[lane]
+            else {
+                continue;
+            };
+            if self.stopping() {
+                if self.taken.is_empty() {
+                    return;
+                }
+                self.stop.told.store(true, Ordering::Relaxed);
+            }
+            if go.send(now).is_err() || reached.recv().is_err() {
                 self.end(lane);
             }
         }
@@ -139,31 +160,27 @@ impl VirtualFeed {
 
     /// Has a lane that can wait fill a buffer, if there is one.
     fn filled(&mut self) -> Option<Filled> {
+        let stopping = self.stopping();
         for turn in 0..self.lanes.len() {
             let lane = (self.turn + turn) % self.lanes.len();
-            let Lane { ready, thread: Some(_), step: Step::Waits { free } } = &self.lanes[lane]
+            let Lane { ready, thread: Some(_), step: Step::Waits { free } } = &mut self.lanes[lane]
             else {
                 continue;
             };
-            let buffer = self.taken.try_recv().ok();
-            if buffer.is_none() && !self.stop.load(Ordering::Relaxed) {
-                return None;
+            let mut given = None;
+            if stopping {
+                *free = None;
+            } else if let Some(free) = free {
+                let buffer = self.taken.try_recv().ok()?;
+                given = free.send(buffer).is_ok().then_some(buffer);
             }
-            if let Some(buffer) = buffer {
-                // A lane that has ended is seen to have below.
-                free.send(buffer).ok();
+            if let Ok(filled) = ready.recv() {
+                self.turn = lane + 1;
+                return Some(filled);
             }
-            match ready.recv() {
-                Ok(filled) => {
-                    self.turn = lane + 1;
-                    return Some(filled);
-                }
-                Err(_) => {
-                    self.end(lane);
-                    // Nothing was left to fill it with.
-                    buffer.map(|buffer| self.free.send(buffer));
-                }
-            }
+            self.end(lane);
+            // There was nothing left to fill it with.
+            given.map(|buffer| self.free.send(buffer));
         }
         None
     }

@@ -3,7 +3,6 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use base::{Bank, BufferId, ByteSize, DriveId, Duration, Rate};
@@ -24,7 +23,7 @@ use source::spec::SourceSpec;
 use source::synthetic::{self, Pace, Synthetic};
 use ssd::SimBank;
 
-use super::feed::{Lane, Paced, Step, VirtualFeed, spawn};
+use super::feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
 use super::{Drives, Target};
 use crate::arguments::RecordArguments;
 use crate::record::{config, finish, run, share, stop_on_signals};
@@ -59,7 +58,7 @@ pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCod
     let Array { mut bank, pool, image, superblocks, buffers: (metadata, chunks) } =
         array(&drives, arguments)?;
     fits(&spec, arguments, &bank)?;
-    let stop = stop_on_signals()?;
+    let stop = Stop { asked: stop_on_signals()?, ..Stop::default() };
     let layout = image.superblock.layout;
     let members: Vec<DriveId> = image.members.iter().map(|member| member.drive).collect();
     let totals = Totals {
@@ -78,7 +77,7 @@ pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCod
     let stage = Stage {
         arguments,
         pool: Arc::clone(&pool),
-        stop: Arc::clone(&stop),
+        stop: stop.clone(),
         progress: Arc::clone(&progress),
         start: bank.now(),
         started,
@@ -88,9 +87,7 @@ pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCod
     let mut status = Status::new(arguments, totals, progress)?;
     let recording =
         Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata.clone());
-    let outcome = run(arguments, recording, &never(), &stop, &mut status);
-    // Also after a failure: the threads see it and end.
-    stop.store(true, Ordering::Relaxed);
+    let outcome = run(arguments, recording, &never(), &stop.asked, &mut status);
     let mut recording = outcome?;
     let told = recording.feed().take_told();
     let (code, errors) = finish(told, &recording, &mut status);
@@ -201,7 +198,7 @@ fn available_memory() -> Result<u64> {
 struct Stage<'a> {
     arguments: &'a RecordArguments,
     pool: Arc<Pool>,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
     progress: Arc<Progress>,
     /// The bank's time at the start, and the calendar's.
     start: base::Instant,
@@ -229,7 +226,7 @@ impl Stage<'_> {
             }
             _ => (self.waiting(spec)?, None),
         };
-        let stop = Arc::clone(&self.stop);
+        let stop = self.stop.clone();
         let pool = Arc::clone(&self.pool);
         Ok(VirtualFeed::new(lanes, (free, taken), pool, self.chunk_bytes, rate, stop))
     }
@@ -292,7 +289,11 @@ impl Stage<'_> {
                 Arc::clone(&self.progress),
             );
             let thread = spawn(number, move || work(packer))?;
-            lanes.push(Lane { ready, thread: Some(thread), step: Step::Waits { free } });
+            lanes.push(Lane {
+                ready,
+                thread: Some(thread),
+                step: Step::Waits { free: Some(free) },
+            });
         }
         Ok(lanes)
     }
@@ -309,7 +310,7 @@ impl Stage<'_> {
             ready,
             // The run loop asks, and is not woken.
             waker: Waker::new().context("making a waker")?,
-            stop: Arc::clone(&self.stop),
+            stop: Arc::clone(&self.stop.told),
             chunk_min: self.chunk_bytes.0,
             chunk_max: self.chunk_bytes.1,
             flush_interval,
