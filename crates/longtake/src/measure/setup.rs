@@ -29,7 +29,7 @@ pub enum Setup {
     /// Block devices and files.
     Real(RealDrives),
     /// Drives in virtual time.
-    Simulated(SimulatedDrives),
+    Simulated(Box<SimulatedDrives>),
 }
 
 /// Open drives with all that measures them.
@@ -50,7 +50,8 @@ impl Setup {
         let texts: Vec<String> =
             arguments.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         if let Some(targets) = Target::all(&texts)? {
-            return SimulatedDrives::look(&targets, arguments).map(Self::Simulated);
+            let drives = SimulatedDrives::look(&targets, arguments)?;
+            return Ok(Self::Simulated(Box::new(drives)));
         }
         if arguments.uplink.is_some() {
             bail!("--uplink is for simulated drives: real ones have the links that they have");
