@@ -104,20 +104,20 @@ const BURST_BLOCK: u64 = 1 << 20;
 
 /// Fills every drive twice, and computes.
 pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), LabError> {
-    // What is quick shows the levels of each drive on a part of it. The medium of OPTANE is written in place: it has no state
-    // that more of it would change, and many small accesses to each block.
+    // A part of a drive shows the same levels. The medium of Optane is written in place: it has no state that more of it would
+    // change, and many small accesses to each block.
     let (part, in_place) = match stage.effort() {
         Effort::Quick => (0.2, 0.02),
-        Effort::Usual => (1.0, 0.1),
+        Effort::Usual => (1.0, 0.05),
         Effort::Long => (1.0, 1.0),
     };
     let only = |_: &mut Lab<'_>, result| Ok(result);
-    let evo = filled(stage, EVO_PLUS, part, only)?;
+    // Caches are of a size of their own, so drives with one are whole.
+    let evo = filled(stage, EVO_PLUS, 1.0, only)?;
     let pro = filled(stage, PRO, part, only)?;
     let pm1725b = filled(stage, PM1725B, part, only)?;
     let optane = filled(stage, OPTANE, in_place, only)?;
     let p5510 = filled(stage, P5510, part, only)?;
-    // Its cache shrinks at half of its capacity.
     let (qlc, after) = filled(stage, QLC, 1.0, |lab, result| Ok((result, Wraps::measure(lab)?)))?;
     let row = |id| group::row(CLAIMS, id);
     let rate = Unit::BytesPerSecond;

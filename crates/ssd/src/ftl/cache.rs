@@ -73,7 +73,7 @@ impl Ftl {
         let bytes = f64::from(self.setup.units) * f64::from(self.setup.unit_bytes);
         let slope =
             cache.dynamic_bytes as f64 / ((cache.shrink_to - cache.shrink_from).max(1e-3) * bytes);
-        (((slope * 1.25).clamp(0.1, 8.0) * 1024.0) as u64, 1024)
+        (((slope * 1.25).clamp(0.01, 8.0) * 1024.0) as u64, 1024)
     }
 
     /// The superblock of the cache that was closed first.
