@@ -22,8 +22,8 @@ use ssd::Spec;
 
 use crate::arguments::FitArguments;
 use crate::measure::setup::stop_on_signals;
-use crate::simulated::Target;
 use crate::sim;
+use crate::simulated::Target;
 use guess::{Identity, guess, known_link};
 use parts::{PARTS, Part};
 use twin::{Budget, Twin};

@@ -14,8 +14,7 @@ pub use folder::read;
 pub use known::of_profile;
 
 use super::Target;
-use crate::analysis::fill::{FillInput, PhaseKind, judge};
-use crate::analysis::{Point, Series};
+use crate::analysis::{ChangeOptions, Point, Segment, Series, changes};
 use crate::answer::Unit;
 
 /// Deviations that figures are thought to have, as shares of them, beside what short intervals add: rates and latencies of
@@ -32,6 +31,11 @@ const POINT_BLOCKS: u64 = 4;
 /// A workload that only reads leaves the drive as it was, so that any time is long enough that has enough commands.
 const READ_TIME: (Duration, Duration) = (Duration::from_millis(8), Duration::from_millis(40));
 const INTERVAL_MIN: Duration = Duration::from_millis(1);
+const INTERVAL_MAX: Duration = Duration::from_secs(10);
+/// The first drop of at least this share is where a cache was full; the next, so much of the drive behind it, where it
+/// shrank. As `analysis::fill` has them.
+const CLIFF_MIN: f64 = 0.10;
+const SLOPE_SHARE: f64 = 0.02;
 /// Rounds of steady random writes whose mean is a figure.
 const WINDOW: usize = 5;
 
@@ -127,8 +131,12 @@ impl Trial {
             steady: None,
         };
         workload.warm_up = Time::default();
-        let interval = Duration::from_nanos(workload.interval.0.as_nanos() / parts);
-        workload.interval = Time(interval.max(INTERVAL_MIN));
+        // Only a curve needs intervals, and each costs as much as thousands of commands.
+        let interval = match self.shows {
+            Shows::Curve { .. } => Duration::from_nanos(workload.interval.0.as_nanos() / parts),
+            _ => INTERVAL_MAX,
+        };
+        workload.interval = Time(interval.clamp(INTERVAL_MIN, INTERVAL_MAX));
         let shows = match &self.shows {
             Shows::Curve { empty, ends } => {
                 let ends = ends.iter().map(|(name, end)| (name.clone(), end / parts)).collect();
@@ -273,16 +281,33 @@ fn levels(series: &Series, empty: bool, capacity_bytes: u64) -> Vec<Target> {
     if !empty {
         return rate(name::WRITE_OVERWRITE, Some(series.mean_rate())).into_iter().collect();
     }
-    let found = judge(&FillInput::new(capacity_bytes, series));
-    let place = |name, bytes: Option<u64>| {
-        target(name, bytes.map_or(0.0, |bytes| bytes as f64), Unit::Bytes, PLACE_NOISE)
+    // As a fill judges its empty pass, without what it tells beside these: that takes most of its time.
+    let found = changes::find(series, &ChangeOptions::default());
+    let drop = |index: &usize| found.changes[*index].is_drop();
+    let drops = || (0..found.changes.len()).filter(drop);
+    let cliff = drops().find(|&index| -found.changes[index].relative() >= CLIFF_MIN);
+    let beyond = cliff.map(|cliff| {
+        found.changes[cliff].bytes.saturating_add((SLOPE_SHARE * capacity_bytes as f64) as u64)
+    });
+    let shrink = cliff.zip(beyond).and_then(|(cliff, beyond)| {
+        drops().find(|&index| index > cliff && found.changes[index].bytes > beyond)
+    });
+    let place = |name, index: Option<usize>| {
+        let bytes = index.map_or(0.0, |index| found.changes[index].bytes as f64);
+        target(name, bytes, Unit::Bytes, PLACE_NOISE)
     };
-    let at = |threshold: &crate::analysis::fill::Threshold| threshold.change.bytes;
+    // The mean of a phase is that of its level with most bytes.
+    let level = |segments: &[Segment]| {
+        let longest = segments.iter().max_by_key(|segment| segment.bytes.1 - segment.bytes.0);
+        longest.map(|segment| segment.mean)
+    };
+    let first = cliff.map_or(0, |cliff| cliff + 1);
+    let end = shrink.map_or(found.segments.len(), |shrink| shrink + 1);
     [
-        rate(name::WRITE_FAST, found.rate(PhaseKind::Fast)),
-        place(name::WRITE_CACHE, found.cache.found().map(at)),
-        rate(name::WRITE_NATIVE, found.rate(PhaseKind::Native)),
-        place(name::WRITE_SHRINK, found.shrink.found().map(at)),
+        rate(name::WRITE_FAST, level(&found.segments[..first])),
+        place(name::WRITE_CACHE, cliff),
+        rate(name::WRITE_NATIVE, level(&found.segments[first..end])),
+        place(name::WRITE_SHRINK, shrink),
     ]
     .into_iter()
     .flatten()

@@ -31,6 +31,7 @@ const CONTROLLER_READ_US: f64 = 8.0;
 const CONTROLLER_WRITE_US: f64 = 12.0;
 const READ_US: f64 = 50.0;
 const IOPS: f64 = 500e3;
+/// Of a block of the most pages; smaller ones, in proportion, so that erasing takes the same share of the time.
 const ERASE_US: f64 = 3500.0;
 const SUSPEND_US: f64 = 30.0;
 const BUFFER_BYTES: u64 = 32 << 20;
@@ -103,7 +104,7 @@ fn assumed(identity: &Identity) -> Spec {
         pages_per_program: BITS,
         read_us: READ_US,
         program_us: 1800.0,
-        erase_us: ERASE_US,
+        erase_us: ERASE_US * f64::from(pages_per_block) / f64::from(PAGES_PER_BLOCK[0]),
         channel_mb_s: CHANNEL_MB_S,
         suspend_us: Some(SUSPEND_US),
         suspend_erases: true,

@@ -45,7 +45,7 @@ const SPARE: Scale = Scale::Factor { step: 0.08 };
 const SHARE: Scale = Scale::Difference { step: 0.02 };
 
 /// Every parameter that can be fitted.
-pub const PARTS: [Part; 15] = [
+pub const PARTS: [Part; 16] = [
     Part {
         name: "flash.program_us",
         fields: &[("flash", "program_us")],
@@ -54,6 +54,15 @@ pub const PARTS: [Part; 15] = [
         scale: FACTOR,
         get: |spec| spec.flash.program_us,
         set: |spec, value| spec.flash.program_us = value,
+    },
+    Part {
+        name: "flash.erase_us",
+        fields: &[("flash", "erase_us")],
+        needs: Needs::Fill,
+        bounds: (1.0, 1e5),
+        scale: Scale::Factor { step: 0.2 },
+        get: |spec| spec.flash.erase_us,
+        set: |spec, value| spec.flash.erase_us = value,
     },
     Part {
         name: "link.efficiency",

@@ -1,6 +1,6 @@
 //! Trials from a profile: its figures, and the steps by which the experiments that tell such figures measure them.
 
-use base::Duration;
+use base::{Duration, Rate};
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Pattern, Stop, Stream};
 use load::{Verb, Workload};
@@ -16,6 +16,9 @@ const REGION: u64 = 8 << 30;
 const POINT: Duration = Duration::from_secs(5);
 /// Time of a round of random writes in SNIA's specification.
 const ROUND: Duration = Duration::from_secs(60);
+/// Intervals of a pass over the drive, and the rate by which they are made so long where none is known.
+const INTERVALS: u64 = 500;
+const NATIVE: Rate = Rate(1e9);
 const RANDOM_DEPTHS: [u32; 4] = [1, 4, 16, 32];
 
 /// What a profile says that can be asked of a model too.
@@ -84,7 +87,12 @@ fn fill(profile: &Profile, measured: &mut Measured) {
     .flatten()
     {
         let shows = Shows::Curve { empty, ends: ends(empty, whole, cliff) };
+        let native = profile.native_write().or(profile.overwrite()).unwrap_or(NATIVE);
         measured.trial(name, once(1 << 20, whole, 8), bytes(whole), shows);
+        if let Some(trial) = measured.trials.last_mut() {
+            let pass_ns = native.time_for(whole).as_nanos();
+            trial.workload.interval = Time(Duration::from_nanos(pass_ns / INTERVALS));
+        }
     }
 }
 

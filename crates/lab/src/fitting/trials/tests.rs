@@ -28,7 +28,12 @@ fn a_smaller_drive_gets_bytes_and_times_in_proportion_and_the_same_blocks() {
     assert_eq!(small.streams[0].block, Blocks::of(1 << 20));
     assert_eq!(small.streams[0].size, Some(Size(1 << 30)));
     assert_eq!(small.stop.bytes, Some(Size(1 << 30)));
-    assert_eq!(small.interval, Time(Duration::from_nanos(15_625_000)));
+    assert_eq!(small.interval, Time(INTERVAL_MAX));
+    let ends = Vec::new();
+    let curve =
+        Trial { shows: Shows::Curve { empty: true, ends }, ..trial(write(1 << 20, 64 << 30)) };
+    let interval = curve.scaled(64, 1 << 30).workload.interval;
+    assert_eq!(interval, Time(Duration::from_nanos(15_625_000)));
     let mut timed = write(4096, 64 << 30);
     timed.stop = Stop { time: Some(Time(Duration::from_secs(60))), ..Stop::default() };
     let time =
