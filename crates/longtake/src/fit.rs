@@ -96,7 +96,8 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let mut twin = Twin::new(spec, parts.clone(), &given.measured, budget, &mut heard);
     let fit = search(&knobs, &given.measured.targets, &mut twin)
         .with_context(|| format!("a twin can't be put through what is in {}", path.display()))?;
-    let (spec, tried, scale) = (twin.spec(&fit.values), twin.tried(), twin.scale());
+    let values: Vec<f64> = fit.values.iter().copied().map(significant).collect();
+    let (spec, tried, scale) = (twin.spec(&values), twin.tried(), twin.scale());
     bar.finish_and_clear();
     spec.check().context("the nearest drive that was found can't be")?;
     let rest = arguments
@@ -112,6 +113,11 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
         .with_context(attempt)?;
     show::show(&found, output, arguments.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// A value with as many digits as a fit can mean.
+fn significant(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
 }
 
 /// A bar over the budget; it shows on a terminal only, and only if `shown`.
