@@ -232,9 +232,13 @@ fn filled<T>(
     then: impl FnOnce(&mut Lab<'_>, Filled) -> Result<T, LabError>,
 ) -> Result<T, LabError> {
     let label = format!("REC-{model}");
+    let block_bytes = match stage.effort() {
+        Effort::Quick => 8 << 20,
+        Effort::Usual | Effort::Long => 1 << 20,
+    };
     stage.on(&label, &DrivesNeeded::one(model).of_capacity(part), |lab| {
         // The drive is new, so there is nothing to trim.
-        let options = Fill { trim: false, rests: Vec::new(), ..Fill::default() };
+        let options = Fill { trim: false, rests: Vec::new(), block_bytes, ..Fill::default() };
         let fill = options.run(lab)?;
         then(lab, Filled { name: model, fill, part })
     })
