@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
@@ -15,19 +15,20 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("load", &["base"]),
     ("profile", &["base"]),
     ("ssd", &["base", "profile"]),
+    ("plan", &["base", "format", "profile", "recorder", "ssd"]),
     ("lab", &["base", "device", "load", "profile"]),
-    ("report", &["base", "lab", "load", "profile"]),
+    ("report", &["base", "lab", "load", "plan", "profile"]),
     (
         "longtake",
         &[
-            "base", "device", "format", "lab", "load", "profile", "recorder", "report", "source",
-            "ssd",
+            "base", "device", "format", "lab", "load", "plan", "profile", "recorder", "report",
+            "source", "ssd",
         ],
     ),
 ];
 
 /// Rooms that read no clock, start no thread, open no file.
-const PURE: [&str; 6] = ["base", "format", "load", "profile", "recorder", "ssd"];
+const PURE: [&str; 7] = ["base", "format", "load", "plan", "profile", "recorder", "ssd"];
 
 /// Lines of a file above which it is taken to have a second subject, tests not counted.
 const LINES_MAX: usize = 700;
