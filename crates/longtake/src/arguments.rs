@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::instant::When;
 use crate::measure::arguments::MeasureAction;
+use crate::profiles::arguments::ProfilesAction;
 use crate::reproduce::ReproduceArguments;
 use crate::sim::arguments::SimAction;
 use crate::simulated::UplinkOption;
@@ -21,6 +22,9 @@ use crate::simulated::UplinkOption;
     after_help = "Exit codes: 0 done; 1 failed; 2 wrong arguments; 3 done, but something was lost, is missing or damaged."
 )]
 pub struct Arguments {
+    /// The folder of your own profiles of drives [default: longtake/profiles where data of yours lies, ~/.local/share].
+    #[arg(long, value_name = "DIR", global = true, hide_short_help = true)]
+    pub profiles: Option<PathBuf>,
     /// What to do.
     #[command(subcommand)]
     pub verb: Verb,
@@ -64,6 +68,12 @@ pub enum Verb {
         /// What to do with them.
         #[command(subcommand)]
         action: SimAction,
+    },
+    /// Show what is known of drives and how far to trust it, and make profiles of what was measured.
+    Profiles {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: ProfilesAction,
     },
     /// Run published experiments on simulated drives, and show every claim beside what was published.
     Reproduce(ReproduceArguments),

@@ -6,7 +6,7 @@ mod parts;
 mod show;
 mod twin;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,6 +22,7 @@ use ssd::Spec;
 
 use crate::arguments::FitArguments;
 use crate::measure::setup::stop_on_signals;
+use crate::profiles::shelf;
 use crate::sim;
 use crate::simulated::Target;
 use guess::{Identity, guess, known_link};
@@ -158,7 +159,7 @@ fn of_folder(folder: &Path, name: &str) -> Result<Given> {
     // What the run's own profile knows stays known of the twin; a run that was cut short has none.
     let path = folder.join("profile.toml");
     let profile = if path.exists() {
-        profile_of(&path)?
+        shelf::read(&path)?
     } else {
         Profile::new(name, &identity.model, &subject.kind, identity.capacity_bytes)
     };
@@ -167,7 +168,9 @@ fn of_folder(folder: &Path, name: &str) -> Result<Given> {
 
 /// What is in a profile.
 fn of_file(path: &Path, name: &str) -> Result<Given> {
-    let profile = profile_of(path)?;
+    let profile = shelf::find(&path.to_string_lossy()).with_context(|| {
+        format!("{}: give a folder that `longtake measure` wrote, or a profile", path.display())
+    })?;
     let measured = of_profile(&profile);
     enough(&measured, path, std::iter::empty())?;
     let block_bytes = profile.block_unit().and_then(|unit| unit.0.try_into().ok()).unwrap_or(512);
@@ -179,17 +182,6 @@ fn of_file(path: &Path, name: &str) -> Result<Given> {
         link: known_link(None, Some(&profile)),
     };
     Ok(Given { identity, profile, measured })
-}
-
-fn profile_of(path: &Path) -> Result<Profile> {
-    let text = fs::read_to_string(path).with_context(|| {
-        format!(
-            "reading {}: give a folder that `longtake measure` wrote, or a profile",
-            path.display()
-        )
-    })?;
-    Profile::from_toml(&text)
-        .with_context(|| format!("{} is no profile of a drive", path.display()))
 }
 
 /// Whether there is anything to fit to.

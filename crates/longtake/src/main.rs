@@ -14,6 +14,7 @@ mod member_files;
 mod opening;
 mod outlet;
 mod privileges;
+mod profiles;
 mod progress;
 mod protect;
 mod record;
@@ -45,6 +46,9 @@ pub mod exit {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(folder) = &arguments.profiles {
+        profiles::shelf::use_folder(folder);
+    }
     let outcome = match arguments.verb {
         Verb::Record(arguments) => record::record(&arguments),
         Verb::Array { action } => match action {
@@ -64,6 +68,7 @@ fn main() -> ExitCode {
         Verb::Drives(arguments) => drives::drives(&arguments),
         Verb::Fit(arguments) => fit::fit(&arguments),
         Verb::Sim { action } => sim::sim(&action),
+        Verb::Profiles { action } => profiles::profiles(&action),
         Verb::Completions { shell } => {
             clap_complete::generate(
                 shell,

@@ -3,9 +3,8 @@
 pub mod arguments;
 mod show;
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -14,6 +13,7 @@ use profile::{Profile, library};
 use serde_json::{Value, json};
 use ssd::Spec;
 
+use crate::profiles::shelf;
 use crate::simulated::{Model, Target};
 use crate::{exit, outlet};
 use arguments::{CheckArguments, ListArguments, NewArguments, SimAction};
@@ -109,7 +109,7 @@ fn check(arguments: &CheckArguments) -> Result<ExitCode> {
     let mut good = true;
     let mut values: Vec<Value> = Vec::new();
     for path in &arguments.files {
-        let problem = read(path).and_then(|profile| spec(&profile)).err();
+        let problem = shelf::read(path).and_then(|profile| spec(&profile)).err();
         let problem = problem.map(|error| format!("{error:#}"));
         good &= problem.is_none();
         if arguments.json {
@@ -134,16 +134,12 @@ fn model(drive: &str) -> Result<Model> {
 /// What is known of a kind of drive.
 ///
 /// # Errors
-/// If it isn't in the library, or its file can't be read.
+/// If it is in neither the library nor the user's folder of profiles, or its file can't be read.
 pub fn profile(model: &Model) -> Result<Profile> {
     match model {
-        Model::Library(name) => Ok(library::get(name)?),
-        Model::File(path) => read(path).with_context(|| format!("reading {}", path.display())),
+        Model::Library(name) => shelf::named(name),
+        Model::File(path) => shelf::read(path),
     }
-}
-
-fn read(path: &Path) -> Result<Profile> {
-    Ok(Profile::from_toml(&fs::read_to_string(path)?)?)
 }
 
 /// A drive as it can be simulated.

@@ -97,10 +97,7 @@ fn a_target_that_can_not_be_is_refused_with_what_could() {
         ("sim:ideal@2", &["the drive has 1 namespace"]),
         ("sim:DRIVE@3", &["the drive has 2 namespaces"]),
         ("sim:DRIVE*0", &["from 1 to 1024"]),
-        (
-            "sim:/nowhere/to/be/found.toml",
-            &["reading the simulated drive /nowhere", "No such file"],
-        ),
+        ("sim:/nowhere/to/be/found.toml", &["reading the drive /nowhere", "No such file"]),
         ("sim:ideal sim:ideal", &["name the same drive", "give sim:ideal*2"]),
         ("sim:DRIVE@1 sim:DRIVE@1", &["is named twice"]),
         ("sim:DRIVE@1 sim:DRIVE:full@2", &["begins in one way"]),

@@ -7,8 +7,10 @@ pub mod library;
 pub mod merge;
 pub mod name;
 pub mod nearest;
+mod show;
 pub mod simulated;
 pub mod text;
+pub mod trust;
 
 pub use figures::{Direction, PcieLink};
 pub use library::UnknownModel;
@@ -17,6 +19,7 @@ pub use nearest::nearest;
 pub use simulated::{Parameter, Simulated};
 pub use text::ProfileError;
 pub use toml::Value;
+pub use trust::Trust;
 
 use std::collections::BTreeMap;
 

@@ -90,7 +90,7 @@ impl Simulated {
             let problem = if !bare(section) || !bare(name) {
                 "names are made of letters, digits, '-' and '_'".to_owned()
             } else if parameter.origin.trim().is_empty() && parameter.kind != SourceKind::Assumed {
-                let kind = word(parameter.kind);
+                let kind = parameter.kind.word();
                 format!("{kind} is empty: say who measured it on what, or where it was published")
             } else if matches!(parameter.value, Value::Table(_)) {
                 "a table is no value: give a number, a word, true, false or a list".to_owned()
@@ -112,19 +112,11 @@ impl Simulated {
                     writeln!(text, "{name} = {value}")
                 } else {
                     let origin = Value::from(origin.as_str());
-                    writeln!(text, "{name} = {{ is = {value}, {} = {origin} }}", word(*kind))
+                    writeln!(text, "{name} = {{ is = {value}, {} = {origin} }}", kind.word())
                 };
             }
         }
         text
-    }
-}
-
-const fn word(kind: SourceKind) -> &'static str {
-    match kind {
-        SourceKind::Measured => "measured",
-        SourceKind::Published => "published",
-        SourceKind::Assumed => "assumed",
     }
 }
 
@@ -172,7 +164,7 @@ fn parameter(value: Value) -> Result<Parameter, String> {
     };
     let kind = [SourceKind::Measured, SourceKind::Published, SourceKind::Assumed]
         .into_iter()
-        .find(|kind| word(*kind) == key)
+        .find(|kind| kind.word() == key)
         .ok_or_else(|| format!("'{key}' is not known: {one}"))?;
     match origin {
         Value::String(origin) if !origin.trim().is_empty() => Ok(Parameter { value, kind, origin }),
@@ -198,7 +190,7 @@ impl Serialize for Parameter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(2))?;
         map.serialize_entry("is", &self.value)?;
-        map.serialize_entry(word(self.kind), &self.origin)?;
+        map.serialize_entry(self.kind.word(), &self.origin)?;
         map.end()
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use base::ByteSize;
-use profile::{Parameter, Profile, SourceKind};
+use profile::{Parameter, Profile};
 use serde_json::{Value, json};
 use ssd::Spec;
 use ssd::spec::Media;
@@ -64,21 +64,13 @@ fn rows(profile: &Profile, spec: &Spec) -> Vec<Row> {
             let given = profile.simulated.get(section, name);
             let (known_by, origin) = match given {
                 None => ("default", String::new()),
-                Some(Parameter { kind, origin, .. }) => (word(*kind), origin.clone()),
+                Some(Parameter { kind, origin, .. }) => (kind.word(), origin.clone()),
             };
             let (section, name) = (section.to_owned(), name.clone());
             rows.push(Row { section, name, value: value.clone(), known_by, origin });
         }
     }
     rows
-}
-
-const fn word(kind: SourceKind) -> &'static str {
-    match kind {
-        SourceKind::Measured => "measured",
-        SourceKind::Published => "published",
-        SourceKind::Assumed => "assumed",
-    }
 }
 
 /// What parameters come to.

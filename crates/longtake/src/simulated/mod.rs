@@ -10,8 +10,9 @@ mod uplink;
 use anyhow::{Context, Result, bail};
 use base::{Bank, Buffers, Geometry, NoBuffers};
 use device::facts::Facts;
-use profile::Profile;
 use ssd::{SimBank, Slot, Spec, Start};
+
+use crate::sim;
 
 pub use record::record;
 pub use target::{Contents, Model, Target};
@@ -144,7 +145,8 @@ fn add<'a>(groups: &mut Vec<Group<'a>>, target: &'a Target) -> Result<()> {
                 || (other.namespace.is_some() && target.namespace.is_some()))
     });
     let Some(group) = same else {
-        let spec = spec(&target.model)?;
+        let spec =
+            sim::spec(&sim::profile(&target.model)?).with_context(|| target.model.to_string())?;
         let namespaces = match target.namespace {
             Some(number) => vec![namespace(&spec, target, number)?],
             None => (0..spec.sets.namespaces.len()).collect(),
@@ -179,20 +181,4 @@ fn namespace(spec: &Spec, target: &Target, number: u32) -> Result<usize> {
         bail!("{target}: the drive has {there} {plural}, numbered from 1");
     }
     Ok(number as usize - 1)
-}
-
-/// A kind of drive's parameters, checked.
-fn spec(model: &Model) -> Result<Spec> {
-    let profile = match model {
-        Model::Library(name) => profile::library::get(name)?,
-        Model::File(path) => {
-            let text = std::fs::read_to_string(path)
-                .with_context(|| format!("reading the simulated drive {}", path.display()))?;
-            Profile::from_toml(&text)
-                .with_context(|| format!("{} is no profile of a drive", path.display()))?
-        }
-    };
-    let spec = Spec::from_profile(&profile).with_context(|| model.to_string())?;
-    spec.check().with_context(|| model.to_string())?;
-    Ok(spec)
 }

@@ -1,0 +1,84 @@
+//! `longtake profiles show`: every figure of a drive, where it comes from and how far to trust it.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use base::ByteSize;
+use profile::{Known, Profile};
+use serde_json::{Value, json};
+
+use super::arguments::ShowArguments;
+use super::shelf;
+use crate::outlet;
+
+/// Shows what is known of a drive.
+///
+/// # Errors
+/// If it isn't there or can't be read.
+pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
+    let profile = shelf::find(&arguments.drive)?;
+    if arguments.json {
+        outlet::json(&value(&profile))?;
+    } else {
+        print(&profile)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a profile as a table.
+///
+/// # Errors
+/// If standard output is gone.
+pub fn print(profile: &Profile) -> Result<()> {
+    let size = ByteSize(profile.capacity_bytes);
+    outlet::text(&format!("{}: {}, {}, {size}", profile.name, profile.model, profile.kind))?;
+    for note in &profile.notes {
+        outlet::text(&format!("  {note}"))?;
+    }
+    let mut table = outlet::table(&["figure", "value", "range", "trust", "from"], &[1]);
+    for (name, known) in &profile.figures {
+        table.add_row([
+            name.clone(),
+            known.unit.show(known.value),
+            range(known),
+            known.trust().to_string(),
+            source(known),
+        ]);
+    }
+    outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
+    outlet::text(
+        "\nTrust: close (measured, within a tenth), loose (measured, it strays further or by an unknown amount), word (a \
+         maker's or a reviewer's), guess.",
+    )?;
+    outlet::text(&if profile.simulated.is_empty() {
+        "It can't be simulated yet: `longtake fit` finds the simulated drive that comes closest."
+            .to_owned()
+    } else {
+        format!("What it is simulated by: longtake sim show {}", profile.name)
+    })
+}
+
+fn range(known: &Known) -> String {
+    let Some((low, high)) = known.range else { return String::new() };
+    format!("{} to {}", known.unit.show(low), known.unit.show(high))
+}
+
+fn source(known: &Known) -> String {
+    let mut text = format!("{}: {}", known.source.kind, known.source.origin);
+    if let Some(when) = &known.source.when {
+        text += &format!(", {when}");
+    }
+    if !known.note.is_empty() {
+        text += &format!(" ({})", known.note);
+    }
+    text
+}
+
+/// A profile as JSON, each figure with how far to trust it.
+pub fn value(profile: &Profile) -> Value {
+    let mut value = json!(profile);
+    for (name, known) in &profile.figures {
+        value["figures"][name]["trust"] = json!(known.trust().to_string());
+    }
+    value
+}
