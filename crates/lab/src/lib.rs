@@ -6,6 +6,7 @@ pub mod analysis;
 pub mod answer;
 pub mod experiment;
 pub mod fitting;
+pub mod importing;
 pub mod lab;
 pub mod profiling;
 pub mod published;

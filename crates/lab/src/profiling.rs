@@ -1,8 +1,10 @@
 //! Profiling: what experiments found of one drive, as the profile that planning and simulating read.
 
+use load::Measurement;
 use profile::{Known, Profile, Source, SourceKind};
 
 use crate::answer::{Figure, Unit};
+use crate::fitting::trials::point_name;
 
 /// What a drive is, as a profile says it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,26 +26,12 @@ pub struct Identity<'a> {
 }
 
 /// The profile of one drive from the figures of all its results. `when` is the day as `2026-11-21`, `place` the machine it
-/// was measured on. Figures without a value are left out, and so are those below zero: they are differences between
-/// workloads, not properties of a drive. Where two results tell the same figure, the first one counts.
+/// was measured on.
 pub fn profile(figures: &[Figure], drive: &Identity<'_>, when: &str, place: &str) -> Profile {
     let name = if drive.name.is_empty() { drive.model } else { drive.name };
     let mut profile = Profile::new(&file_name(name), drive.model, drive.kind, drive.capacity_bytes);
-    let source = |kind, origin: String| Source { kind, origin, when: Some(when.to_owned()) };
-    for figure in figures {
-        let Some(value) = figure.value.filter(|value| value.is_finite() && *value >= 0.0) else {
-            continue;
-        };
-        let finite = |(low, high): &(f64, f64)| low.is_finite() && high.is_finite() && low <= high;
-        profile.figures.entry(figure.name.clone()).or_insert_with(|| Known {
-            value,
-            unit: figure.unit,
-            range: figure.range.filter(finite),
-            confidence: figure.confidence.filter(|c| (0.0..=1.0).contains(c)),
-            note: figure.note.clone(),
-            source: source(SourceKind::Measured, format!("longtake on {place}")),
-        });
-    }
+    let source = |kind, origin| Source { kind, origin, when: Some(when.to_owned()) };
+    add(&mut profile, figures, &source(SourceKind::Measured, format!("longtake on {place}")));
     let told = [
         (profile::name::BLOCK_UNIT, Some(u64::from(drive.block_bytes))),
         (profile::name::TRIM_UNIT, drive.trim_bytes.map(u64::from)),
@@ -66,7 +54,44 @@ pub fn profile(figures: &[Figure], drive: &Identity<'_>, when: &str, place: &str
     profile
 }
 
-fn file_name(text: &str) -> String {
+/// Adds figures from one source. Those without a value are left out, and so are those below zero: they are differences
+/// between workloads, not properties of a drive. A figure that the profile has already stays as it is.
+pub fn add(profile: &mut Profile, figures: &[Figure], source: &Source) {
+    for figure in figures {
+        let Some(value) = figure.value.filter(|value| value.is_finite() && *value >= 0.0) else {
+            continue;
+        };
+        let finite = |(low, high): &(f64, f64)| low.is_finite() && high.is_finite() && low <= high;
+        profile.figures.entry(figure.name.clone()).or_insert_with(|| Known {
+            value,
+            unit: figure.unit,
+            range: figure.range.filter(finite),
+            confidence: figure.confidence.filter(|c| (0.0..=1.0).contains(c)),
+            note: figure.note.clone(),
+            source: source.clone(),
+        });
+    }
+}
+
+/// What a single workload tells of a drive: rates and latencies of sequential streams and of random reads, each running alone. A
+/// mix tells nothing of either.
+pub fn workload_figures(measurement: &Measurement) -> Vec<Figure> {
+    let [stream] = measurement.workload.streams.as_slice() else { return Vec::new() };
+    let Some((name, verb)) = point_name(stream) else { return Vec::new() };
+    let Some(result) = measurement.result(&stream.name, verb) else { return Vec::new() };
+    // What was asked for at a rate tells the rate that was asked for.
+    let rate = stream.rate.is_none().then_some(result.bytes_per_s);
+    let mut figures = vec![Figure::new(&name, "rate", rate, Unit::BytesPerSecond)];
+    for percent in [50.0, 99.0, 99.9, 99.99] {
+        let value = result.response.percentile(percent).map(|ns| ns as f64);
+        let name = format!("{name}.p{percent}");
+        figures.push(Figure::new(&name, "latency", value, Unit::Nanoseconds));
+    }
+    figures
+}
+
+/// A name that can be a file's and a profile's.
+pub fn file_name(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     let name: String = text.trim().chars().map(|c| if plain(c) { c } else { '-' }).collect();
     let name = name.trim_matches(['-', '.']).to_ascii_lowercase();

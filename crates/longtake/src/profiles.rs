@@ -1,6 +1,7 @@
 //! `longtake profiles`: what is known of drives, from the library and from measurements of the user's own.
 
 pub mod arguments;
+mod import;
 mod list;
 pub mod shelf;
 mod show;
@@ -19,5 +20,6 @@ pub fn profiles(action: &ProfilesAction) -> Result<ExitCode> {
     match action {
         ProfilesAction::List(arguments) => list::list(arguments),
         ProfilesAction::Show(arguments) => show::show(arguments),
+        ProfilesAction::Import(arguments) => import::import(arguments),
     }
 }

@@ -2,6 +2,7 @@
 //! recording can rely on, and up to where.
 
 mod answer;
+mod elsewhere;
 mod rests;
 
 use base::{Duration, Geometry};

@@ -315,7 +315,7 @@ fn levels(series: &Series, empty: bool, capacity_bytes: u64) -> Vec<Target> {
 }
 
 /// The figure of a point of reads or writes: sequential ones under their stream's name, random reads under theirs.
-fn point_name(stream: &Stream) -> Option<(String, Verb)> {
+pub(crate) fn point_name(stream: &Stream) -> Option<(String, Verb)> {
     let (block, depth) = (stream.block.longest(), stream.depth * stream.jobs);
     let (direction, verb) = match (stream.read, stream.write) {
         (1.., 0) => (Direction::Read, Verb::Read),
