@@ -234,6 +234,10 @@ impl Page {
         };
         let class = class(column);
         let _ = match &cell.value {
+            // A name such as REC-1 is one word to its readers, though browsers would break it.
+            Value::Text(text) if class.is_empty() && text.len() <= 12 && !text.contains(' ') => {
+                write!(self.html, "<td class=\"word\">{}{note}</td>", markup(text))
+            }
             Value::Text(text) => write!(self.html, "<td{class}>{}{note}</td>", markup(text)),
             Value::Number { value, decimals } if value.is_finite() => write!(
                 self.html,
