@@ -2,3 +2,18 @@
 //! ones for the whole mission in virtual time. Pure: requirements and profiles in, answers out.
 
 #![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod candidate;
+pub mod duty;
+pub mod explain;
+pub mod host;
+pub mod limits;
+pub mod overhead;
+pub mod phases;
+pub mod requirement;
+pub mod sensitivity;
+
+pub use answer::{Answer, Design, plan};
+pub use candidate::{Candidate, Trust};
+pub use requirement::{Draft, Requirement, RequirementError};

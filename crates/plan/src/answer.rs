@@ -1,0 +1,289 @@
+//! The answer: a design for each candidate, with what it comes to, what it rests on, and what would change it.
+
+mod series;
+
+use format::superblock::MEMBERS_MAX;
+use recorder::Placement;
+use serde::Serialize;
+
+use crate::candidate::{Candidate, DATASHEET_WRITE, Figure, Trust};
+use crate::explain;
+use crate::host::MEMORY_CROSSINGS;
+use crate::limits::{Case, Limit, Load, Need, Obstacle, Subject};
+use crate::overhead::Overhead;
+use crate::phases::{Phase, Stage};
+use crate::requirement::Requirement;
+use crate::sensitivity::{Saving, savings};
+
+pub use series::Series;
+
+/// Less room than this above what is needed is worth a word, in percent.
+const HEADROOM_LEAST_PERCENT: f64 = 5.0;
+
+/// What a requirement comes to on each candidate: those that will do first, by cost if all have a price, else by their number.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// A design for each candidate.
+    pub designs: Vec<Design>,
+}
+
+/// One candidate's.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Design {
+    /// The drive's name.
+    pub drive: String,
+    /// Its model.
+    pub model: String,
+    /// Bytes of one.
+    pub capacity_bytes: u64,
+    /// The array; None if no number will do.
+    pub array: Option<Array>,
+    /// Why no number will do.
+    pub obstacles: Vec<Obstacle>,
+    /// What each limit asks for, with its arithmetic.
+    pub needs: Vec<Need>,
+    /// Drives for data if they were striped: as fast as the slowest moment of the slowest, times their number.
+    pub stripe_drives: Option<u32>,
+    /// Drives for data under adaptive placement: the sum of means, and a buffer.
+    pub adaptive_drives: Option<u32>,
+    /// What the datasheet promises of writing, bytes a second, if the profile tells it.
+    pub datasheet_bytes_per_s: Option<f64>,
+    /// Drives by dividing by that, which is wrong (REC-1).
+    pub datasheet_drives: Option<u32>,
+    /// How far to trust the rate that it was computed from.
+    pub trust: Option<Trust>,
+    /// What has to be known before it is relied on.
+    pub doubts: Vec<String>,
+    /// The least of each single change that saves a drive, or makes it possible.
+    pub savings: Vec<Saving>,
+    /// What the stream comes to.
+    pub load: Option<Load>,
+    /// What recording adds to it.
+    pub overhead: Option<Overhead>,
+    /// How fast a drive writes, by how much it was written.
+    pub phases: Vec<Phase>,
+    /// Every figure used.
+    pub figures: Vec<Figure>,
+    /// Curves for pictures.
+    pub series: Option<Series>,
+}
+
+/// An array that will do.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Array {
+    /// Drives in all.
+    pub drives: u32,
+    /// Those that hold data.
+    pub data_drives: u32,
+    /// Those that hold parity.
+    pub parity_drives: u32,
+    /// Those that wait.
+    pub spare_drives: u32,
+    /// The limit that asks for most.
+    pub binds: Limit,
+    /// The slowest phase that is reached.
+    pub slowest: Stage,
+    /// By how much the array is faster than it has to be there, in percent.
+    pub headroom_percent: f64,
+    /// Bytes a second on each drive at the fullest.
+    pub drive_bytes_per_s: f64,
+    /// For how long data is kept at least, or can be recorded, in seconds.
+    pub retention_s: f64,
+    /// Until the drives may have been written what the maker allows, in years; None if that isn't known.
+    pub life_years: Option<f64>,
+    /// Memory for buffers, bytes.
+    pub buffer_bytes: f64,
+    /// The price of all.
+    pub cost: Option<f64>,
+    /// The recording that would prove it.
+    pub take: PlannedTake,
+}
+
+/// A recording as planned: all that running it on simulated drives takes.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PlannedTake {
+    /// Members: data and parity.
+    pub members: u32,
+    /// Bytes of chunks a second at the fullest, margin included, indexes and parity not.
+    pub stored_bytes_per_s: f64,
+    /// Bytes of a full chunk.
+    pub chunk_bytes: u64,
+    /// Chunk buffers.
+    pub buffers: u32,
+    /// Whether it goes round.
+    pub wraps: bool,
+    /// How long it is, or keeps, in seconds.
+    pub seconds: f64,
+    /// How chunks are spread: `adaptive` or `stripe`.
+    pub placement: String,
+    /// What is read beside it, bytes a second.
+    pub read_bytes_per_s: f64,
+}
+
+/// Plans a requirement on each of these.
+pub fn plan(requirement: &Requirement, candidates: &[Candidate]) -> Answer {
+    let mut designs: Vec<Design> =
+        candidates.iter().map(|candidate| design(requirement, candidate)).collect();
+    let priced = candidates.iter().all(|candidate| candidate.price.is_some());
+    let weight = |design: &Design| match &design.array {
+        None => f64::INFINITY,
+        Some(array) if priced => array.cost.unwrap_or(f64::INFINITY),
+        Some(array) => f64::from(array.drives),
+    };
+    designs.sort_by(|a, b| weight(a).total_cmp(&weight(b)));
+    Answer { designs }
+}
+
+fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
+    let profile = &candidate.profile;
+    let mut design = Design {
+        drive: profile.name.clone(),
+        model: profile.model.clone(),
+        capacity_bytes: profile.capacity_bytes,
+        array: None,
+        obstacles: Vec::new(),
+        needs: Vec::new(),
+        stripe_drives: None,
+        adaptive_drives: None,
+        datasheet_bytes_per_s: None,
+        datasheet_drives: None,
+        trust: None,
+        doubts: Vec::new(),
+        savings: Vec::new(),
+        load: None,
+        overhead: None,
+        phases: Vec::new(),
+        figures: Vec::new(),
+        series: None,
+    };
+    let subject = match Subject::new(candidate, requirement) {
+        Ok(subject) => subject,
+        Err(obstacle) => {
+            design.obstacles.push(obstacle);
+            return design;
+        }
+    };
+    let case = Case::new(requirement, &subject);
+    let sizing = case.size(requirement.placement);
+    let number = |placement| case.size(placement).answer.map(|(drives, _)| drives);
+    design.stripe_drives = number(Placement::Stripe);
+    design.adaptive_drives = number(Placement::Adaptive);
+    let peak = [DATASHEET_WRITE, profile::name::WRITE_FAST, profile::name::WRITE_NATIVE]
+        .iter()
+        .find_map(|name| candidate.rate(name).filter(|figure| figure.trust == Trust::Datasheet));
+    if let Some(peak) = &peak {
+        design.datasheet_bytes_per_s = Some(peak.value);
+        design.datasheet_drives =
+            Some((case.load.offered_bytes_per_s / peak.value).ceil().max(1.0) as u32);
+    }
+    design.figures = used(&sizing.needs, &subject, peak);
+    design.doubts.clone_from(&subject.phases.doubts);
+    design.savings = savings(requirement, &subject);
+    design.load = Some(case.load);
+    design.overhead = Some(subject.overhead);
+    design.phases.clone_from(&subject.phases.phases);
+    if let Some((data, binds)) = sizing.answer {
+        let array = array_of(&case, data, binds);
+        let stripe = requirement.placement == Placement::Stripe;
+        design.trust = Some(subject.phases.slowest(case.fill(data), stripe).figure.trust);
+        design.doubts.extend(doubts(&case, &array));
+        design.series = Some(Series::of(&case, data));
+        design.array = Some(array);
+    }
+    design.needs = sizing.needs;
+    design.obstacles = sizing.obstacles;
+    design
+}
+
+/// What an array of so many data drives comes to.
+pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
+    let requirement = case.requirement;
+    let (candidate, overhead) = (case.subject.candidate, case.subject.overhead);
+    let members = data + requirement.parity;
+    let drives = members + requirement.spare;
+    let stripe = requirement.placement == Placement::Stripe;
+    let slowest = case.subject.phases.slowest(case.fill(data), stripe);
+    let each = if stripe { slowest.worst_bytes_per_s } else { slowest.mean_bytes_per_s };
+    let written = each * f64::from(data) * case.left(data);
+    let offered = case.load.offered_bytes_per_s;
+    let usable = case.subject.usable_bytes(requirement.wraps(), requirement.placement);
+    let full_s = usable * f64::from(data) / case.load.space_bytes_per_s;
+    let buffer_bytes = case.buffer_bytes(data, requirement.placement);
+    let endurance = candidate.figure(profile::name::ENDURANCE).filter(|figure| figure.value > 0.0);
+    let a_year = case.load.life_bytes / requirement.life_years;
+    let chunks_share = (overhead.chunks * overhead.chunk_bytes) as f64
+        / (overhead.chunks * overhead.chunk_bytes + overhead.index_bytes) as f64;
+    Array {
+        drives,
+        data_drives: data,
+        parity_drives: requirement.parity,
+        spare_drives: requirement.spare,
+        binds,
+        slowest: slowest.stage,
+        headroom_percent: (written / offered - 1.0) * 100.0,
+        drive_bytes_per_s: offered / f64::from(data),
+        retention_s: requirement.duty.span_of(full_s),
+        life_years: endurance.map(|figure| figure.value * f64::from(data) / a_year),
+        buffer_bytes,
+        cost: candidate.price.map(|price| price * f64::from(drives)),
+        take: PlannedTake {
+            members,
+            stored_bytes_per_s: offered * chunks_share,
+            chunk_bytes: overhead.chunk_bytes,
+            buffers: (buffer_bytes / overhead.chunk_max_bytes as f64).ceil() as u32,
+            wraps: requirement.wraps(),
+            seconds: requirement.held_s(),
+            placement: requirement.placement.to_string(),
+            read_bytes_per_s: requirement.readers.bytes_per_s(),
+        },
+    }
+}
+
+/// Every figure that was used, each once.
+fn used(needs: &[Need], subject: &Subject<'_>, peak: Option<Figure>) -> Vec<Figure> {
+    let of_needs = needs.iter().flat_map(|need| need.figures.iter().cloned());
+    let of_phases = subject.phases.phases.iter().map(|phase| phase.figure.clone());
+    let mut figures: Vec<Figure> = Vec::new();
+    for figure in of_phases.chain(of_needs).chain(peak) {
+        if !figures.contains(&figure) {
+            figures.push(figure);
+        }
+    }
+    figures
+}
+
+/// What has to be known of the array before it is relied on.
+fn doubts(case: &Case<'_>, array: &Array) -> Vec<String> {
+    let requirement = case.requirement;
+    let mut doubts = Vec::new();
+    let thin = (0.0..HEADROOM_LEAST_PERCENT).contains(&array.headroom_percent);
+    if thin && requirement.margin_percent < HEADROOM_LEAST_PERCENT {
+        doubts.push(format!(
+            "the array is only {:.1} % faster than it has to be: plan with --margin",
+            array.headroom_percent
+        ));
+    }
+    if array.life_years.is_none() {
+        doubts.push(
+            "how much may be written to it is not known: look up its endurance (TBW)".to_owned(),
+        );
+    }
+    let members = (array.data_drives + array.parity_drives) as usize;
+    if members > MEMBERS_MAX {
+        doubts.push(format!(
+            "an array has {MEMBERS_MAX} members at most: it takes {} of them side by side",
+            members.div_ceil(MEMBERS_MAX)
+        ));
+    }
+    if let Some(bandwidth) = requirement.host.memory_bandwidth {
+        let most = case.load.packet_bytes_per_s * MEMORY_CROSSINGS;
+        if most > bandwidth.0 {
+            doubts.push(format!(
+                "if nothing stays in the processor's cache, {} cross a memory bus of {}",
+                explain::rate(most),
+                explain::rate(bandwidth.0)
+            ));
+        }
+    }
+    doubts
+}

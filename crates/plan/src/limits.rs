@@ -1,0 +1,276 @@
+//! How many drives each limit asks for, and which one binds: one function for each limit, all of one [`Case`].
+
+mod each;
+mod obstacle;
+
+use format::Layout;
+use recorder::Placement;
+use serde::Serialize;
+
+use crate::candidate::{Candidate, Figure};
+use crate::overhead::Overhead;
+use crate::phases::Phases;
+use crate::requirement::{Counts, Frames, Requirement};
+
+pub use obstacle::Obstacle;
+
+/// Segments that a ring keeps trimmed ahead of its head, as `record` does it.
+pub const TRIM_AHEAD: u64 = 4;
+/// Segments that members' fill may drift apart under adaptive placement, as `record` does it.
+pub const DRIFT: u64 = 2;
+/// Chunks in memory for each member while nothing dips: one under way, one waiting.
+const CHUNKS_PER_MEMBER: f64 = 2.0;
+/// Chunks in memory beside those: one being filled, one to go on in.
+const CHUNKS_FILLED: f64 = 2.0;
+/// More drives than this is no answer.
+const DRIVES_MAX: u32 = 1 << 20;
+
+/// What may limit an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// What drives write in the slowest phase that is reached.
+    Rate,
+    /// What has to be held.
+    Capacity,
+    /// What may be written in the drives' life.
+    Endurance,
+    /// The drives' links.
+    Link,
+    /// The link that they share.
+    Uplink,
+    /// Memory for buffers, and what the host's memory moves.
+    Memory,
+}
+
+/// What one limit asks for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Need {
+    /// Which limit.
+    pub limit: Limit,
+    /// Drives that hold data, without parity and spares; None if it isn't known or no number will do.
+    pub drives: Option<u32>,
+    /// Why no number will do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<Obstacle>,
+    /// The arithmetic, a line each, with numbers put in.
+    pub arithmetic: Vec<String>,
+    /// The figures that it rests on.
+    pub figures: Vec<Figure>,
+}
+
+/// A drive under a stream, whatever else is required.
+#[derive(Clone, Debug)]
+pub struct Subject<'a> {
+    /// The drive.
+    pub candidate: &'a Candidate,
+    /// How it is divided.
+    pub layout: Layout,
+    /// What recording adds to the stream on it.
+    pub overhead: Overhead,
+    /// How fast it writes.
+    pub phases: Phases,
+    wire_per_kept: f64,
+}
+
+/// One question: so much of a stream, for so long, on drives of one kind.
+#[derive(Clone, Debug)]
+pub struct Case<'a> {
+    /// What is required.
+    pub requirement: &'a Requirement,
+    /// The drive under the stream.
+    pub subject: &'a Subject<'a>,
+    /// What that comes to.
+    pub load: Load,
+}
+
+/// What a requirement comes to in bytes on drives.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Load {
+    /// Bytes a second of packets at the full rate, as they are kept.
+    pub packet_bytes_per_s: f64,
+    /// Bytes a second that are written while data comes at its fullest, margin included, parity not.
+    pub offered_bytes_per_s: f64,
+    /// Bytes a second of drives that it takes up at the full rate, margin included.
+    pub space_bytes_per_s: f64,
+    /// What has to be held: seconds at the full rate.
+    pub held_s: f64,
+    /// Bytes that are written in the service life.
+    pub life_bytes: f64,
+}
+
+/// How many drives it takes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sizing {
+    /// By limit.
+    pub needs: Vec<Need>,
+    /// Drives that hold data, and the limit that asks for most; None if no number will do.
+    pub answer: Option<(u32, Limit)>,
+    /// Why not.
+    pub obstacles: Vec<Obstacle>,
+}
+
+impl std::fmt::Display for Limit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Rate => "rate",
+            Self::Capacity => "capacity",
+            Self::Endurance => "endurance",
+            Self::Link => "link",
+            Self::Uplink => "uplink",
+            Self::Memory => "memory",
+        })
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// The drive under the stream.
+    ///
+    /// # Errors
+    /// [`Obstacle`] if the drive is too small, nothing tells how fast it writes, or a block is longer than a chunk.
+    pub fn new(candidate: &'a Candidate, requirement: &Requirement) -> Result<Self, Obstacle> {
+        let layout = candidate.layout().map_err(|error| Obstacle::TooSmall(error.to_string()))?;
+        let wire_per_kept = requirement.frames.wire_per_kept();
+        let packets = packets(requirement, wire_per_kept);
+        let overhead = Overhead::of(&requirement.frames, &layout, packets)
+            .map_err(|too_long| Obstacle::BlockTooLong { most_bytes: too_long.most_bytes })?;
+        let phases = Phases::of(candidate).ok_or(Obstacle::NoRate)?;
+        Ok(Self { candidate, layout, overhead, phases, wire_per_kept })
+    }
+
+    /// Bytes of one drive that a recording may take up: all of it, or what a ring leaves beside the segment being written, those
+    /// trimmed ahead, and those that adaptive placement may have drives drift apart by.
+    pub fn usable_bytes(&self, wraps: bool, placement: Placement) -> f64 {
+        let drift = if placement == Placement::Adaptive { DRIFT } else { 0 };
+        let kept_free = if wraps { 1 + TRIM_AHEAD + drift } else { 0 };
+        (self.layout.segments.saturating_sub(kept_free) * self.layout.segment_bytes) as f64
+    }
+}
+
+/// Bytes a second of packets at the full rate.
+fn packets(requirement: &Requirement, wire_per_kept: f64) -> f64 {
+    match (requirement.counts, &requirement.frames) {
+        (Counts::Wire, Frames::Ethernet(_)) => requirement.rate.0 / wire_per_kept,
+        _ => requirement.rate.0,
+    }
+}
+
+impl<'a> Case<'a> {
+    /// A requirement on a drive.
+    pub fn new(requirement: &'a Requirement, subject: &'a Subject<'a>) -> Self {
+        let overhead = &subject.overhead;
+        let packet_bytes_per_s = packets(requirement, subject.wire_per_kept);
+        let planned = packet_bytes_per_s * (1.0 + requirement.margin_percent / 100.0);
+        let written = planned * overhead.written_per_byte();
+        let life_s = requirement.life_years * 365.0 * 86_400.0;
+        let load = Load {
+            packet_bytes_per_s,
+            offered_bytes_per_s: written * requirement.duty.peak(),
+            space_bytes_per_s: planned * overhead.space_per_byte(),
+            held_s: requirement.duty.busiest(requirement.held_s()),
+            life_bytes: written * requirement.mean_share() * life_s,
+        };
+        Self { requirement, subject, load }
+    }
+
+    /// Bytes that drives are written in one go: without end in a ring, all of a mission otherwise.
+    pub fn volume(&self) -> f64 {
+        if self.requirement.wraps() {
+            return f64::INFINITY;
+        }
+        self.load.held_s * self.load.offered_bytes_per_s / self.requirement.duty.peak()
+    }
+
+    /// Bytes that one of so many drives has got in the end. A mission ends at a drive's end.
+    pub fn fill(&self, drives: u32) -> f64 {
+        let share = self.volume() / f64::from(drives);
+        let capacity = self.subject.candidate.profile.capacity_bytes as f64;
+        if self.requirement.wraps() { share } else { share.min(capacity) }
+    }
+
+    /// The share of their time that so many drives have for writing beside the readers: a drive that reads a tenth of what it
+    /// could read has nine tenths of its time left.
+    pub fn left(&self, drives: u32) -> f64 {
+        let reads = self.requirement.readers.bytes_per_s();
+        if reads <= 0.0 {
+            return 1.0;
+        }
+        let Some(read) = self.subject.candidate.read() else { return 1.0 };
+        (1.0 - reads / (read.value * f64::from(drives))).max(0.0)
+    }
+
+    /// Bytes of chunks in memory while nothing dips.
+    pub fn pipeline_bytes(&self, drives: u32) -> f64 {
+        let members = f64::from(drives + self.requirement.parity);
+        let chunks = CHUNKS_PER_MEMBER * members + CHUNKS_FILLED;
+        chunks * self.subject.overhead.chunk_max_bytes as f64
+    }
+
+    /// Bytes of buffers that so many drives need; infinite if buffers fill up whatever their number.
+    pub fn buffer_bytes(&self, drives: u32, placement: Placement) -> f64 {
+        let pipeline = self.pipeline_bytes(drives);
+        if placement == Placement::Stripe {
+            return pipeline;
+        }
+        let (offered, count, left) =
+            (self.load.offered_bytes_per_s, f64::from(drives), self.left(drives));
+        let dips = self.subject.phases.dip_bytes(offered, self.fill(drives), count, left);
+        pipeline + dips + self.backlog(drives)
+    }
+
+    /// Bytes that wait because a phase is slower than the stream.
+    pub fn backlog(&self, drives: u32) -> f64 {
+        let count = f64::from(drives);
+        let volume = self.fill(drives) * count;
+        self.subject.phases.backlog(self.load.offered_bytes_per_s, volume, count, self.left(drives))
+    }
+
+    /// Whether so many drives write as fast as data comes: striped, as fast as the slowest moment of every phase; adaptive, by the
+    /// means of phases, with what waits meanwhile in the memory that is given.
+    pub fn sustains(&self, drives: u32, placement: Placement) -> bool {
+        match placement {
+            Placement::Stripe => {
+                let slowest = self.subject.phases.slowest(self.fill(drives), true);
+                let rate = slowest.worst_bytes_per_s * f64::from(drives) * self.left(drives);
+                rate >= self.load.offered_bytes_per_s
+            }
+            Placement::Adaptive => {
+                let memory = self.requirement.host.memory.map_or(0.0, |memory| memory.0 as f64);
+                self.backlog(drives) <= memory
+            }
+        }
+    }
+
+    /// How many drives it takes.
+    pub fn size(&self, placement: Placement) -> Sizing {
+        let needs = each::needs(self, placement);
+        let mut obstacles: Vec<Obstacle> =
+            needs.iter().filter_map(|need| need.obstacle.clone()).collect();
+        let most = needs.iter().filter_map(|need| Some((need.drives?, need.limit)));
+        // Of limits that ask for as many, the first binds.
+        let most = most.reduce(|a, b| if b.0 > a.0 { b } else { a });
+        let mut answer = None;
+        if obstacles.is_empty()
+            && let Some((drives, limit)) = most
+        {
+            match self.fits(drives, placement) {
+                Ok(fitting) if fitting == drives => answer = Some((drives, limit)),
+                Ok(fitting) => answer = Some((fitting, Limit::Link)),
+                Err(obstacle) => obstacles.push(obstacle),
+            }
+        }
+        Sizing { needs, answer, obstacles }
+    }
+
+    /// Drives that go into the host: with more of them, each has fewer lanes, and buffers are more.
+    fn fits(&self, drives: u32, placement: Placement) -> Result<u32, Obstacle> {
+        let drives = each::linked(self, drives)?;
+        let needed = self.buffer_bytes(drives, placement);
+        match self.requirement.host.memory {
+            Some(there) if needed > there.0 as f64 => {
+                Err(Obstacle::Memory { needed_bytes: needed, there_bytes: there.0 as f64, drives })
+            }
+            _ => Ok(drives),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! One function for each limit.
+
+use profile::name;
+use recorder::Placement;
+use ssd::spec::Link;
+
+use super::{Case, DRIVES_MAX, Limit, Need, Obstacle};
+use crate::candidate::Figure;
+use crate::explain::{bytes, factor, rate as gb, seconds};
+use crate::host::{MEMORY_CROSSINGS, MEMORY_CROSSINGS_CACHED};
+use crate::requirement::Term;
+
+/// What each limit asks for, in the order in which they are told.
+pub(super) fn needs(case: &Case<'_>, placement: Placement) -> Vec<Need> {
+    vec![
+        rate(case, placement),
+        capacity(case, placement),
+        endurance(case),
+        link(case),
+        uplink(case),
+        memory(case, placement),
+    ]
+}
+
+/// Drives that write as fast as data comes, in the slowest phase that is reached.
+fn rate(case: &Case<'_>, placement: Placement) -> Need {
+    let offered = case.load.offered_bytes_per_s;
+    let Some(drives) = smallest(|drives| case.sustains(drives, placement)) else {
+        let reads = case.requirement.readers.bytes_per_s();
+        let obstacle = if reads > 0.0 { Obstacle::Readers { reads } } else { Obstacle::TooMany };
+        return never(Limit::Rate, obstacle);
+    };
+    let phases = &case.subject.phases;
+    let stripe = placement == Placement::Stripe;
+    let slowest = phases.slowest(case.fill(drives), stripe);
+    let each = if stripe { slowest.worst_bytes_per_s } else { slowest.mean_bytes_per_s };
+    let left = case.left(drives);
+    let mut arithmetic = Vec::new();
+    if !case.requirement.wraps() {
+        arithmetic.push(format!(
+            "{} in {} / {drives} drives = {} on each: {}",
+            bytes(case.volume()),
+            seconds(case.load.held_s),
+            bytes(case.fill(drives)),
+            slowest.stage,
+        ));
+    }
+    let what = if stripe { "slowest moments" } else { "mean" };
+    let beside = if left < 1.0 { format!(" x {left:.3} left by readers") } else { String::new() };
+    arithmetic.push(format!(
+        "{placement}: {} / {} ({}, {what}; {}, {}){beside} = {:.2}: {}",
+        gb(offered),
+        gb(each),
+        slowest.stage,
+        slowest.figure.trust,
+        slowest.figure.origin,
+        offered / (each * left),
+        count(drives),
+    ));
+    let waiting = case.backlog(drives);
+    if !stripe && waiting > 0.0 {
+        arithmetic.push(format!("{} wait in memory while a phase is slower", bytes(waiting)));
+    }
+    let mut figures = vec![slowest.figure.clone()];
+    figures.extend(phases.figures.iter().cloned());
+    if left < 1.0 {
+        figures.extend(case.subject.candidate.read());
+    }
+    Need { limit: Limit::Rate, drives: Some(drives), obstacle: None, arithmetic, figures }
+}
+
+/// Drives that hold what is to be held.
+fn capacity(case: &Case<'_>, placement: Placement) -> Need {
+    let usable = case.subject.usable_bytes(case.requirement.wraps(), placement);
+    let held = case.load.held_s * case.load.space_bytes_per_s;
+    if usable <= 0.0 {
+        let why = "a ring keeps as many segments free as it has: take a larger drive".to_owned();
+        return never(Limit::Capacity, Obstacle::TooSmall(why));
+    }
+    let drives = (held / usable).ceil().max(1.0);
+    let line = format!(
+        "{} at {} take up {} / {} of each drive ({} of {}) = {:.2}: {}",
+        seconds(case.load.held_s),
+        gb(case.load.space_bytes_per_s),
+        bytes(held),
+        bytes(usable),
+        (usable / case.subject.layout.segment_bytes as f64).round(),
+        format_args!("{} segments", case.subject.layout.segments),
+        held / usable,
+        count(drives as u32),
+    );
+    needed(Limit::Capacity, drives, line, Vec::new())
+}
+
+/// Drives that may be written as much as there will be in the service life.
+fn endurance(case: &Case<'_>) -> Need {
+    let requirement = case.requirement;
+    let Some(figure) = case.subject.candidate.figure(name::ENDURANCE).filter(|f| f.value > 0.0)
+    else {
+        return silent(Limit::Endurance, "not known: the profile has no endurance.bytes");
+    };
+    let written = case.load.life_bytes;
+    let share = match requirement.term {
+        Term::Keep(_) => "of a ring",
+        Term::Mission { .. } => "of all missions",
+    };
+    let drives = (written / figure.value).ceil().max(1.0);
+    let line = format!(
+        "{} {share} in {} years, {:.3} of the time at the full rate / {} a drive ({}) = {:.2}: {}",
+        bytes(written),
+        factor(requirement.life_years),
+        requirement.mean_share(),
+        bytes(figure.value),
+        figure.trust,
+        written / figure.value,
+        count(drives as u32),
+    );
+    needed(Limit::Endurance, drives, line, vec![figure])
+}
+
+/// Drives whose own links carry the stream.
+fn link(case: &Case<'_>) -> Need {
+    if let Some(obstacle) = nic(case) {
+        return never(Limit::Link, obstacle);
+    }
+    let Some(own) = case.subject.candidate.link() else {
+        return silent(Limit::Link, "not known: the profile has no link");
+    };
+    match linked(case, 1) {
+        Ok(drives) => {
+            let each = each_link(case, own, drives).unwrap_or(own);
+            let line = format!(
+                "{} / {} ({}) = {:.2}: {}",
+                gb(case.load.offered_bytes_per_s + shared_reads(case, each)),
+                gb(each.bytes_per_s()),
+                link_words(each),
+                (case.load.offered_bytes_per_s + shared_reads(case, each)) / each.bytes_per_s(),
+                count(drives),
+            );
+            let known = [name::LINK_GIGATRANSFERS, name::LINK_LANES];
+            let figures = known.iter().filter_map(|n| case.subject.candidate.figure(n)).collect();
+            needed(Limit::Link, f64::from(drives), line, figures)
+        }
+        Err(obstacle) => never(Limit::Link, obstacle),
+    }
+}
+
+/// The least number of drives, from this one on, whose links carry the stream on the lanes that each gets.
+///
+/// # Errors
+/// [`Obstacle`] if there is none: with more drives, each has fewer lanes.
+pub(super) fn linked(case: &Case<'_>, from: u32) -> Result<u32, Obstacle> {
+    let Some(own) = case.subject.candidate.link() else { return Ok(from) };
+    let carried = |drives: u32| {
+        each_link(case, own, drives).map(|link| {
+            let needed = case.load.offered_bytes_per_s + shared_reads(case, link);
+            (link.bytes_per_s() * f64::from(drives), needed)
+        })
+    };
+    let mut best: f64 = 0.0;
+    let mut drives = from.max(1);
+    // With lanes to share out the number is bounded by theirs; without, by the rate of one link.
+    while let Some((there, needed)) = carried(drives) {
+        if there >= needed {
+            return Ok(drives);
+        }
+        best = best.max(there);
+        let least = (needed / (there / f64::from(drives))).ceil() as u32;
+        drives =
+            if case.requirement.host.lanes.is_none() { least.max(drives + 1) } else { drives + 1 };
+        if drives > DRIVES_MAX {
+            return Err(Obstacle::TooMany);
+        }
+    }
+    if best > 0.0 {
+        let needed = case.load.offered_bytes_per_s + shared_reads(case, own);
+        return Err(Obstacle::Link { needed, there: best });
+    }
+    let total = drives + case.requirement.parity + case.requirement.spare;
+    Err(Obstacle::Lanes { drives: total, lanes: case.requirement.host.drive_lanes().unwrap_or(0) })
+}
+
+/// The link that each gets when so many hold data.
+fn each_link(case: &Case<'_>, own: Link, drives: u32) -> Option<Link> {
+    let total = drives + case.requirement.parity + case.requirement.spare;
+    case.requirement.host.link_for(own, total)
+}
+
+/// What readers take of a link in the direction of the writing: nothing, but where it carries one direction at a time.
+fn shared_reads(case: &Case<'_>, link: Link) -> f64 {
+    if link.half_duplex() { case.requirement.readers.bytes_per_s() } else { 0.0 }
+}
+
+/// Whether the interfaces' slots carry what comes.
+fn nic(case: &Case<'_>) -> Option<Obstacle> {
+    let there = case.requirement.host.nic?.bytes_per_s();
+    let needed = case.load.packet_bytes_per_s;
+    (needed > there).then_some(Obstacle::Nic { needed, there })
+}
+
+/// Drives with which the shared link carries stream and parity: with more of them, parity is a smaller share.
+fn uplink(case: &Case<'_>) -> Need {
+    let Some(link) = case.requirement.host.uplink else {
+        return silent(Limit::Uplink, "none: drives share nothing on their way");
+    };
+    let reads = case.requirement.readers.bytes_per_s();
+    if reads > link.to_host.0 {
+        let there = link.to_host.0;
+        return never(Limit::Uplink, Obstacle::Uplink { toward: "host", needed: reads, there });
+    }
+    let (offered, there) = (case.load.offered_bytes_per_s, link.to_drives.0);
+    let parity = f64::from(case.requirement.parity);
+    if offered > there || (parity > 0.0 && offered >= there) {
+        let needed = offered;
+        return never(Limit::Uplink, Obstacle::Uplink { toward: "drives", needed, there });
+    }
+    let drives =
+        if parity > 0.0 { (parity * offered / (there - offered)).ceil().max(1.0) } else { 1.0 };
+    let written = offered * (drives + parity) / drives;
+    let line = format!(
+        "{} with parity over {} toward the drives: {}",
+        gb(written),
+        gb(there),
+        count(drives as u32)
+    );
+    needed(Limit::Uplink, drives, line, Vec::new())
+}
+
+/// Drives whose dips fit in the memory for buffers.
+fn memory(case: &Case<'_>, placement: Placement) -> Need {
+    if let Some(bandwidth) = case.requirement.host.memory_bandwidth {
+        let needed = case.load.packet_bytes_per_s * MEMORY_CROSSINGS_CACHED;
+        if needed > bandwidth.0 {
+            let there = bandwidth.0;
+            return never(Limit::Memory, Obstacle::MemoryBandwidth { needed, there });
+        }
+    }
+    let mut arithmetic: Vec<String> = case
+        .requirement
+        .host
+        .memory_bandwidth
+        .map(|there| crossings(case, there.0))
+        .into_iter()
+        .collect();
+    let Some(memory) = case.requirement.host.memory else {
+        arithmetic.push("not given: as much as the answer's buffers need".to_owned());
+        let (limit, figures) = (Limit::Memory, Vec::new());
+        return Need { limit, drives: None, obstacle: None, arithmetic, figures };
+    };
+    let there = memory.0 as f64;
+    // Below this, what waits never ends; above, dips shrink until what each member has in memory is all that is left.
+    let Some(first) = smallest(|drives| case.sustains(drives, placement)) else {
+        return never(Limit::Memory, Obstacle::TooMany);
+    };
+    let mut drives = first;
+    while case.buffer_bytes(drives, placement) > there {
+        if case.pipeline_bytes(drives) > there {
+            let needed_bytes = case.buffer_bytes(drives, placement);
+            return never(
+                Limit::Memory,
+                Obstacle::Memory { needed_bytes, there_bytes: there, drives },
+            );
+        }
+        drives += 1;
+    }
+    arithmetic.push(format!(
+        "{} of buffers ({} in chunks on their way, the rest for dips) in {memory}: {}",
+        bytes(case.buffer_bytes(drives, placement)),
+        bytes(case.pipeline_bytes(drives)),
+        count(drives),
+    ));
+    let drives = Some(drives);
+    let figures = case.subject.phases.figures.clone();
+    Need { limit: Limit::Memory, drives, obstacle: None, arithmetic, figures }
+}
+
+/// What crosses the memory bus, as a line.
+fn crossings(case: &Case<'_>, there: f64) -> String {
+    let packets = case.load.packet_bytes_per_s;
+    format!(
+        "{} of packets x {MEMORY_CROSSINGS_CACHED} (the copy: read, fetch, write) = {}, x {MEMORY_CROSSINGS} with interface and drives \
+         = {}, of {} that memory moves",
+        gb(packets),
+        gb(packets * MEMORY_CROSSINGS_CACHED),
+        gb(packets * MEMORY_CROSSINGS),
+        gb(there),
+    )
+}
+
+/// The least number that will do, if more always do as well.
+fn smallest(will_do: impl Fn(u32) -> bool) -> Option<u32> {
+    let mut high = 1;
+    while !will_do(high) {
+        high *= 2;
+        if high > DRIVES_MAX {
+            return None;
+        }
+    }
+    let mut low = high / 2;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if will_do(middle) { high = middle } else { low = middle }
+    }
+    Some(high)
+}
+
+fn needed(limit: Limit, drives: f64, line: String, figures: Vec<Figure>) -> Need {
+    if drives > f64::from(DRIVES_MAX) {
+        return never(limit, Obstacle::TooMany);
+    }
+    let drives = Some(drives as u32);
+    Need { limit, drives, obstacle: None, arithmetic: vec![line], figures }
+}
+
+/// Asks for nothing, and says why.
+fn silent(limit: Limit, why: &str) -> Need {
+    let arithmetic = vec![why.to_owned()];
+    Need { limit, drives: None, obstacle: None, arithmetic, figures: Vec::new() }
+}
+
+fn never(limit: Limit, obstacle: Obstacle) -> Need {
+    let arithmetic = vec![obstacle.to_string()];
+    Need { limit, drives: None, obstacle: Some(obstacle), arithmetic, figures: Vec::new() }
+}
+
+fn count(drives: u32) -> String {
+    if drives == 1 { "1 drive".to_owned() } else { format!("{drives} drives") }
+}
+
+/// A link in words.
+fn link_words(link: Link) -> String {
+    match link {
+        Link::Pcie { generation, lanes, .. } => format!("PCIe {generation} x{lanes}"),
+        Link::Sata { gbps, .. } => format!("SATA {gbps} Gb/s"),
+    }
+}

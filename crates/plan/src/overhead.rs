@@ -1,0 +1,238 @@
+//! What recording adds to packets, exactly: one chunk is really packed, by the code that packs all of them, and laid into a
+//! segment until it is full.
+
+use base::Timestamp;
+use format::chunk::packet_block_max;
+use format::index;
+use format::layout::PAGE_BYTES;
+use format::{ChunkWriter, Interface, Layout, LinkType, Packet};
+use serde::Serialize;
+
+use crate::requirement::Frames;
+
+/// A packer seals a chunk at this age though it isn't full: three quarters of the default flush interval of a second.
+const SEALED_AFTER_S: f64 = 0.75;
+
+/// What a full chunk and a full segment hold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Overhead {
+    /// Packets in a chunk.
+    pub packets: u32,
+    /// Their bytes.
+    pub packet_bytes: u64,
+    /// Bytes before the first packet block: the section's header and the interface's description.
+    pub head_bytes: u64,
+    /// Bytes of the packet blocks.
+    pub block_bytes: u64,
+    /// Bytes of padding behind them, to whole pages.
+    pub padding_bytes: u64,
+    /// Bytes of the chunk.
+    pub chunk_bytes: u64,
+    /// The longest that a chunk may be: the size of a buffer.
+    pub chunk_max_bytes: u64,
+    /// Chunks in a segment.
+    pub chunks: u64,
+    /// Bytes of the index that are written at its end.
+    pub index_bytes: u64,
+    /// Bytes of the segment.
+    pub segment_bytes: u64,
+}
+
+/// A block or packet too long for a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// The longest that fits, in bytes.
+    pub most_bytes: u32,
+}
+
+impl Overhead {
+    /// Packs frames into a chunk until it is full, or as many as come in the time after which it is sealed, at so many bytes of
+    /// packets a second.
+    ///
+    /// # Errors
+    /// [`TooLong`] if a frame doesn't fit in a chunk.
+    pub fn of(frames: &Frames, layout: &Layout, bytes_per_s: f64) -> Result<Self, TooLong> {
+        let kept = frames.kept();
+        let longest = kept.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0);
+        // The block's header and end, and what rounds it to words.
+        let most = packet_block_max(layout.chunk_max) - format::pcapng::PACKET_OVERHEAD_BYTES;
+        let most_bytes = most as u32 / 4 * 4;
+        if longest > most_bytes {
+            return Err(TooLong { most_bytes });
+        }
+        let link_type = match frames {
+            Frames::Ethernet(_) => LinkType::ETHERNET,
+            Frames::Raw { .. } => LinkType::USER0,
+        };
+        let interface = Interface {
+            name: "eth0".to_owned(),
+            description: String::new(),
+            link_type,
+            snap_length: 0,
+            filter: String::new(),
+            speed_bits: 100_000_000_000,
+        };
+        let most_packet_bytes = bytes_per_s * SEALED_AFTER_S;
+        let data = vec![0; longest as usize];
+        let buffer = vec![0; layout.chunk_max as usize];
+        let mut chunk = ChunkWriter::new(buffer, layout.chunk_min, layout.chunk_max, 0);
+        let mut packet_bytes = 0;
+        // A chunk has room for a description, however long a packet is: `packet_block_max` leaves it.
+        if chunk.interface(0, &interface).is_ok() {
+            let mut turns = Turns::new(&kept);
+            loop {
+                let bytes = turns.next();
+                let packet = Packet {
+                    interface: 0,
+                    timestamp: Timestamp::MIN,
+                    original_length: bytes,
+                    data: &data[..bytes as usize],
+                    options: &[],
+                };
+                if chunk.packet(&packet, 0).is_err() {
+                    break;
+                }
+                packet_bytes += u64::from(bytes);
+                if packet_bytes as f64 >= most_packet_bytes {
+                    break;
+                }
+            }
+        }
+        let sealed = chunk.seal(&[], Timestamp::MIN, false).summary;
+        let (mut used, mut chunks) = (0, 0);
+        while layout.fits(used, chunks, sealed.length) {
+            used += u64::from(sealed.length);
+            chunks += 1;
+        }
+        Ok(Self {
+            packets: sealed.packets,
+            packet_bytes,
+            head_bytes: u64::from(sealed.packets_start),
+            block_bytes: u64::from(sealed.packets_end - sealed.packets_start),
+            padding_bytes: u64::from(sealed.length - sealed.packets_end),
+            chunk_bytes: u64::from(sealed.length),
+            chunk_max_bytes: u64::from(layout.chunk_max),
+            chunks,
+            index_bytes: PAGE_BYTES + index::tail_length(chunks),
+            segment_bytes: layout.segment_bytes,
+        })
+    }
+
+    /// Bytes written to drives for each byte of packets.
+    pub fn written_per_byte(&self) -> f64 {
+        (self.chunks * self.chunk_bytes + self.index_bytes) as f64 / self.packet_bytes_of_segment()
+    }
+
+    /// Bytes of drives taken up for each byte of packets.
+    pub fn space_per_byte(&self) -> f64 {
+        self.segment_bytes as f64 / self.packet_bytes_of_segment()
+    }
+
+    fn packet_bytes_of_segment(&self) -> f64 {
+        (self.chunks * self.packet_bytes) as f64
+    }
+}
+
+/// Lengths in turn, so that after any number of packets each has come nearly as often as its weight says.
+struct Turns<'a> {
+    mix: &'a [(u32, u32)],
+    all: u64,
+    credit: Vec<u64>,
+}
+
+impl<'a> Turns<'a> {
+    fn new(mix: &'a [(u32, u32)]) -> Self {
+        let all = mix.iter().map(|(_, weight)| u64::from(*weight)).sum();
+        Self { mix, all, credit: vec![0; mix.len()] }
+    }
+
+    fn next(&mut self) -> u32 {
+        if let [(bytes, _)] = self.mix {
+            return *bytes;
+        }
+        let mut richest = 0;
+        for (at, (_, weight)) in self.mix.iter().enumerate() {
+            self.credit[at] += u64::from(*weight);
+            if self.credit[at] > self.credit[richest] {
+                richest = at;
+            }
+        }
+        self.credit[richest] = self.credit[richest].saturating_sub(self.all);
+        self.mix[richest].0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use format::layout::CHUNK_MAX_DEFAULT;
+    use format::pcapng::PACKET_OVERHEAD_BYTES;
+    use format::section::HEADER_BYTES;
+
+    fn layout() -> Layout {
+        Layout::default_for(1 << 40).unwrap()
+    }
+
+    fn ethernet(bytes: u32) -> Frames {
+        Frames::Ethernet(vec![(bytes, 1)])
+    }
+
+    #[test]
+    fn a_chunk_of_large_frames_adds_what_the_format_says_by_hand() {
+        let of = Overhead::of(&ethernet(1518), &layout(), 12.5e9).unwrap();
+        // 1514 bytes are padded to 1516, and a block adds 32.
+        let block = 1516 + PACKET_OVERHEAD_BYTES as u64;
+        assert_eq!(of.block_bytes, u64::from(of.packets) * block);
+        assert_eq!(of.packet_bytes, u64::from(of.packets) * 1514);
+        // Section header, and an interface of 8 + 12 fixed bytes with options name (8), speed (12), resolution (8), end (4).
+        assert_eq!(of.head_bytes, HEADER_BYTES as u64 + 20 + 8 + 12 + 8 + 4);
+        assert_eq!(of.chunk_bytes, of.head_bytes + of.block_bytes + of.padding_bytes);
+        assert!(of.chunk_bytes.is_multiple_of(PAGE_BYTES));
+        // Not one packet more would have fitted beside the room for statistics.
+        assert!(of.chunk_bytes + block + 8192 > u64::from(CHUNK_MAX_DEFAULT));
+        assert_eq!(of.chunks, 64);
+        let written = (64 * of.chunk_bytes + of.index_bytes) as f64 / (64 * of.packet_bytes) as f64;
+        assert_eq!(of.written_per_byte(), written);
+        // 34 of 1514 bytes are 2.2 %.
+        assert!((1.0225..1.0235).contains(&written), "{written}");
+        assert!(of.space_per_byte() >= written);
+    }
+
+    #[test]
+    fn small_frames_cost_half_as_much_again_and_raw_blocks_next_to_nothing() {
+        let small = Overhead::of(&ethernet(64), &layout(), 12.5e9).unwrap();
+        assert!((small.written_per_byte() - 92.0 / 60.0).abs() < 0.002);
+        let raw = Frames::Raw { block_bytes: 1 << 20 };
+        let raw = Overhead::of(&raw, &layout(), 12.5e9).unwrap();
+        assert_eq!(raw.packets, 3);
+        assert!(raw.written_per_byte() < 1.002, "{}", raw.written_per_byte());
+        // But a fourth block doesn't fit in a chunk, and the segment is filled with shorter ones all the same.
+        assert!(raw.space_per_byte() < 1.02, "{}", raw.space_per_byte());
+    }
+
+    #[test]
+    fn a_mix_costs_what_its_frames_cost_by_their_number() {
+        let mix = Frames::Ethernet(crate::requirement::IMIX.to_vec());
+        let of = Overhead::of(&mix, &layout(), 12.5e9).unwrap();
+        let blocks = 7.0 * 92.0 + 4.0 * (592.0 + 32.0) + (1516.0 + 32.0);
+        let kept = 7.0 * 60.0 + 4.0 * 590.0 + 1514.0;
+        assert!((of.block_bytes as f64 / of.packet_bytes as f64 - blocks / kept).abs() < 1e-3);
+    }
+
+    #[test]
+    fn a_slow_source_writes_chunks_that_are_not_full() {
+        let of = Overhead::of(&ethernet(1518), &layout(), 100e3).unwrap();
+        // 75 kB in three quarters of a second.
+        assert_eq!(of.packets, 50);
+        assert!(of.written_per_byte() > 1.05);
+        assert!(of.chunks > 64);
+    }
+
+    #[test]
+    fn a_block_longer_than_a_chunk_is_refused_with_the_longest_that_fits() {
+        let block = |block_bytes| Overhead::of(&Frames::Raw { block_bytes }, &layout(), 1e9);
+        let TooLong { most_bytes } = block(8 << 20).unwrap_err();
+        assert_eq!(block(most_bytes).unwrap().packets, 1);
+        assert_eq!(block(most_bytes + 1), Err(TooLong { most_bytes }));
+    }
+}

@@ -1,0 +1,260 @@
+//! How fast a drive writes, by how much it was written: into its cache, past it, with the cache shrinking, over stale data
+//! (REC-2); and what that leaves in buffers when data comes faster.
+
+use profile::name;
+use serde::Serialize;
+
+use crate::candidate::{Candidate, Figure, Trust};
+
+/// How long a dip is taken to last where the profile doesn't tell: a figure of the worst second is of a second.
+const DIP_S: f64 = 1.0;
+
+/// What a drive goes through on its way from empty to going round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stage {
+    /// Into the cache of an empty drive.
+    Cache,
+    /// Past the cache, or without one.
+    Native,
+    /// So full that the cache shrinks, and data is moved beside the writing.
+    Shrunk,
+    /// Over stale data.
+    Overwrite,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phase {
+    /// Which.
+    pub stage: Stage,
+    /// Bytes on the drive where it ends; None for the last, which doesn't.
+    pub ends_at_bytes: Option<f64>,
+    /// What it writes over a minute.
+    pub mean_bytes_per_s: f64,
+    /// What it writes in its slowest moments.
+    pub worst_bytes_per_s: f64,
+    /// Where the mean comes from.
+    pub figure: Figure,
+}
+
+/// All of them, in order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Phases {
+    /// In order; never empty.
+    pub phases: Vec<Phase>,
+    /// How long slow moments last, in seconds.
+    pub dip_s: f64,
+    /// Other figures that they were made with.
+    pub figures: Vec<Figure>,
+    /// What to know before they are relied on.
+    pub doubts: Vec<String>,
+}
+
+impl std::fmt::Display for Stage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Cache => "into the cache",
+            Self::Native => "past the cache",
+            Self::Shrunk => "cache shrinking",
+            Self::Overwrite => "overwriting",
+        })
+    }
+}
+
+impl Phases {
+    /// From a drive's figures; None if nothing at all tells how fast it writes.
+    pub fn of(candidate: &Candidate) -> Option<Self> {
+        let profile = &candidate.profile;
+        let measure =
+            format!("measure it: `longtake measure fill DRIVE` fills {} twice", profile.name);
+        let mut doubts = Vec::new();
+        let fast = candidate.rate(name::WRITE_FAST);
+        let sustained = candidate.rate(name::WRITE_SUSTAINED);
+        let native = better(candidate.rate(name::WRITE_NATIVE), sustained.clone())
+            .or_else(|| candidate.rate(name::WRITE_OVERWRITE))
+            .or_else(|| candidate.model_write());
+        let native = match (native, &fast) {
+            (Some(native), _) => native,
+            (None, Some(fast)) => {
+                doubts.push(format!(
+                    "of writing only a peak is known ({}), which holds for a small part of the capacity (REC-1): {measure}",
+                    gb(fast.value)
+                ));
+                fast.clone()
+            }
+            (None, None) => return None,
+        };
+        let slowest = sustained.clone().filter(|sustained| sustained.value < native.value);
+        let overwrite = match candidate.rate(name::WRITE_OVERWRITE) {
+            Some(overwrite) => overwrite,
+            None => {
+                let like = slowest.clone().unwrap_or_else(|| native.clone());
+                doubts.push(format!(
+                    "how fast it overwrites is not known, and is taken as {}: {measure}",
+                    gb(like.value)
+                ));
+                like
+            }
+        };
+        let mut phases = Vec::new();
+        let mut phase = |stage, ends_at_bytes, figure: &Figure| {
+            let rate = figure.value;
+            phases.push(Phase {
+                stage,
+                ends_at_bytes,
+                mean_bytes_per_s: rate,
+                worst_bytes_per_s: rate,
+                figure: figure.clone(),
+            });
+        };
+        let capacity = profile.capacity_bytes as f64;
+        let mut figures = Vec::new();
+        let cache = candidate.figure(name::WRITE_CACHE).filter(|cache| cache.value > 0.0);
+        if let (Some(fast), Some(cache)) = (&fast, cache) {
+            phase(Stage::Cache, Some(cache.value.min(capacity)), fast);
+            figures.push(cache);
+        }
+        let shrink = candidate.figure(name::WRITE_SHRINK).filter(|shrink| shrink.value < capacity);
+        match shrink {
+            Some(shrink) => {
+                phase(Stage::Native, Some(shrink.value), &native);
+                phase(Stage::Shrunk, Some(capacity), slowest.as_ref().unwrap_or(&native));
+                figures.push(shrink);
+            }
+            None => phase(Stage::Native, Some(capacity), &native),
+        }
+        phase(Stage::Overwrite, None, &overwrite);
+        if phases.iter().any(|phase| phase.figure.trust == Trust::Datasheet) {
+            doubts.push(format!(
+                "how fast it writes is the datasheet's word, which need not hold for long (REC-1): {measure}"
+            ));
+        }
+        let mut all = Self { phases, dip_s: DIP_S, figures, doubts };
+        all.dip(candidate);
+        Some(all)
+    }
+
+    /// Slow moments: the worst second, held against the slowest phase, in which it was; or how deep dips are.
+    fn dip(&mut self, candidate: &Candidate) {
+        let floor = self.phases.iter().map(|p| p.mean_bytes_per_s).fold(f64::INFINITY, f64::min);
+        let worst = candidate.rate(name::WRITE_WORST_SECOND);
+        let depth = candidate.figure(name::DIP_DEPTH).filter(|depth| depth.value <= 100.0);
+        let left = match (worst, depth) {
+            (Some(worst), _) => {
+                let left = (worst.value / floor).min(1.0);
+                self.figures.push(worst);
+                left
+            }
+            (None, Some(depth)) => {
+                let left = 1.0 - depth.value / 100.0;
+                self.figures.push(depth);
+                left
+            }
+            (None, None) => {
+                self.doubts.push(
+                    "its slowest second is not known; it is taken as even: `longtake measure fill DRIVE` shows it".to_owned(),
+                );
+                1.0
+            }
+        };
+        for phase in &mut self.phases {
+            phase.worst_bytes_per_s = phase.mean_bytes_per_s * left;
+        }
+        if left >= 1.0 {
+            return;
+        }
+        match candidate.figure(name::DIP_LENGTH).filter(|length| length.value > 0.0) {
+            Some(length) => {
+                self.dip_s = length.value / 1e9;
+                self.figures.push(length);
+            }
+            None => self.doubts.push(format!(
+                "how long its dips last is not known; taken as {DIP_S} s, and all drives as dipping at once"
+            )),
+        }
+    }
+
+    /// Those that a drive goes through on its way to so many bytes; infinitely many reach them all.
+    pub fn reached(&self, bytes_per_drive: f64) -> &[Phase] {
+        let last = self
+            .phases
+            .iter()
+            .position(|phase| phase.ends_at_bytes.is_none_or(|end| bytes_per_drive <= end))
+            .unwrap_or(self.phases.len() - 1);
+        &self.phases[..=last]
+    }
+
+    /// The most bytes that wait in buffers while so many drives, each taking its share, are offered `offered` bytes a second
+    /// until `volume` have come. `left` is the share of their time that drives have for writing. Infinite if it never ends.
+    pub fn backlog(&self, offered: f64, volume: f64, drives: f64, left: f64) -> f64 {
+        let (mut come, mut written, mut most) = (0.0, 0.0, 0.0);
+        for phase in &self.phases {
+            let rate = phase.mean_bytes_per_s * drives * left;
+            if rate <= 0.0 {
+                return f64::INFINITY;
+            }
+            let Some(end) = phase.ends_at_bytes else {
+                // The last phase goes on for as long as data comes.
+                let grown = (volume - come) * (1.0 - rate / offered);
+                let peak = if offered > rate { come - written + grown } else { 0.0 };
+                return if peak.is_nan() { f64::INFINITY } else { f64::max(most, peak) };
+            };
+            let end = (end * drives).min(volume);
+            if end <= written {
+                continue;
+            }
+            let waiting: f64 = come - written;
+            if offered > rate {
+                // Busy all the time: what waits grows until the phase, or what comes, ends.
+                let seconds = ((end - written) / rate).min((volume - come) / offered);
+                most = f64::max(most, waiting + seconds * (offered - rate));
+                come = (come + (end - written) / rate * offered).min(volume);
+            } else {
+                // What waits is worked off, if the phase lasts; then it writes what comes.
+                let seconds = (end - written) / rate;
+                come = f64::max((come + seconds * offered).min(volume), end);
+            }
+            written = end;
+            if written >= volume {
+                break;
+            }
+        }
+        most
+    }
+
+    /// What waits on top of that in slow moments of the phases reached, if all drives have them at once.
+    pub fn dip_bytes(&self, offered: f64, bytes_per_drive: f64, drives: f64, left: f64) -> f64 {
+        // What a phase as a whole falls short of waits in the backlog already.
+        let short = |phase: &Phase| {
+            let (mean, worst) = (phase.mean_bytes_per_s, phase.worst_bytes_per_s);
+            offered.min(mean * drives * left) - worst * drives * left
+        };
+        let reached = self.reached(bytes_per_drive).iter().map(short);
+        reached.fold(0.0, f64::max) * self.dip_s
+    }
+
+    /// The slowest of the phases reached, the last if several are, by its slow moments if `moments`, by its mean otherwise.
+    pub fn slowest(&self, bytes_per_drive: f64, moments: bool) -> &Phase {
+        let rate = |phase: &Phase| {
+            if moments { phase.worst_bytes_per_s } else { phase.mean_bytes_per_s }
+        };
+        let reached = self.reached(bytes_per_drive);
+        reached
+            .iter()
+            .reduce(|a, b| if rate(b) <= rate(a) { b } else { a })
+            .unwrap_or(&self.phases[0])
+    }
+}
+
+/// Of two figures of one thing the one to be trusted more; the first if both are alike.
+fn better(one: Option<Figure>, other: Option<Figure>) -> Option<Figure> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.trust > one.trust { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+fn gb(bytes_per_s: f64) -> String {
+    crate::explain::rate(bytes_per_s)
+}

@@ -1,0 +1,430 @@
+//! A requirement as people write it: a few lines of TOML, or options laid over them.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use base::{ByteSize, Duration, Rate};
+use recorder::Placement;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Counts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Frames, IMIX, Readers, Requirement, RequirementError,
+    Term,
+};
+use crate::duty::Duty;
+use crate::host::{Host, Nic, Uplink};
+
+/// What may be said of a requirement; quantities are texts with their units. What isn't said has a default, if it can have one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Draft {
+    /// `100Gb/s`, `12.5GB/s`.
+    pub rate: Option<String>,
+    /// `wire` or `payload`; the default is wire for bits of frames, payload otherwise.
+    pub counts: Option<String>,
+    /// `1518`, `imix`, or lengths and numbers `64:7,594:4,1518:1`.
+    pub frame: Option<String>,
+    /// Bytes of a block: no packets, blocks of a sensor.
+    pub raw: Option<String>,
+    /// A ring that keeps `8h`.
+    pub keep: Option<String>,
+    /// A recording of `2h` that stops.
+    pub mission: Option<String>,
+    /// How many missions a day.
+    pub missions_a_day: Option<f64>,
+    /// Share of the day, `30%`, or a share for each hour.
+    pub duty: Option<DutyText>,
+    /// Drives' worth of parity.
+    pub parity: Option<u32>,
+    /// Spare drives.
+    pub spare: Option<u32>,
+    /// Service life in years.
+    pub life_years: Option<f64>,
+    /// Margin on the rate in percent.
+    pub margin_percent: Option<f64>,
+    /// `2x500MB/s`.
+    pub readers: Option<String>,
+    /// PCIe lanes for drives and interfaces.
+    pub lanes: Option<u32>,
+    /// Generation of the slots.
+    pub pcie_generation: Option<u8>,
+    /// `7GB/s`, or `7GB/s,6GB/s` to the host and to the drives.
+    pub uplink: Option<String>,
+    /// Memory for chunk buffers.
+    pub memory: Option<String>,
+    /// What memory moves, reading and writing.
+    pub memory_bandwidth: Option<String>,
+    /// `4x16` or `4x16*2`: generation, lanes, how many.
+    pub nic: Option<String>,
+    /// `adaptive` or `stripe`.
+    pub placement: Option<String>,
+    /// Candidates: names of the library, or paths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drives: Vec<String>,
+    /// Price of a drive by its name, in any currency.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub prices: BTreeMap<String, f64>,
+}
+
+/// How much of the day: one share, or one for each hour.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum DutyText {
+    /// `30%` or `0.3`.
+    Share(String),
+    /// A number from 0 to 1 for each hour.
+    Hours(Vec<f64>),
+}
+
+impl FromStr for DutyText {
+    type Err = String;
+
+    /// `30%`, or 24 numbers with commas between them.
+    fn from_str(text: &str) -> Result<Self, String> {
+        if !text.contains(',') {
+            return Ok(Self::Share(text.to_owned()));
+        }
+        let number = |part: &str| {
+            part.trim().parse().map_err(|_| format!("'{}' is no number from 0 to 1", part.trim()))
+        };
+        text.split(',').map(number).collect::<Result<_, _>>().map(Self::Hours)
+    }
+}
+
+/// Years that drives are meant to last, unless said otherwise: the usual warranty.
+const LIFE_YEARS: f64 = 5.0;
+/// The longest frame of Ethernet without extensions.
+const FRAME_DEFAULT: u32 = 1518;
+/// As many spares or drives' worth of parity as anybody means.
+const SPARE_MAX: u32 = 64;
+
+impl Draft {
+    /// From TOML.
+    ///
+    /// # Errors
+    /// [`RequirementError::Syntax`].
+    pub fn from_toml(text: &str) -> Result<Self, RequirementError> {
+        toml::from_str(text).map_err(|error| RequirementError::Syntax {
+            reason: error.to_string().trim().to_owned(),
+        })
+    }
+
+    /// As TOML.
+    ///
+    /// # Errors
+    /// [`RequirementError::Syntax`] if it holds a number that TOML hasn't.
+    pub fn to_toml(&self) -> Result<String, RequirementError> {
+        toml::to_string(self)
+            .map_err(|error| RequirementError::Syntax { reason: error.to_string() })
+    }
+
+    /// This with all that `over` says instead. What excludes what `over` says goes too: a mission replaces a time to keep.
+    pub fn overridden(self, over: Self) -> Self {
+        let term = over.keep.is_some() || over.mission.is_some();
+        let kind = over.frame.is_some() || over.raw.is_some();
+        let mut prices = self.prices;
+        prices.extend(over.prices);
+        Self {
+            rate: over.rate.or(self.rate),
+            counts: over.counts.or(self.counts),
+            frame: over.frame.or(self.frame.filter(|_| !kind)),
+            raw: over.raw.or(self.raw.filter(|_| !kind)),
+            keep: over.keep.or(self.keep.filter(|_| !term)),
+            mission: over.mission.or(self.mission.filter(|_| !term)),
+            missions_a_day: over.missions_a_day.or(self.missions_a_day),
+            duty: over.duty.or(self.duty),
+            parity: over.parity.or(self.parity),
+            spare: over.spare.or(self.spare),
+            life_years: over.life_years.or(self.life_years),
+            margin_percent: over.margin_percent.or(self.margin_percent),
+            readers: over.readers.or(self.readers),
+            lanes: over.lanes.or(self.lanes),
+            pcie_generation: over.pcie_generation.or(self.pcie_generation),
+            uplink: over.uplink.or(self.uplink),
+            memory: over.memory.or(self.memory),
+            memory_bandwidth: over.memory_bandwidth.or(self.memory_bandwidth),
+            nic: over.nic.or(self.nic),
+            placement: over.placement.or(self.placement),
+            drives: if over.drives.is_empty() { self.drives } else { over.drives },
+            prices,
+        }
+    }
+
+    /// The requirement that it is.
+    ///
+    /// # Errors
+    /// [`RequirementError`] for the first thing that can't be, with the nearest that can.
+    pub fn check(&self) -> Result<Requirement, RequirementError> {
+        let (rate, counts, frames) = self.stream()?;
+        for (name, price) in &self.prices {
+            if !price.is_finite() || *price < 0.0 {
+                let given = format!("{name}={price}");
+                return Err(value("price", given, "it is no amount of money", format!("{name}=0")));
+            }
+        }
+        Ok(Requirement {
+            rate,
+            counts,
+            frames,
+            term: self.term()?,
+            duty: self.duty()?,
+            parity: at_most("parity", self.parity.unwrap_or(0), 2)?,
+            spare: at_most("spare", self.spare.unwrap_or(0), SPARE_MAX)?,
+            life_years: number("life", self.life_years.unwrap_or(LIFE_YEARS), 0.01, 100.0)?,
+            margin_percent: number("margin", self.margin_percent.unwrap_or(0.0), 0.0, 1000.0)?,
+            readers: self.readers()?,
+            host: self.host()?,
+            placement: match &self.placement {
+                None => Placement::default(),
+                Some(text) => text
+                    .parse()
+                    .map_err(|problem| value("placement", text, problem, "adaptive".to_owned()))?,
+            },
+        })
+    }
+
+    fn stream(&self) -> Result<(Rate, Counts, Frames), RequirementError> {
+        let Some(text) = &self.rate else {
+            return Err(RequirementError::Missing {
+                field: "rate",
+                wanted: "--rate, such as 100Gb/s or 12.5GB/s",
+            });
+        };
+        let rate: Rate = parsed("rate", text, "100Gb/s")?;
+        if rate.0 < 1.0 || rate.0 > 1e15 {
+            return Err(value("rate", text, "it is not from 1 B/s to 1 PB/s", "1MB/s".to_owned()));
+        }
+        let frames = match (&self.frame, &self.raw) {
+            (Some(_), Some(_)) => {
+                return Err(RequirementError::Contradiction {
+                    one: "--frame",
+                    other: "--raw",
+                    why: "a stream is of packets or of blocks that are none; give --frame for what comes from a network, --raw \
+                          for what a sensor hands over",
+                });
+            }
+            (Some(text), None) => Frames::Ethernet(mix(text)?),
+            (None, Some(text)) => {
+                let size: ByteSize = parsed("raw", text, "1MiB")?;
+                let block_bytes = u32::try_from(size.0).unwrap_or(u32::MAX);
+                if block_bytes == 0 {
+                    let problem = "a block has at least a byte";
+                    return Err(value("raw", text, problem, "1".to_owned()));
+                }
+                Frames::Raw { block_bytes }
+            }
+            (None, None) => Frames::Ethernet(vec![(FRAME_DEFAULT, 1)]),
+        };
+        let raw = matches!(frames, Frames::Raw { .. });
+        // Bits are said of links, bytes of data.
+        let bits = text.contains("b/s") || text.contains("bps");
+        let counts = match self.counts.as_deref() {
+            None if bits && !raw => Counts::Wire,
+            None | Some("payload") => Counts::Payload,
+            Some("wire") if raw => {
+                return Err(RequirementError::Contradiction {
+                    one: "--wire",
+                    other: "--raw",
+                    why: "blocks that are no packets have no preamble, check sequence or gap; give --payload, or --frame",
+                });
+            }
+            Some("wire") => Counts::Wire,
+            Some(other) => {
+                let problem = "a rate counts what is on the wire or the payload";
+                return Err(value("counts", other, problem, "wire".to_owned()));
+            }
+        };
+        Ok((rate, counts, frames))
+    }
+
+    fn term(&self) -> Result<Term, RequirementError> {
+        let time = |field, text: &String| -> Result<Duration, RequirementError> {
+            let time: Duration = parsed(field, text, "8h")?;
+            if time < Duration::from_secs(1) {
+                return Err(value(field, text, "it is shorter than a second", "1s".to_owned()));
+            }
+            Ok(time)
+        };
+        match (&self.keep, &self.mission) {
+            (Some(_), Some(_)) => Err(RequirementError::Contradiction {
+                one: "--keep",
+                other: "--mission",
+                why: "an array goes round or stops; give --keep for a ring that always holds the last so long, --mission for a \
+                      recording that ends",
+            }),
+            (None, None) => Err(RequirementError::Missing {
+                field: "time",
+                wanted: "--keep 8h for a ring that always holds the last eight hours, or --mission 2h for recordings that end",
+            }),
+            (Some(_), None) if self.missions_a_day.is_some() => {
+                Err(RequirementError::Contradiction {
+                    one: "--keep",
+                    other: "--missions-a-day",
+                    why: "a ring records always; leave --missions-a-day out, and say by --duty how much there is to record",
+                })
+            }
+            (Some(text), None) => Ok(Term::Keep(time("keep", text)?)),
+            (None, Some(text)) => {
+                let a_day =
+                    number("missions-a-day", self.missions_a_day.unwrap_or(1.0), 0.001, 1e5)?;
+                let length = time("mission", text)?;
+                Ok(Term::Mission { length, per_thousand_days: (a_day * 1000.0).round() as u32 })
+            }
+        }
+    }
+
+    fn duty(&self) -> Result<Duty, RequirementError> {
+        match &self.duty {
+            None => Ok(Duty::always()),
+            Some(DutyText::Share(text)) => {
+                let (digits, scale) =
+                    text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |head| (head, 100.0));
+                let share = digits.trim().parse::<f64>().ok().map(|number| number / scale);
+                match share {
+                    Some(share) if share > 0.0 && share <= 1.0 => Ok(Duty::share(share)),
+                    Some(share) if share > 1.0 => {
+                        let problem = "a day has no more than all of itself";
+                        Err(value("duty", text, problem, "100%".to_owned()))
+                    }
+                    _ => {
+                        let problem = "it is no share of the day above 0, nor 24 of them";
+                        Err(value("duty", text, problem, "1%".to_owned()))
+                    }
+                }
+            }
+            Some(DutyText::Hours(shares)) => {
+                let given = || format!("{} numbers", shares.len());
+                let Ok(hours) = <&[f64; 24]>::try_from(shares.as_slice()) else {
+                    let problem = "a day has 24 hours";
+                    return Err(value("duty", given(), problem, "24 numbers".to_owned()));
+                };
+                let good = hours.iter().all(|share| (0.0..=1.0).contains(share));
+                if !good || hours.iter().all(|share| *share == 0.0) {
+                    let problem = "each is a share from 0 to 1, and one at least is above 0";
+                    return Err(value("duty", given(), problem, "1 for the full rate".to_owned()));
+                }
+                Ok(Duty::hours(hours))
+            }
+        }
+    }
+
+    fn readers(&self) -> Result<Readers, RequirementError> {
+        let Some(text) = &self.readers else { return Ok(Readers::default()) };
+        let (count, rate) = text.split_once('x').unwrap_or(("1", text));
+        let problem = "it is not how many readers there are and what each reads";
+        let count = count.trim().parse();
+        let count = count.map_err(|_| value("readers", text, problem, "2x500MB/s".to_owned()))?;
+        Ok(Readers { count, rate: parsed("readers", rate, "2x500MB/s")? })
+    }
+
+    fn host(&self) -> Result<Host, RequirementError> {
+        if let Some(0) = self.lanes {
+            let problem = "drives without a lane move nothing";
+            return Err(value("lanes", "0", problem, "4".to_owned()));
+        }
+        if let Some(generation) = self.pcie_generation.filter(|g| !(1..=6).contains(g)) {
+            let nearest = generation.clamp(1, 6).to_string();
+            let problem = "PCI Express has generations 1 to 6";
+            return Err(value("pcie-generation", generation.to_string(), problem, nearest));
+        }
+        let uplink = |text: &String| {
+            let (to_host, to_drives) = text.split_once(',').unwrap_or((text, text));
+            let positive = |part: &str| {
+                let rate: Rate = parsed("uplink", part, "7GB/s")?;
+                let problem = "a link without a rate moves nothing";
+                let zero = || value("uplink", text, problem, "1GB/s".to_owned());
+                if rate.0 > 0.0 { Ok(rate) } else { Err(zero()) }
+            };
+            Ok(Uplink { to_host: positive(to_host)?, to_drives: positive(to_drives)? })
+        };
+        Ok(Host {
+            lanes: self.lanes,
+            generation: self.pcie_generation,
+            uplink: self.uplink.as_ref().map(uplink).transpose()?,
+            memory: self.memory.as_ref().map(|t| parsed("memory", t, "4GiB")).transpose()?,
+            memory_bandwidth: self
+                .memory_bandwidth
+                .as_ref()
+                .map(|t| parsed("memory-bandwidth", t, "200GB/s"))
+                .transpose()?,
+            nic: self.nic.as_deref().map(nic).transpose()?,
+        })
+    }
+}
+
+/// `1518`, `imix`, or `64:7,594:4,1518:1`.
+fn mix(text: &str) -> Result<Vec<(u32, u32)>, RequirementError> {
+    if text.trim() == "imix" {
+        return Ok(IMIX.to_vec());
+    }
+    let one = |part: &str| {
+        let (bytes, weight) = part.split_once(':').unwrap_or((part, "1"));
+        let problem = "it is no length of frames, nor lengths with how many there are of each";
+        let wrong = || value("frame", text, problem, "1518, imix, or 64:7,594:4,1518:1".to_owned());
+        let bytes: u32 = bytes.trim().parse().map_err(|_| wrong())?;
+        let weight: u32 = weight.trim().parse().map_err(|_| wrong())?;
+        if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes) {
+            let problem = format!(
+                "frames of Ethernet are counted with their check sequence and have from {FRAME_BYTES_MIN} to \
+                 {FRAME_BYTES_MAX} bytes"
+            );
+            let nearest = bytes.clamp(FRAME_BYTES_MIN, FRAME_BYTES_MAX).to_string();
+            return Err(value("frame", text, problem, nearest));
+        }
+        if weight == 0 || weight > 1_000_000 {
+            let problem = "of each length there are from 1 to 1,000,000";
+            return Err(value("frame", text, problem, format!("{bytes}:1")));
+        }
+        Ok((bytes, weight))
+    };
+    text.split(',').map(one).collect()
+}
+
+/// `4x16` or `4x16*2`.
+fn nic(text: &str) -> Result<Nic, RequirementError> {
+    let (one, count) = text.split_once('*').unwrap_or((text, "1"));
+    let numbers = one.split_once('x').and_then(|(generation, lanes)| {
+        Some(Nic {
+            generation: generation.trim().parse().ok().filter(|g| (1..=6).contains(g))?,
+            lanes: lanes.trim().parse().ok().filter(|l| [1, 2, 4, 8, 16].contains(l))?,
+            count: count.trim().parse().ok().filter(|n| (1..=64).contains(n))?,
+        })
+    });
+    let problem = "it is no PCIe generation (1 to 6) and number of lanes (1, 2, 4, 8, 16), with *N for several";
+    numbers.ok_or_else(|| value("nic", text, problem, "4x16".to_owned()))
+}
+
+fn parsed<T: FromStr>(field: &'static str, text: &str, example: &str) -> Result<T, RequirementError>
+where
+    T::Err: std::fmt::Display,
+{
+    text.trim()
+        .parse()
+        .map_err(|error: T::Err| value(field, text, error.to_string(), example.to_owned()))
+}
+
+fn at_most(field: &'static str, given: u32, most: u32) -> Result<u32, RequirementError> {
+    if given <= most {
+        return Ok(given);
+    }
+    let problem = format!("there are from 0 to {most}");
+    Err(value(field, given.to_string(), problem, most.to_string()))
+}
+
+fn number(field: &'static str, given: f64, least: f64, most: f64) -> Result<f64, RequirementError> {
+    if (least..=most).contains(&given) {
+        return Ok(given);
+    }
+    let nearest = if given.is_nan() { least } else { given.clamp(least, most) };
+    let problem = format!("it is not from {least} to {most}");
+    Err(value(field, given.to_string(), problem, nearest.to_string()))
+}
+
+fn value(
+    field: &'static str,
+    given: impl Into<String>,
+    problem: impl Into<String>,
+    nearest: String,
+) -> RequirementError {
+    RequirementError::Value { field, given: given.into(), problem: problem.into(), nearest }
+}

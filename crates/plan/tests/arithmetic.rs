@@ -1,0 +1,367 @@
+//! The planner's arithmetic: cases computed by hand, and what holds for every case.
+
+use longtake_plan as plan;
+use plan::answer::{Answer, Design, plan};
+use plan::limits::{Case, Limit, Subject};
+use plan::phases::Stage;
+use plan::sensitivity::Change;
+use plan::{Candidate, Draft, Requirement, Trust};
+use profile::{Known, Profile, Source, SourceKind, library, name};
+use proptest::prelude::*;
+use recorder::Placement;
+
+/// A drive with these figures, measured, on four lanes of PCIe 4.
+fn drive(capacity_bytes: u64, figures: &[(&str, f64)]) -> Candidate {
+    let mut profile = Profile::new("drive", "A drive", "nvme", capacity_bytes);
+    let link = [(name::LINK_GIGATRANSFERS, 16.0), (name::LINK_LANES, 4.0)];
+    for (name, value) in figures.iter().copied().chain(link) {
+        let source =
+            Source { kind: SourceKind::Measured, origin: "the test".to_owned(), when: None };
+        let unit = name::unit(name).unwrap();
+        let known =
+            Known { value, unit, range: None, confidence: None, note: String::new(), source };
+        profile.figures.insert(name.to_owned(), known);
+    }
+    Candidate::new(profile, None)
+}
+
+fn required(text: &str) -> Requirement {
+    Draft::from_toml(text).unwrap().check().unwrap()
+}
+
+fn design(text: &str, candidate: &Candidate) -> Design {
+    let Answer { mut designs } = plan(&required(text), std::slice::from_ref(candidate));
+    designs.remove(0)
+}
+
+fn need(design: &Design, limit: Limit) -> Option<u32> {
+    design.needs.iter().find(|need| need.limit == limit).unwrap().drives
+}
+
+const EVEN: [(&str, f64); 3] =
+    [(name::WRITE_NATIVE, 2e9), (name::WRITE_OVERWRITE, 2e9), (name::WRITE_WORST_SECOND, 2e9)];
+
+#[test]
+fn each_limit_asks_for_what_plain_division_says_and_the_greatest_binds() {
+    let mut figures = EVEN.to_vec();
+    // 1 GB/s for 5 years is 157.68 PB.
+    figures.push((name::ENDURANCE, 40e15));
+    let candidate = drive(4_000_000_000_000, &figures);
+    let at = design("rate = \"1GB/s\"\nraw = \"64KiB\"\nkeep = \"3h\"", &candidate);
+    assert_eq!(need(&at, Limit::Rate), Some(1));
+    // 10.8 TB and a little on 4 TB each.
+    assert_eq!(need(&at, Limit::Capacity), Some(3));
+    assert_eq!(need(&at, Limit::Endurance), Some(4));
+    assert_eq!(need(&at, Limit::Link), Some(1));
+    let array = at.array.unwrap();
+    assert_eq!((array.data_drives, array.binds), (4, Limit::Endurance));
+    let years = array.life_years.unwrap();
+    assert!((5.0..5.1).contains(&years), "{years}");
+    assert!((3.9..4.5).contains(&(array.retention_s / 3600.0)));
+    // Four write 8 GB/s where 1.0 is needed.
+    assert!((690.0..701.0).contains(&array.headroom_percent), "{}", array.headroom_percent);
+}
+
+#[test]
+fn parity_and_spares_come_on_top_and_cost_like_the_others() {
+    let mut candidate = drive(4_000_000_000_000, &EVEN);
+    candidate.price = Some(500.0);
+    let text = "rate = \"5GB/s\"\nraw = \"1MiB\"\nkeep = \"10m\"\nparity = 1\nspare = 2";
+    let array = design(text, &candidate).array.unwrap();
+    assert_eq!((array.data_drives, array.drives, array.take.members), (3, 6, 4));
+    assert_eq!(array.cost, Some(3000.0));
+}
+
+#[test]
+fn a_mission_that_fits_in_the_caches_is_as_fast_as_they_are() {
+    let mut figures = EVEN.to_vec();
+    figures[0].1 = 1e9;
+    figures[1].1 = 1e9;
+    figures[2].1 = 1e9;
+    figures.extend([(name::WRITE_FAST, 3e9), (name::WRITE_CACHE, 100e9)]);
+    let candidate = drive(1_000_000_000_000, &figures);
+    let short = design("rate = \"8.99GB/s\"\nraw = \"64KiB\"\nmission = \"60s\"", &candidate);
+    let array = short.array.unwrap();
+    assert_eq!((array.data_drives, array.slowest), (6, Stage::Cache), "540 GB in caches of 100");
+    let long = design("rate = \"8.99GB/s\"\nraw = \"64KiB\"\nmission = \"10m\"", &candidate);
+    let array = long.array.unwrap();
+    assert_eq!((array.data_drives, array.slowest), (10, Stage::Native), "9.0 with headers");
+    // A ring ends up overwriting, however short it keeps.
+    let ring = design("rate = \"8.99GB/s\"\nraw = \"64KiB\"\nkeep = \"60s\"", &candidate);
+    assert_eq!(ring.array.unwrap().slowest, Stage::Overwrite);
+}
+
+#[test]
+fn memory_carries_a_mission_over_the_end_of_the_caches() {
+    let mut figures = EVEN.to_vec();
+    (figures[0].1, figures[1].1, figures[2].1) = (1e9, 1e9, 1e9);
+    figures.extend([(name::WRITE_FAST, 3e9), (name::WRITE_CACHE, 100e9)]);
+    let candidate = drive(1_000_000_000_000, &figures);
+    // On 5 drives the caches hold 500 of 540 GB, and 8.99 GB/s come where 5 are written: 40 GB come in 4.4 s, of which 22 are
+    // written.
+    let text = "rate = \"8.99GB/s\"\nraw = \"64KiB\"\nmission = \"60s\"\nmemory = \"20GB\"";
+    let array = design(text, &candidate).array.unwrap();
+    assert_eq!(array.data_drives, 5);
+    assert!((17e9..19e9).contains(&array.buffer_bytes), "{}", array.buffer_bytes);
+    let less = design(&text.replace("20GB", "15GB"), &candidate).array.unwrap();
+    assert_eq!(less.data_drives, 6);
+}
+
+#[test]
+fn dips_cost_drives_when_striped_and_memory_when_adaptive() {
+    let dipping = [
+        (name::WRITE_NATIVE, 2e9),
+        (name::WRITE_OVERWRITE, 2e9),
+        (name::WRITE_WORST_SECOND, 1e9),
+        (name::DIP_LENGTH, 0.5e9),
+    ];
+    let candidate = drive(4_000_000_000_000, &dipping);
+    let text = "rate = \"9.9GB/s\"\nraw = \"64KiB\"\nkeep = \"5m\"";
+    let at = design(text, &candidate);
+    assert_eq!((at.stripe_drives, at.adaptive_drives), (Some(10), Some(5)));
+    // 9.9 GB/s come where five write 5 for half a second, and 12 chunks of 4.19 MB are on their way.
+    let array = at.array.unwrap();
+    let by_hand = (at.load.unwrap().offered_bytes_per_s - 5e9) * 0.5 + 12.0 * 4_190_208.0;
+    assert!((array.buffer_bytes / by_hand - 1.0).abs() < 1e-9, "{}", array.buffer_bytes);
+    // Half of that memory: more drives until dips fit.
+    let tight = design(&format!("{text}\nmemory = \"1.25GB\""), &candidate).array.unwrap();
+    assert_eq!((tight.data_drives, tight.binds), (8, Limit::Memory));
+    let striped = design(&format!("{text}\nplacement = \"stripe\""), &candidate);
+    assert_eq!(striped.array.unwrap().data_drives, 10);
+    let adaptive = striped.savings.iter().find(|saving| saving.change == Change::Adaptive).unwrap();
+    assert_eq!((adaptive.drives_before, adaptive.drives_after), (Some(10), 5));
+}
+
+#[test]
+fn readers_take_their_share_of_the_drives_time() {
+    let mut figures = EVEN.to_vec();
+    figures.push((name::READ_SEQUENTIAL, 4e9));
+    let candidate = drive(4_000_000_000_000, &figures);
+    let text = "rate = \"7.9GB/s\"\nraw = \"64KiB\"\nkeep = \"5m\"";
+    assert_eq!(need(&design(text, &candidate), Limit::Rate), Some(4));
+    // 4 GB/s of reads take one drive's time: N x 2 x (1 - 1 / N) = 2 N - 2.
+    let read = design(&format!("{text}\nreaders = \"2x2GB/s\""), &candidate);
+    assert_eq!(need(&read, Limit::Rate), Some(5));
+}
+
+#[test]
+fn lanes_that_have_to_be_shared_bind_though_drives_are_fast() {
+    let candidate = drive(
+        4_000_000_000_000,
+        &[(name::WRITE_NATIVE, 6e9), (name::WRITE_OVERWRITE, 6e9), (name::WRITE_WORST_SECOND, 6e9)],
+    );
+    let text = "rate = \"20GB/s\"\nraw = \"64KiB\"\nkeep = \"1m\"";
+    assert_eq!(design(text, &candidate).array.unwrap().data_drives, 4);
+    // Two lanes of PCIe 3 carry 1.8 GB/s: 8 lanes in all 7.1.
+    let old = design(&format!("{text}\nlanes = 8\npcie_generation = 3"), &candidate);
+    assert!(old.array.is_none());
+    assert!(old.obstacles[0].to_string().contains("lanes"), "{:?}", old.obstacles);
+    let changes: Vec<Change> = old.savings.iter().map(|saving| saving.change).collect();
+    assert!(changes.contains(&Change::Rate) && changes.contains(&Change::Lanes), "{changes:?}");
+    // Enough of them: PCIe 3 x4 carries 3.55 GB/s, so that six drives are needed.
+    let wide = design(&format!("{text}\nlanes = 24\npcie_generation = 3"), &candidate);
+    let array = wide.array.unwrap();
+    assert_eq!((array.data_drives, array.binds), (6, Limit::Link));
+}
+
+#[test]
+fn an_uplink_must_carry_the_stream_and_its_parity() {
+    let candidate = drive(4_000_000_000_000, &EVEN);
+    let text = "rate = \"6GB/s\"\nraw = \"64KiB\"\nkeep = \"1m\"";
+    let narrow = design(&format!("{text}\nuplink = \"3.5GB/s\""), &candidate);
+    assert!(narrow.array.is_none() && narrow.obstacles[0].to_string().contains("uplink"));
+    let rate = narrow.savings.iter().find(|saving| saving.change == Change::Rate).unwrap();
+    // 3.5 of 6.0 and headers: 42 % less.
+    assert!((41.0..43.0).contains(&rate.percent.unwrap()), "{rate:?}");
+    // With one of parity, 6 x (N + 1) / N has to fit in 7.
+    let parity = design(&format!("{text}\nuplink = \"7GB/s\"\nparity = 1"), &candidate);
+    assert_eq!(need(&parity, Limit::Uplink), Some(7));
+}
+
+#[test]
+fn a_slower_host_memory_than_the_copy_takes_is_refused() {
+    let candidate = drive(4_000_000_000_000, &EVEN);
+    let text = "rate = \"10GB/s\"\nraw = \"64KiB\"\nkeep = \"1m\"\nmemory_bandwidth = ";
+    let slow = design(&format!("{text}\"29GB/s\""), &candidate);
+    assert!(slow.obstacles[0].to_string().contains("copying each packet once moves 30.0 GB/s"));
+    let between = design(&format!("{text}\"40GB/s\""), &candidate);
+    assert!(between.array.is_some() && between.doubts.iter().any(|d| d.contains("memory bus")));
+}
+
+#[test]
+fn a_datasheets_peak_is_told_and_not_used() {
+    let candidate = Candidate::new(library::get("samsung-970-evo-plus-1tb").unwrap(), None);
+    let at = design("rate = \"12.5GB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"", &candidate);
+    // 12.5 / 3.3, against 12.5 / 1.6.
+    assert_eq!((at.datasheet_drives, need(&at, Limit::Rate)), (Some(4), Some(8)));
+    assert_eq!(at.trust, Some(Trust::Published));
+    // Where nothing else is known, it is used and not trusted.
+    let mut profile = candidate.profile;
+    profile.figures.retain(|name, _| !name.starts_with("write.") && name != "datasheet.write");
+    profile.simulated = profile::Simulated::default();
+    let mut known =
+        library::get("samsung-970-evo-plus-1tb").unwrap().figures["datasheet.write"].clone();
+    known.note.clear();
+    profile.figures.insert(name::WRITE_FAST.to_owned(), known);
+    let peak = design(
+        "rate = \"12.5GB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"",
+        &Candidate::new(profile, None),
+    );
+    assert_eq!((need(&peak, Limit::Rate), peak.trust), (Some(4), Some(Trust::Datasheet)));
+    assert!(peak.doubts.iter().any(|d| d.contains("REC-1") && d.contains("longtake measure fill")));
+}
+
+#[test]
+fn every_drive_of_the_library_is_planned_with_or_says_why_not() {
+    let candidates: Vec<Candidate> =
+        library::names().map(|name| Candidate::new(library::get(name).unwrap(), None)).collect();
+    let answer = plan(&required("rate = \"10Gb/s\"\nkeep = \"1h\""), &candidates);
+    assert_eq!(answer.designs.len(), candidates.len());
+    for design in &answer.designs {
+        let array = design.array.as_ref().unwrap_or_else(|| panic!("{design:?}"));
+        assert!(array.headroom_percent >= 0.0 && array.retention_s >= 3600.0, "{design:?}");
+        assert!(!design.figures.is_empty());
+    }
+    let counts: Vec<u32> =
+        answer.designs.iter().map(|d| d.array.as_ref().unwrap().drives).collect();
+    assert!(counts.is_sorted());
+}
+
+fn any_drive() -> impl Strategy<Value = Candidate> {
+    (0.2..4.0f64, 0.3..1.0f64, 0.3..1.0f64, 1.0..3.0f64, 1.0..200.0f64, 0.2..8.0f64, 0.1..5.0f64)
+        .prop_map(|(native, overwrite, worst, fast, cache, capacity, dip_s)| {
+            let over = native * overwrite * 1e9;
+            drive(
+                (capacity * 1e12) as u64,
+                &[
+                    (name::WRITE_NATIVE, native * 1e9),
+                    (name::WRITE_OVERWRITE, over),
+                    (name::WRITE_WORST_SECOND, over * worst),
+                    (name::WRITE_FAST, native * fast * 1e9),
+                    (name::WRITE_CACHE, cache * 1e9),
+                    (name::DIP_LENGTH, dip_s * 1e9),
+                    (name::ENDURANCE, capacity * 1e15),
+                    (name::READ_SEQUENTIAL, 5e9),
+                ],
+            )
+        })
+}
+
+fn any_requirement() -> impl Strategy<Value = String> {
+    (
+        0.1..60.0f64,
+        prop_oneof![
+            (1u32..600).prop_map(|minutes| format!("keep = \"{minutes}m\"")),
+            (1u32..600).prop_map(|minutes| format!("mission = \"{minutes}m\"")),
+        ],
+        prop_oneof![Just(""), Just("readers = \"2x100MB/s\"\n"), Just("parity = 1\n")],
+        prop_oneof![Just(""), Just("memory = \"8GB\"\n")],
+    )
+        .prop_map(|(rate, term, more, memory)| {
+            format!("rate = \"{rate:.3}GB/s\"\nraw = \"64KiB\"\n{more}{memory}{term}")
+        })
+}
+
+fn data(requirement: &Requirement, candidate: &Candidate, placement: Placement) -> Option<u32> {
+    let subject = Subject::new(candidate, requirement).unwrap();
+    let sizing = Case::new(requirement, &subject).size(placement);
+    sizing.answer.map(|(drives, _)| drives)
+}
+
+proptest! {
+    #[test]
+    fn more_of_anything_never_takes_fewer_drives(
+        candidate in any_drive(),
+        text in any_requirement(),
+        more in 1.0..3.0f64,
+        margin in 0.0..50.0f64,
+    ) {
+        let requirement = required(&text);
+        let before = data(&requirement, &candidate, Placement::Adaptive);
+        let mut faster = requirement.clone();
+        faster.rate.0 *= more;
+        let mut longer = requirement.clone();
+        longer.term = match requirement.term {
+            plan::requirement::Term::Keep(time) => {
+                plan::requirement::Term::Keep(base::Duration::from_secs_f64(time.as_secs_f64() * more))
+            }
+            plan::requirement::Term::Mission { length, per_thousand_days } => {
+                let length = base::Duration::from_secs_f64(length.as_secs_f64() * more);
+                plan::requirement::Term::Mission { length, per_thousand_days }
+            }
+        };
+        let mut safer = requirement.clone();
+        safer.margin_percent = margin;
+        for harder in [faster, longer, safer] {
+            match (before, data(&harder, &candidate, Placement::Adaptive)) {
+                (Some(before), Some(after)) => prop_assert!(after >= before, "{before} {after}"),
+                (None, Some(after)) => prop_assert!(false, "{after} drives will do for more"),
+                (_, None) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn adaptive_placement_never_takes_more_drives_to_write_fast_enough(
+        candidate in any_drive(),
+        text in any_requirement(),
+    ) {
+        let requirement = required(&text);
+        let subject = Subject::new(&candidate, &requirement).unwrap();
+        let case = Case::new(&requirement, &subject);
+        let of = |placement| {
+            let needs = case.size(placement).needs;
+            needs.iter().find(|need| need.limit == Limit::Rate).unwrap().drives
+        };
+        if let (Some(stripe), Some(adaptive)) = (of(Placement::Stripe), of(Placement::Adaptive)) {
+            prop_assert!(adaptive <= stripe, "{adaptive} {stripe}");
+        }
+    }
+
+    #[test]
+    fn the_limit_that_binds_asks_for_most_and_what_it_asks_for_will_do(
+        candidate in any_drive(),
+        text in any_requirement(),
+    ) {
+        let requirement = required(&text);
+        let subject = Subject::new(&candidate, &requirement).unwrap();
+        let case = Case::new(&requirement, &subject);
+        let sizing = case.size(Placement::Adaptive);
+        let Some((drives, binds)) = sizing.answer else { return Ok(()) };
+        let most = sizing.needs.iter().filter_map(|need| need.drives).max().unwrap();
+        prop_assert_eq!(drives, most);
+        let asks = sizing.needs.iter().find(|need| need.limit == binds).unwrap().drives;
+        prop_assert_eq!(asks, Some(most));
+        prop_assert!(case.sustains(drives, Placement::Adaptive));
+        let array = plan::answer::array_of(&case, drives, binds);
+        prop_assert!(array.retention_s >= requirement.held_s() * 0.999_999, "{}", array.retention_s);
+        prop_assert!(array.life_years.unwrap() >= requirement.life_years * 0.999_999);
+        let memory = requirement.host.memory.map_or(f64::INFINITY, |memory| memory.0 as f64);
+        prop_assert!(array.buffer_bytes <= memory);
+    }
+
+    #[test]
+    fn a_saving_saves_and_a_little_less_of_it_does_not(
+        candidate in any_drive(),
+        text in any_requirement(),
+    ) {
+        let requirement = required(&text);
+        let subject = Subject::new(&candidate, &requirement).unwrap();
+        let before = data(&requirement, &candidate, Placement::Adaptive);
+        for saving in plan::sensitivity::savings(&requirement, &subject) {
+            if saving.change != Change::Rate {
+                continue;
+            }
+            let at = |percent: f64| {
+                let mut slower = requirement.clone();
+                slower.rate.0 *= 1.0 - percent / 100.0;
+                Case::new(&slower, &subject).size(Placement::Adaptive).answer.map(|(data, _)| data)
+            };
+            let percent = saving.percent.unwrap();
+            prop_assert!(before.is_none_or(|before| at(percent).is_some_and(|now| now < before)));
+            if percent > 0.25 {
+                prop_assert_eq!(at(percent - 0.2), before);
+            }
+        }
+    }
+}
