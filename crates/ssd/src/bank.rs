@@ -218,25 +218,27 @@ impl<M: Buffers> SimBank<M> {
         (!good).then_some(DeviceError::Os(EINVAL))
     }
 
-    /// The drive in which something happens first, and when.
+    /// The drive in which something happens first, when, and when something happens in another one.
     #[inline]
-    fn earliest(&self) -> (u64, usize) {
+    fn earliest(&self) -> (u64, usize, u64) {
         if let [only] = &self.drives[..] {
-            return (only.next, 0);
+            return (only.next, 0, NEVER);
         }
-        let mut earliest = (NEVER, 0);
-        for (index, seat) in self.drives.iter().enumerate() {
-            if seat.next < earliest.0 {
-                earliest = (seat.next, index);
+        let (mut first, mut index, mut second) = (NEVER, 0, NEVER);
+        for (at, seat) in self.drives.iter().enumerate() {
+            if seat.next < first {
+                second = first;
+                (first, index) = (seat.next, at);
+            } else {
+                second = second.min(seat.next);
             }
         }
-        earliest
+        (first, index, second)
     }
 
-    /// Lets a drive's next thing happen; or, if it is the only drive, as much as up to `until`, until something is completed.
+    /// Lets happen what happens in a drive up to `until`, until something is completed.
     #[inline]
     fn advance(&mut self, index: usize, until: u64, done: &mut Vec<Completion>) {
-        let until = if self.drives.len() == 1 { until } else { self.drives[index].next };
         let seat = &mut self.drives[index];
         let data = self.memory.as_ref().map(|buffers| Data {
             media: &mut self.media[seat.shown.clone()],
@@ -330,7 +332,7 @@ impl<M: Buffers> Bank for SimBank<M> {
         let until = until.map_or(NEVER - 1, |until| until.as_nanos().max(self.now));
         let before = done.len();
         loop {
-            let (next, index) = self.earliest();
+            let (next, index, another) = self.earliest();
             if done.len() > before && next > self.now {
                 return Ok(());
             }
@@ -338,6 +340,9 @@ impl<M: Buffers> Bank for SimBank<M> {
                 self.now = until;
                 return Ok(());
             }
+            // Of what happens in two drives at the same time, the first drive's comes first.
+            let until =
+                if done.len() > before { self.now } else { until.min(another - 1).max(next) };
             self.advance(index, until, done);
         }
     }

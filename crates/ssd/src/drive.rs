@@ -12,6 +12,7 @@ mod writes;
 
 use std::collections::VecDeque;
 
+use base::random::Random;
 use base::{Command, Completion, Instant, Operation};
 
 use crate::bank::{Slot, Start, Uplink};
@@ -213,7 +214,9 @@ impl Drive {
         let cached = spec.cache.map_or(0, |_| u64::from(spec.flash.planes * spec.flash.page_bytes));
         let stuck = u64::from(spec.flash.dies()) * (spec.flash.program_bytes() + cached);
         let room = if in_place { u64::MAX } else { spec.buffer.bytes.saturating_sub(stuck) };
-        let piece_bytes = room.clamp(unit_bytes, PIECE_BYTES.max(unit_bytes));
+        // Parts smaller than what a program takes would only be more of them.
+        let most = PIECE_BYTES.max(spec.flash.program_bytes()).max(unit_bytes);
+        let piece_bytes = room.clamp(unit_bytes, most);
         Ok(Self {
             now: 0,
             dies: Dies::new(&spec.flash, spec.cache.as_ref()),
@@ -253,7 +256,11 @@ impl Drive {
             under_way: 0,
             busy_since: 0,
             idle_ns: ns(idle_ms * 1e3),
-            upkeep_left: spec.upkeep.map_or(u64::MAX, |upkeep| upkeep.every_bytes),
+            upkeep_left: spec.upkeep.map_or(u64::MAX, |upkeep| match slot.start {
+                Start::Empty => upkeep.every_bytes,
+                // What was written before left each drive somewhere on its way to the next time.
+                _ => 1 + Random::new(slot.seed).below(upkeep.every_bytes),
+            }),
             upkeep_die: 0,
             health: Health::default(),
             namespaces,

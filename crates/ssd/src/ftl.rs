@@ -7,6 +7,7 @@
 mod audit;
 mod cache;
 mod collect;
+mod free;
 pub mod start;
 
 use base::random::Random;
@@ -17,6 +18,7 @@ use crate::reverse::{Reverse, Spare};
 use crate::spec::{Cache, Collector};
 use crate::stripe::{Spot, Stripe};
 use collect::Victim;
+use free::Free;
 
 /// What the flash does for a translation layer.
 pub trait Flash {
@@ -135,7 +137,7 @@ pub struct Ftl {
     superblock_units: Divisor,
     map: Map,
     superblocks: Vec<Superblock>,
-    free: Vec<u32>,
+    free: Free,
     open: [Option<Open>; 3],
     victim: Option<Victim>,
     spare: Spare,
@@ -163,11 +165,13 @@ impl Ftl {
             closed: 0,
             reverse: Reverse::new(),
         };
+        let mut free = Free::default();
+        (0..setup.superblocks).rev().for_each(|superblock| free.add(superblock, false, 0));
         Self {
             superblock_units: Divisor::new(setup.stripe.units(false)),
             map: Map::new(setup.units),
             superblocks: vec![superblock; setup.superblocks as usize],
-            free: (0..setup.superblocks).rev().collect(),
+            free,
             open: [None; 3],
             victim: None,
             spare: Spare::default(),
@@ -295,7 +299,7 @@ impl Ftl {
 
     /// Superblocks that are free.
     pub fn free(&self) -> u32 {
-        self.free.len() as u32
+        self.free.len()
     }
 
     /// Times that superblocks were erased: mean and most.
@@ -370,13 +374,7 @@ impl Ftl {
         while stream != Stream::Copied && self.free.len() < 2 {
             self.collect_one(flash);
         }
-        // What was erased ahead first, or the time it took was wasted.
-        let least = self.free.iter().enumerate().min_by_key(|&(order, &superblock)| {
-            let superblock = &self.superblocks[superblock as usize];
-            (superblock.dirty, superblock.erases, order)
-        });
-        let (order, _) = least.expect("over-provisioning leaves the collector a superblock");
-        let index = self.free.remove(order);
+        let index = self.free.take().expect("over-provisioning leaves the collector a superblock");
         let superblock = &mut self.superblocks[index as usize];
         if std::mem::replace(&mut superblock.dirty, true) {
             superblock.erases += 1;
@@ -418,7 +416,7 @@ impl Ftl {
         superblock.state = State::Free;
         superblock.reverse.clear(&mut self.spare);
         self.cache.superblocks -= u32::from(std::mem::take(&mut superblock.slc));
-        self.free.push(index);
+        self.free.add(index, superblock.dirty, superblock.erases);
     }
 }
 

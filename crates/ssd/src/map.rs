@@ -1,7 +1,10 @@
-//! The mapping table: where each logical unit lies. Sequential data is kept as runs, one entry for a whole region, so that a drive
-//! of 30 TB that is written in long runs takes megabytes; a region that is written in pieces has a table of its own units.
+//! The mapping table: where each logical unit lies. Sequential data is kept as runs, one entry for a whole region or a short list, so
+//! that a drive of 30 TB that is written in long runs takes megabytes; a region that is written in pieces has a table of its own units.
+
+mod short;
 
 use crate::words::Words;
+use short::{Now, Short};
 
 /// Logical units of a region.
 pub const REGION_UNITS: u32 = 4096;
@@ -20,13 +23,36 @@ pub struct Map {
     tables: Words,
     tables_used: u32,
     free_tables: Vec<u32>,
+    shorts: Vec<Short>,
+    free_shorts: Vec<u32>,
 }
 
-/// A region: in one run from `base`, or in pieces by `table`, or nowhere.
+/// A region: in one run from `base`, or in pieces by `table`, or nowhere. From [`SHORT`] on the table is a short list instead.
 #[derive(Clone, Copy, Debug)]
 struct Region {
     base: u32,
     table: u32,
+}
+
+/// Short lists are numbered from here on.
+const SHORT: u32 = 1 << 31;
+
+impl Region {
+    /// Its short list, if it has one.
+    #[inline]
+    const fn short(self) -> Option<usize> {
+        if self.table != NOWHERE && self.table >= SHORT {
+            Some((self.table - SHORT) as usize)
+        } else {
+            None
+        }
+    }
+
+    /// Its table, if it has one.
+    #[inline]
+    const fn table(self) -> Option<usize> {
+        if self.table < SHORT { Some(self.table as usize) } else { None }
+    }
 }
 
 const EMPTY: Region = Region { base: NOWHERE, table: NOWHERE };
@@ -41,6 +67,8 @@ impl Map {
             tables: Words::new(regions * REGION),
             tables_used: 0,
             free_tables: Vec::new(),
+            shorts: Vec::new(),
+            free_shorts: Vec::new(),
         }
     }
 
@@ -49,8 +77,10 @@ impl Map {
     pub fn get(&self, unit: u32) -> u32 {
         let region = self.regions[(unit / REGION_UNITS) as usize];
         let within = unit % REGION_UNITS;
-        if region.table != NOWHERE {
-            self.tables.all()[region.table as usize * REGION + within as usize]
+        if let Some(table) = region.table() {
+            self.tables.all()[table * REGION + within as usize]
+        } else if let Some(short) = region.short() {
+            self.shorts[short].get(within).0
         } else if region.base != NOWHERE {
             region.base + within
         } else {
@@ -62,13 +92,10 @@ impl Map {
     #[inline]
     pub fn expect(&self, unit: u32) {
         if let Some(region) = self.regions.get((unit / REGION_UNITS) as usize)
-            && region.table != NOWHERE
+            && let Some(table) = region.table()
         {
             let within = (unit % REGION_UNITS) as usize;
-            prefetch_index::prefetch_index(
-                self.tables.all(),
-                region.table as usize * REGION + within,
-            );
+            prefetch_index::prefetch_index(self.tables.all(), table * REGION + within);
         }
     }
 
@@ -99,7 +126,12 @@ impl Map {
     #[inline]
     fn uniform(&self, unit: u32) -> u32 {
         let region = self.regions[(unit / REGION_UNITS) as usize];
-        if region.table == NOWHERE { REGION_UNITS - unit % REGION_UNITS } else { 1 }
+        let within = unit % REGION_UNITS;
+        match (region.table(), region.short()) {
+            (Some(_), _) => 1,
+            (_, Some(short)) => self.shorts[short].get(within).1,
+            _ => REGION_UNITS - within,
+        }
     }
 
     /// Maps a run of units to places one behind the other from `place`, or to nowhere. Tells where they lay before, as runs of
@@ -137,10 +169,13 @@ impl Map {
         before: &mut impl FnMut(u32, u32),
     ) {
         let old = std::mem::replace(&mut self.regions[index], Region { base: place, ..EMPTY });
-        if old.table != NOWHERE {
-            let start = old.table as usize * REGION;
+        if let Some(table) = old.table() {
+            let start = table * REGION;
             tell_runs(&self.tables.all()[start..start + count as usize], before);
             self.free_tables.push(old.table);
+        } else if let Some(short) = old.short() {
+            self.shorts[short].tell(0, count, before);
+            self.free_shorts.push(short as u32);
         } else if old.base != NOWHERE {
             before(old.base, count);
         }
@@ -155,11 +190,14 @@ impl Map {
         place: u32,
         before: &mut impl FnMut(u32, u32),
     ) {
-        if self.regions[index].table == NOWHERE {
-            if self.regions[index].base == NOWHERE && place == NOWHERE {
+        let region = self.regions[index];
+        if region.table() == None {
+            if region.table == NOWHERE && region.base == NOWHERE && place == NOWHERE {
                 return;
             }
-            self.explode(index);
+            if self.put_short(index, within, count, place, before) {
+                return;
+            }
         }
         let start = self.regions[index].table as usize * REGION + within as usize;
         let entries = self.tables.some(start..start + count as usize);
@@ -173,29 +211,73 @@ impl Map {
         }
     }
 
+    /// Changes a region without a table as a short list; or, if that would grow too long, gives it a table of what it was and returns
+    /// false.
+    fn put_short(
+        &mut self,
+        index: usize,
+        within: u32,
+        count: u32,
+        place: u32,
+        before: &mut impl FnMut(u32, u32),
+    ) -> bool {
+        let region = self.regions[index];
+        let short = region.short();
+        let mut runs = short.map_or(Short::one(region.base), |short| self.shorts[short]);
+        let old = runs;
+        match (runs.put(within, count, place), short) {
+            (Now::Many, _) => {
+                self.explode(index, &old);
+                self.free_shorts.extend(short.map(|short| short as u32));
+                return false;
+            }
+            (Now::One(base), short) => {
+                self.regions[index] = Region { base, ..EMPTY };
+                self.free_shorts.extend(short.map(|short| short as u32));
+            }
+            (Now::Few, Some(short)) => self.shorts[short] = runs,
+            (Now::Few, None) => {
+                let short = self.free_shorts.pop().unwrap_or_else(|| {
+                    self.shorts.push(runs);
+                    self.shorts.len() as u32 - 1
+                });
+                self.shorts[short as usize] = runs;
+                self.regions[index] = Region { base: NOWHERE, table: SHORT + short };
+            }
+        }
+        old.tell(within, count, before);
+        true
+    }
+
     /// Gives a region a table of its own.
     #[cold]
-    fn explode(&mut self, index: usize) {
+    fn explode(&mut self, index: usize, runs: &Short) {
         let table = self.free_tables.pop().unwrap_or_else(|| {
             self.tables_used += 1;
             self.tables_used - 1
         });
-        let base = self.regions[index].base;
         let start = table as usize * REGION;
         let entries = self.tables.some(start..start + REGION);
-        if base == NOWHERE {
-            entries.fill(NOWHERE);
-        } else {
-            for (entry, place) in entries.iter_mut().zip(base..) {
-                *entry = place;
+        entries.fill(NOWHERE);
+        let mut unit = 0;
+        while unit < REGION_UNITS {
+            let (place, length) = runs.get(unit);
+            if place != NOWHERE {
+                for (entry, place) in
+                    entries[unit as usize..(unit + length) as usize].iter_mut().zip(place..)
+                {
+                    *entry = place;
+                }
             }
+            unit += length;
         }
         self.regions[index] = Region { base: NOWHERE, table };
     }
 
     /// Takes a region's table away if its units lie in one run.
     fn collapse(&mut self, index: usize, count: usize) {
-        let start = self.regions[index].table as usize * REGION;
+        let Some(table) = self.regions[index].table() else { return };
+        let start = table * REGION;
         let entries = &self.tables.all()[start..start + count];
         let base = entries[0];
         if base == NOWHERE || entries[count - 1] != base.wrapping_add(count as u32 - 1) {
@@ -270,8 +352,26 @@ mod tests {
         for unit in (0..4 * REGION_UNITS).step_by(32) {
             map.set(unit, 32, 1_000 + unit, |_, _| {});
         }
-        assert_eq!(map.free_tables, [0], "one table, used again and again");
-        assert_eq!(map.tables_used, 1);
+        assert_eq!((map.tables_used, map.shorts.len()), (0, 1), "one list, used again and again");
         assert_eq!(map.get(777), 1_777);
+    }
+
+    #[test]
+    fn what_recorders_leave_takes_no_table() {
+        let mut map = Map::new(8 * REGION_UNITS);
+        let mut place = 0;
+        for _ in 0..3 {
+            for segment in 0..8 {
+                // A trim, chunks, the first page of an index, the next segment's chunks, the index's end.
+                let start = segment * REGION_UNITS + if segment == 0 { 0 } else { 17 };
+                let length = REGION_UNITS - 40;
+                map.set(start, length + 20, NOWHERE, |_, _| {});
+                map.set(start, length, place, |_, _| {});
+                map.set(start + length, 1, place + 100_000, |_, _| {});
+                map.set(start + length + 10, 9, place + 200_000, |_, _| {});
+                place += length;
+            }
+        }
+        assert_eq!(map.tables_used, 0);
     }
 }

@@ -1,6 +1,7 @@
 //! What a simulated drive is made of: every parameter of the model, in the units of its name.
 
 pub mod check;
+mod coarse;
 pub mod parameters;
 pub mod rates;
 pub mod text;

@@ -234,7 +234,9 @@ impl Drive {
             self.programmed(epoch);
             if program.host_units > 0 {
                 self.buffered -= u64::from(program.host_units);
-                self.admit(uplink);
+                if !self.waiting.is_empty() {
+                    self.admit(uplink);
+                }
             }
         }
         if self.under_way == 0 && !self.dies.working() && self.idle_at == NEVER {

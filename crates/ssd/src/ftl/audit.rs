@@ -18,7 +18,7 @@ impl Ftl {
     fn audit_states(&self) -> Result<(), String> {
         let mut listed = vec![State::Closed; self.superblocks.len()];
         let open = self.open.iter().flatten().map(|open| (open.superblock, State::Open));
-        for (index, state) in self.free.iter().map(|&index| (index, State::Free)).chain(open) {
+        for (index, state) in self.free.iter().map(|index| (index, State::Free)).chain(open) {
             let before = std::mem::replace(&mut listed[index as usize], state);
             ensure(before == State::Closed, || format!("superblock {index} is listed twice"))?;
         }

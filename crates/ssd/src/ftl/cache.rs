@@ -33,7 +33,7 @@ impl Ftl {
             return Stream::Host;
         }
         // A superblock more must leave the collector what it needs.
-        let room = self.free.len() as u32 > self.setup.reserve;
+        let room = self.free.len() > self.setup.reserve;
         if room && self.cache.superblocks < self.cache_limit() {
             return Stream::Cached;
         }
@@ -93,7 +93,7 @@ impl Ftl {
         while self.victim.is_some() {
             self.copy_batch(flash);
         }
-        self.free.len() as u32 > self.setup.reserve
+        self.free.len() > self.setup.reserve
     }
 
     /// A little of what is better done while the host rests: finishing a victim, folding the cache, erasing ahead. Returns whether there was
@@ -115,8 +115,7 @@ impl Ftl {
             return true;
         }
         self.cache.bypassed = false;
-        let dirty = |&&index: &&u32| self.superblocks[index as usize].dirty;
-        let Some(&index) = self.free.iter().find(dirty) else { return false };
+        let Some(index) = self.free.erase() else { return false };
         let superblock = &mut self.superblocks[index as usize];
         superblock.dirty = false;
         superblock.erases += 1;

@@ -28,7 +28,7 @@ impl Ftl {
     #[inline]
     pub(super) fn keep_pace(&mut self, count: u32, flash: &mut impl Flash) {
         if self.victim.is_none() {
-            if self.free.len() as u32 >= self.setup.reserve && !self.must_shrink() {
+            if self.free.len() >= self.setup.reserve && !self.must_shrink() {
                 return;
             }
             self.choose();
@@ -43,7 +43,7 @@ impl Ftl {
                 return;
             }
             self.copy_batch(flash);
-            if self.victim.is_none() && self.free.len() < self.setup.reserve as usize {
+            if self.victim.is_none() && self.free.len() < self.setup.reserve {
                 self.choose();
             }
         }
@@ -66,7 +66,7 @@ impl Ftl {
 
     /// Begins with the next victim, if there is one.
     pub(super) fn choose(&mut self) {
-        let free_short = (self.free.len() as u32) < self.setup.reserve;
+        let free_short = self.free.len() < self.setup.reserve;
         let chosen = if free_short { self.choose_by_policy() } else { self.oldest_cached() };
         if let Some(index) = chosen {
             self.begin(index);
@@ -77,7 +77,7 @@ impl Ftl {
     pub(super) fn begin(&mut self, index: u32) {
         let superblock = &self.superblocks[index as usize];
         let gain = self.superblock_units.get() - superblock.valid;
-        let (copies, writes) = if (self.free.len() as u32) < self.setup.reserve {
+        let (copies, writes) = if self.free.len() < self.setup.reserve {
             (u64::from(superblock.valid), u64::from(gain))
         } else {
             self.shrinking_pace()

@@ -2,7 +2,7 @@
 
 use base::random::Random;
 
-use crate::ftl::{Flash, Ftl, Open, Program, State, Stream};
+use crate::ftl::{Flash, Ftl, Open, Program, State, Stream, Superblock};
 use crate::map::{Map, NOWHERE};
 use crate::steady;
 
@@ -66,7 +66,7 @@ impl Ftl {
         }
         // Rounding may leave a few for the host's open superblock.
         self.scatter_rest(&mut chunks);
-        self.free.retain(|&one| self.superblocks[one as usize].state == State::Free);
+        self.free.retain(|one| self.superblocks[one as usize].state == State::Free);
         self.pad(&mut Nothing);
         self.done = Default::default();
     }
@@ -78,6 +78,10 @@ impl Ftl {
         settled.done = self.done;
         for (new, old) in settled.superblocks.iter_mut().zip(&self.superblocks) {
             new.erases = old.erases;
+        }
+        for superblock in std::mem::take(&mut settled.free).iter() {
+            let Superblock { dirty, erases, .. } = settled.superblocks[superblock as usize];
+            settled.free.add(superblock, dirty, erases);
         }
         *self = settled;
     }

@@ -1,0 +1,71 @@
+//! The same drive in fewer, larger parts: what long sequential runs are simulated on, hours of them in seconds.
+
+use super::{Flash, Media, Spec};
+
+/// Bytes that one program of a coarse drive writes at most: a fraction of the chunks that recorders write.
+const PROGRAM_BYTES_MAX: u64 = 2 << 20;
+
+/// Dies that are left at least, so that programs still follow one another without a gap.
+const DIES_MIN: u32 = 4;
+
+impl Spec {
+    /// This drive with dies that work together made one: as many planes in all, the same rates of flash and channels, the same
+    /// superblocks, fewer programs to simulate. Sequential writing comes out the same; reads beside it meet fewer, larger dies, so
+    /// latencies and random reads are not for it. A drive with several sets stays as it is.
+    pub fn coarsened(&self) -> Self {
+        let mut spec = self.clone();
+        if self.sets.count > 1 {
+            return spec;
+        }
+        while let Some(coarser) = coarser(&spec.flash) {
+            spec.flash = coarser;
+        }
+        spec
+    }
+}
+
+/// Joins dies by the smallest number that divides them: of neighbouring channels, which join too, or else of one channel.
+fn coarser(flash: &Flash) -> Option<Flash> {
+    let smallest = |n: u32| (2..=n).find(|divisor| n.is_multiple_of(*divisor));
+    let channels = smallest(flash.channels).map(|by| (by, true));
+    let (by, joins) = channels.or(smallest(flash.dies_per_channel).map(|by| (by, false)))?;
+    let dies = flash.dies() / by;
+    if dies < DIES_MIN || flash.program_bytes() * u64::from(by) > PROGRAM_BYTES_MAX {
+        return None;
+    }
+    let mut coarse = *flash;
+    match flash.media {
+        Media::Nand => coarse.planes *= by,
+        // An access in place is one of a page.
+        Media::InPlace => coarse.page_bytes *= by,
+    }
+    if joins {
+        coarse.channels /= by;
+        coarse.channel_mb_s *= f64::from(by);
+    } else {
+        coarse.dies_per_channel /= by;
+    }
+    Some(coarse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_coarse_drive_has_the_rates_and_sizes_of_the_fine_one() {
+        for name in profile::library::names() {
+            let fine = Spec::from_profile(&profile::library::get(name).unwrap()).unwrap();
+            let coarse = fine.coarsened();
+            assert_eq!(coarse.check(), Ok(()), "{name}");
+            assert_eq!(coarse.physical_bytes(), fine.physical_bytes(), "{name}");
+            assert_eq!(coarse.superblocks_of_set(), fine.superblocks_of_set(), "{name}");
+            let rates = |spec: &Spec| {
+                let channels = f64::from(spec.flash.channels) * spec.flash.channel_mb_s;
+                (spec.flash.program_bytes_per_s(), channels)
+            };
+            assert_eq!(rates(&coarse), rates(&fine), "{name}");
+            assert!(coarse.flash.dies() <= fine.flash.dies());
+        }
+    }
+}
