@@ -6,7 +6,7 @@ use format::superblock::MEMBERS_MAX;
 use recorder::Placement;
 use serde::Serialize;
 
-use crate::candidate::{Candidate, DATASHEET_WRITE, Figure, Trust};
+use crate::candidate::{Candidate, DATASHEET_WRITE, Evidence, Figure};
 use crate::explain;
 use crate::host::MEMORY_CROSSINGS;
 use crate::limits::{Case, Limit, Load, Need, Obstacle, Subject};
@@ -42,16 +42,20 @@ pub struct Design {
     pub obstacles: Vec<Obstacle>,
     /// What each limit asks for, with its arithmetic.
     pub needs: Vec<Need>,
-    /// Drives for data if they were striped: as fast as the slowest moment of the slowest, times their number.
+    /// Drives for data if chunks were striped: as fast as a drive's slowest moment, times their number.
     pub stripe_drives: Option<u32>,
-    /// Drives for data under adaptive placement: the sum of means, and a buffer.
+    /// As many of those as the rate alone asks for.
+    pub stripe_rate_drives: Option<u32>,
+    /// Drives for data under adaptive placement: as fast as the sum of means, with a buffer for dips.
     pub adaptive_drives: Option<u32>,
+    /// As many of those as the rate alone asks for.
+    pub adaptive_rate_drives: Option<u32>,
     /// What the datasheet promises of writing, bytes a second, if the profile tells it.
     pub datasheet_bytes_per_s: Option<f64>,
     /// Drives by dividing by that, which is wrong (REC-1).
     pub datasheet_drives: Option<u32>,
-    /// How far to trust the rate that it was computed from.
-    pub trust: Option<Trust>,
+    /// What the rate rests on that it was computed from.
+    pub evidence: Option<Evidence>,
     /// What has to be known before it is relied on.
     pub doubts: Vec<String>,
     /// The least of each single change that saves a drive, or makes it possible.
@@ -144,10 +148,12 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
         obstacles: Vec::new(),
         needs: Vec::new(),
         stripe_drives: None,
+        stripe_rate_drives: None,
         adaptive_drives: None,
+        adaptive_rate_drives: None,
         datasheet_bytes_per_s: None,
         datasheet_drives: None,
-        trust: None,
+        evidence: None,
         doubts: Vec::new(),
         savings: Vec::new(),
         load: None,
@@ -165,12 +171,12 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
     };
     let case = Case::new(requirement, &subject);
     let sizing = case.size(requirement.placement);
-    let number = |placement| case.size(placement).answer.map(|(drives, _)| drives);
-    design.stripe_drives = number(Placement::Stripe);
-    design.adaptive_drives = number(Placement::Adaptive);
-    let peak = [DATASHEET_WRITE, profile::name::WRITE_FAST, profile::name::WRITE_NATIVE]
-        .iter()
-        .find_map(|name| candidate.rate(name).filter(|figure| figure.trust == Trust::Datasheet));
+    (design.stripe_rate_drives, design.stripe_drives) = placed(&case, Placement::Stripe);
+    (design.adaptive_rate_drives, design.adaptive_drives) = placed(&case, Placement::Adaptive);
+    let peak =
+        [DATASHEET_WRITE, profile::name::WRITE_FAST, profile::name::WRITE_NATIVE].iter().find_map(
+            |name| candidate.rate(name).filter(|figure| figure.evidence == Evidence::Datasheet),
+        );
     if let Some(peak) = &peak {
         design.datasheet_bytes_per_s = Some(peak.value);
         design.datasheet_drives =
@@ -185,7 +191,7 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
     if let Some((data, binds)) = sizing.answer {
         let array = array_of(&case, data, binds);
         let stripe = requirement.placement == Placement::Stripe;
-        design.trust = Some(subject.phases.slowest(case.fill(data), stripe).figure.trust);
+        design.evidence = Some(subject.phases.slowest(case.fill(data), stripe).figure.evidence);
         design.doubts.extend(doubts(&case, &array));
         design.series = Some(Series::of(&case, data));
         design.array = Some(array);
@@ -193,6 +199,13 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
     design.needs = sizing.needs;
     design.obstacles = sizing.obstacles;
     design
+}
+
+/// Drives for data under a placement: as the rate alone asks for, and in all.
+fn placed(case: &Case<'_>, placement: Placement) -> (Option<u32>, Option<u32>) {
+    let sizing = case.size(placement);
+    let rate = sizing.needs.iter().find(|need| need.limit == Limit::Rate);
+    (rate.and_then(|need| need.drives), sizing.answer.map(|(drives, _)| drives))
 }
 
 /// What an array of so many data drives comes to.
@@ -256,6 +269,15 @@ fn used(needs: &[Need], subject: &Subject<'_>, peak: Option<Figure>) -> Vec<Figu
 fn doubts(case: &Case<'_>, array: &Array) -> Vec<String> {
     let requirement = case.requirement;
     let mut doubts = Vec::new();
+    let slowest = case.subject.phases.slowest(case.fill(array.data_drives), false);
+    if slowest.figure.evidence == Evidence::Assumed {
+        doubts.push(format!(
+            "{} {} is assumed ({})",
+            explain::rate(slowest.figure.value),
+            slowest.stage,
+            slowest.figure.origin
+        ));
+    }
     let thin = (0.0..HEADROOM_LEAST_PERCENT).contains(&array.headroom_percent);
     if thin && requirement.margin_percent < HEADROOM_LEAST_PERCENT {
         doubts.push(format!(

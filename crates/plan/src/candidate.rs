@@ -1,4 +1,4 @@
-//! A drive as a plan sees it: the figures that it is computed from, and how far each is to be trusted.
+//! A drive as a plan sees it: the figures that it is computed from, and what each rests on.
 
 use format::{Layout, LayoutError};
 use profile::{Known, Profile, SourceKind, Unit, name};
@@ -11,10 +11,10 @@ use crate::host::LINK_EFFICIENCY;
 /// What the datasheet promises of writing, in bytes a second, where a measurer's figure stands under the name of the phase.
 pub const DATASHEET_WRITE: &str = "datasheet.write";
 
-/// How far a figure is to be trusted; later ones are worth more.
+/// What a figure rests on; later ones are worth more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Trust {
+pub enum Evidence {
     /// Taken for granted, or computed from what a simulated drive is made of.
     Assumed,
     /// The maker's word: what it holds for, and for how long, isn't known (REC-1).
@@ -34,8 +34,8 @@ pub struct Figure {
     pub value: f64,
     /// What it counts.
     pub unit: Unit,
-    /// How far to trust it.
-    pub trust: Trust,
+    /// What it rests on.
+    pub evidence: Evidence,
     /// Where it comes from.
     pub origin: String,
 }
@@ -51,7 +51,7 @@ pub struct Candidate {
     model: Option<Spec>,
 }
 
-impl Trust {
+impl Evidence {
     /// Of a figure's source. A maker's word is told from a measurer's by the origin: profiles write `datasheet` there.
     pub fn of(known: &Known) -> Self {
         let maker = known.source.origin.to_lowercase().contains("datasheet");
@@ -64,7 +64,7 @@ impl Trust {
     }
 }
 
-impl std::fmt::Display for Trust {
+impl std::fmt::Display for Evidence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
             Self::Measured => "measured",
@@ -89,7 +89,7 @@ impl Candidate {
             name: name.to_owned(),
             value: known.value,
             unit: known.unit,
-            trust: Trust::of(known),
+            evidence: Evidence::of(known),
             origin: known.source.origin.clone(),
         })
     }
@@ -118,7 +118,7 @@ impl Candidate {
             name: name.to_owned(),
             value,
             unit: Unit::BytesPerSecond,
-            trust: Trust::Assumed,
+            evidence: Evidence::Assumed,
             origin: "parts of the simulated drive".to_owned(),
         }
     }

@@ -57,7 +57,7 @@ pub fn lines(design: &Design) -> Vec<String> {
             "a drive {}{until}: {}{worst} ({}, {})",
             phase.stage,
             rate(phase.mean_bytes_per_s),
-            phase.figure.trust,
+            phase.figure.evidence,
             phase.figure.origin
         ));
     }

@@ -15,5 +15,5 @@ pub mod requirement;
 pub mod sensitivity;
 
 pub use answer::{Answer, Design, plan};
-pub use candidate::{Candidate, Trust};
+pub use candidate::{Candidate, Evidence};
 pub use requirement::{Draft, Requirement, RequirementError};

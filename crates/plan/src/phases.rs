@@ -4,7 +4,7 @@
 use profile::name;
 use serde::Serialize;
 
-use crate::candidate::{Candidate, Figure, Trust};
+use crate::candidate::{Candidate, Evidence, Figure};
 
 /// How long a dip is taken to last where the profile doesn't tell: a figure of the worst second is of a second.
 const DIP_S: f64 = 1.0;
@@ -125,7 +125,7 @@ impl Phases {
             None => phase(Stage::Native, Some(capacity), &native),
         }
         phase(Stage::Overwrite, None, &overwrite);
-        if phases.iter().any(|phase| phase.figure.trust == Trust::Datasheet) {
+        if phases.iter().any(|phase| phase.figure.evidence == Evidence::Datasheet) {
             doubts.push(format!(
                 "how fast it writes is the datasheet's word, which need not hold for long (REC-1): {measure}"
             ));
@@ -250,7 +250,7 @@ impl Phases {
 /// Of two figures of one thing the one to be trusted more; the first if both are alike.
 fn better(one: Option<Figure>, other: Option<Figure>) -> Option<Figure> {
     match (one, other) {
-        (Some(one), Some(other)) => Some(if other.trust > one.trust { other } else { one }),
+        (Some(one), Some(other)) => Some(if other.evidence > one.evidence { other } else { one }),
         (one, other) => one.or(other),
     }
 }

@@ -5,7 +5,7 @@ use plan::answer::{Answer, Design, plan};
 use plan::limits::{Case, Limit, Subject};
 use plan::phases::Stage;
 use plan::sensitivity::Change;
-use plan::{Candidate, Draft, Requirement, Trust};
+use plan::{Candidate, Draft, Evidence, Requirement};
 use profile::{Known, Profile, Source, SourceKind, library, name};
 use proptest::prelude::*;
 use recorder::Placement;
@@ -118,7 +118,7 @@ fn dips_cost_drives_when_striped_and_memory_when_adaptive() {
     let candidate = drive(4_000_000_000_000, &dipping);
     let text = "rate = \"9.9GB/s\"\nraw = \"64KiB\"\nkeep = \"5m\"";
     let at = design(text, &candidate);
-    assert_eq!((at.stripe_drives, at.adaptive_drives), (Some(10), Some(5)));
+    assert_eq!((at.stripe_rate_drives, at.adaptive_rate_drives), (Some(10), Some(5)));
     // 9.9 GB/s come where five write 5 for half a second, and 12 chunks of 4.19 MB are on their way.
     let array = at.array.unwrap();
     let by_hand = (at.load.unwrap().offered_bytes_per_s - 5e9) * 0.5 + 12.0 * 4_190_208.0;
@@ -194,7 +194,7 @@ fn a_datasheets_peak_is_told_and_not_used() {
     let at = design("rate = \"12.5GB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"", &candidate);
     // 12.5 / 3.3, against 12.5 / 1.6.
     assert_eq!((at.datasheet_drives, need(&at, Limit::Rate)), (Some(4), Some(8)));
-    assert_eq!(at.trust, Some(Trust::Published));
+    assert_eq!(at.evidence, Some(Evidence::Published));
     // Where nothing else is known, it is used and not trusted.
     let mut profile = candidate.profile;
     profile.figures.retain(|name, _| !name.starts_with("write.") && name != "datasheet.write");
@@ -207,7 +207,7 @@ fn a_datasheets_peak_is_told_and_not_used() {
         "rate = \"12.5GB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"",
         &Candidate::new(profile, None),
     );
-    assert_eq!((need(&peak, Limit::Rate), peak.trust), (Some(4), Some(Trust::Datasheet)));
+    assert_eq!((need(&peak, Limit::Rate), peak.evidence), (Some(4), Some(Evidence::Datasheet)));
     assert!(peak.doubts.iter().any(|d| d.contains("REC-1") && d.contains("longtake measure fill")));
 }
 

@@ -52,7 +52,7 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
         gb(offered),
         gb(each),
         slowest.stage,
-        slowest.figure.trust,
+        slowest.figure.evidence,
         slowest.figure.origin,
         offered / (each * left),
         count(drives),
@@ -79,13 +79,13 @@ fn capacity(case: &Case<'_>, placement: Placement) -> Need {
     }
     let drives = (held / usable).ceil().max(1.0);
     let line = format!(
-        "{} at {} take up {} / {} of each drive ({} of {}) = {:.2}: {}",
+        "{} at {} = {} / {} of each drive ({} of {} segments) = {:.2}: {}",
         seconds(case.load.held_s),
         gb(case.load.space_bytes_per_s),
         bytes(held),
         bytes(usable),
         (usable / case.subject.layout.segment_bytes as f64).round(),
-        format_args!("{} segments", case.subject.layout.segments),
+        case.subject.layout.segments,
         held / usable,
         count(drives as u32),
     );
@@ -101,17 +101,17 @@ fn endurance(case: &Case<'_>) -> Need {
     };
     let written = case.load.life_bytes;
     let share = match requirement.term {
-        Term::Keep(_) => "of a ring",
-        Term::Mission { .. } => "of all missions",
+        Term::Keep(_) => "written by a ring",
+        Term::Mission { .. } => "written by all missions",
     };
     let drives = (written / figure.value).ceil().max(1.0);
     let line = format!(
-        "{} {share} in {} years, {:.3} of the time at the full rate / {} a drive ({}) = {:.2}: {}",
+        "{} {share} in {} years, at the full rate {} % of the time / {} a drive ({}) = {:.2}: {}",
         bytes(written),
         factor(requirement.life_years),
-        requirement.mean_share(),
+        factor(requirement.mean_share() * 100.0),
         bytes(figure.value),
-        figure.trust,
+        figure.evidence,
         written / figure.value,
         count(drives as u32),
     );
