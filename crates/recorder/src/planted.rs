@@ -1,0 +1,71 @@
+//! Bugs that are planted on purpose, one at a time, so that a test can show that they would be found. The switch exists
+//! with the feature `planted` alone, which nothing that ships has.
+
+#[cfg(feature = "planted")]
+use std::cell::Cell;
+
+/// A bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// A segment is reused while its index is still to be written.
+    ReusesTooEarly,
+    /// Coming round, the ring passes over its first segment.
+    SkipsAtTheWrap,
+    /// Segments are reused whether they are protected or not.
+    ReusesProtected,
+    /// Segments are trimmed whether they are protected or not.
+    TrimsProtected,
+    /// A chunk may be so long that no room is left for the index.
+    CrossesSegmentEnd,
+    /// An index is written before its chunks are flushed.
+    IndexesBeforeFlush,
+    /// An index lacks its segment's last chunk.
+    ForgetsIndexEntry,
+    /// A chunk is acknowledged though one before it is still being written.
+    AcknowledgesOutOfOrder,
+    /// A chunk whose write failed is not written again.
+    ForgetsFailedChunks,
+    /// A flush is taken to cover what was acknowledged while it was under way.
+    FlushCoversTooMuch,
+    /// A chunk that is placed again enters its losses again.
+    CountsLossesTwice,
+    /// A buffer is given back when its write is asked for.
+    ReleasesEarly,
+    /// The numbers behind a hole are given out again.
+    ReusesNumbers,
+    /// The chunk that ends a take is never asked for.
+    ForgetsTheEnd,
+    /// Opening takes a chunk for sound by its header alone.
+    OpensWithoutChecksum,
+    /// Opening takes what an earlier lap left for the continuation of this one.
+    OpensPastTheEnd,
+    /// Reading takes a chunk for sound by its header alone.
+    ReadsWithoutChecksum,
+    /// Reading takes whatever chunk is there for the one that was listed.
+    ReadsForeignChunks,
+    /// A chunk that was written again is listed twice.
+    ListsReplacedChunks,
+}
+
+#[cfg(feature = "planted")]
+thread_local! {
+    static PLANTED: Cell<Option<Bug>> = const { Cell::new(None) };
+}
+
+/// Plants a bug in this thread, or none.
+#[cfg(feature = "planted")]
+pub fn plant(bug: Option<Bug>) {
+    PLANTED.set(bug);
+}
+
+/// Whether this bug is planted.
+#[cfg(feature = "planted")]
+pub(crate) fn is_planted(bug: Bug) -> bool {
+    PLANTED.get() == Some(bug)
+}
+
+/// None is.
+#[cfg(not(feature = "planted"))]
+pub(crate) const fn is_planted(_: Bug) -> bool {
+    false
+}
