@@ -37,11 +37,13 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     let left = case.left(drives);
     let mut arithmetic = Vec::new();
     if !case.requirement.wraps() {
+        let held = case.fill(drives);
+        let all = if held * f64::from(drives) < case.volume() { ", all that it holds" } else { "" };
         arithmetic.push(format!(
-            "{} in {} / {drives} drives = {} on each: {}",
+            "{} in {} / {drives} drives: {} on each{all}, {}",
             bytes(case.volume()),
             seconds(case.load.held_s),
-            bytes(case.fill(drives)),
+            bytes(held),
             slowest.stage,
         ));
     }
