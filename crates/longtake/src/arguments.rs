@@ -178,6 +178,10 @@ pub struct RecordArguments {
     /// What all simulated drives together get through to the host, and to the drives if that is another rate.
     #[arg(long, value_name = "RATE[,RATE]")]
     pub uplink: Option<UplinkOption>,
+    /// Simulated drives keep no data: what is recorded is described, not made, so that hours take seconds and no memory. Needs a
+    /// synthetic source of a rate, and --for.
+    #[arg(long = "virtual", requires = "duration")]
+    pub virtual_time: bool,
     /// Stop after this time.
     #[arg(long = "for", value_name = "TIME")]
     pub duration: Option<Duration>,
@@ -229,6 +233,12 @@ pub struct RecordArguments {
     /// A ring trims at this rate for each member at most.
     #[arg(long, value_name = "RATE", default_value = "8GB/s")]
     pub trim_rate: Rate,
+    /// Members that take no writes at a time, in turn, so that each can erase. They are woken when buffers fill past half.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub rest: u32,
+    /// How long a member rests at a time.
+    #[arg(long, value_name = "TIME", default_value = "5s", requires = "rest")]
+    pub rest_turn: Duration,
     /// Processors to use: the first for writing, the others for the source's queues.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub cpus: Vec<usize>,

@@ -18,6 +18,18 @@ pub fn chunks_bar(chunks: u64, what: &'static str, shown: bool) -> ProgressBar {
     bar(chunks, what, shown, style)
 }
 
+/// A bar over simulations, of something with a name.
+pub fn runs_bar(what: &str, shown: bool) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} runs, {eta} left");
+    bar(0, "", shown, style).with_message(what.to_owned())
+}
+
+/// A line for a mission in virtual time: how far it is of how much, and how it goes.
+pub fn mission_bar(shown: bool) -> ProgressBar {
+    let style = ProgressStyle::with_template("{wide_bar} {percent} %, {elapsed} real, {msg}");
+    bar(1000, "", shown, style)
+}
+
 fn bar(
     length: u64,
     what: &'static str,

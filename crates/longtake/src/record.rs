@@ -44,6 +44,9 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     if let Some(targets) = Target::all(&opening::named(&arguments.to))? {
         return simulated::record(arguments, &targets);
     }
+    if arguments.virtual_time {
+        bail!("--virtual is for simulated drives (--to sim:NAME*6): real ones take real data");
+    }
     if arguments.uplink.is_some() {
         bail!("--uplink is for simulated drives: real ones have the links that they have");
     }
@@ -237,6 +240,8 @@ pub fn config(
         // Trimming a file gives its preallocated space back, which costs more than it saves.
         trim_ahead: arguments.trim_ahead.unwrap_or(if on_files { 0 } else { 4 }),
         trim_interval: arguments.trim_rate.time_for(segment_bytes),
+        rest: arguments.rest,
+        rest_turn: arguments.rest_turn,
     }
 }
 

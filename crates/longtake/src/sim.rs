@@ -1,6 +1,7 @@
 //! `longtake sim`: the drives that can be simulated, what they are made of, and files of one's own.
 
 pub mod arguments;
+mod rest;
 mod show;
 
 use std::fs::File;
@@ -33,6 +34,7 @@ pub fn sim(action: &SimAction) -> Result<ExitCode> {
         }
         SimAction::New(arguments) => new(arguments),
         SimAction::Check(arguments) => check(arguments),
+        SimAction::Rest(arguments) => rest::rest(arguments),
     }
 }
 

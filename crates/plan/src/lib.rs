@@ -9,9 +9,12 @@ pub mod duty;
 pub mod explain;
 pub mod host;
 pub mod limits;
+pub mod mission;
 pub mod overhead;
 pub mod phases;
+pub mod proof;
 pub mod requirement;
+pub mod rest;
 pub mod sensitivity;
 
 pub use answer::{Answer, Design, plan};

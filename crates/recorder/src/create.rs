@@ -8,6 +8,7 @@ use format::superblock::{MEMBERS_MAX, Member};
 use format::{Layout, LayoutError, PAGE_BYTES, Superblock};
 use uuid::Uuid;
 
+use crate::open::{Copies, superblock_copies};
 use crate::reader::{ReadError, Reader};
 
 /// Bytes that [`create`] writes to each drive: two superblocks, the padding, a first page.
@@ -173,7 +174,8 @@ pub fn create<B: Bank, M: Buffers>(
     Ok(superblocks)
 }
 
-/// Writes both copies of a superblock, the far one first, flushing after each.
+/// Writes both copies of a superblock, the good one last, flushing before, between and after: whoever wrote a copy may have
+/// been killed before flushing it.
 ///
 /// # Errors
 /// [`CreateError::Write`] if the drive fails.
@@ -183,7 +185,12 @@ pub fn store<B: Bank, M: Buffers>(
     superblock: &Superblock,
 ) -> Result<(), CreateError> {
     let capacity = reader.bank.drives()[drive.index()].capacity_bytes;
-    for offset in [Layout::copy_offset(capacity), 0] {
+    run(reader, drive, Operation::Flush)?;
+    let mut offsets = [Layout::copy_offset(capacity), 0];
+    if matches!(superblock_copies(reader, drive), Ok((_, Copies::Last))) {
+        offsets.reverse();
+    }
+    for offset in offsets {
         write(reader, drive, offset, &superblock.encode(offset))?;
         run(reader, drive, Operation::Flush)?;
     }

@@ -11,6 +11,7 @@ use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Damage, Interface};
 
 use crate::open::ArrayImage;
+use crate::planted::{Bug, is_planted};
 use crate::protocol::TimeRange;
 use crate::reader::{ReadError, Reader};
 use crate::takes::Entry;
@@ -211,6 +212,10 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
 /// Whether the bytes are the chunk that the index promised, whole.
 pub(crate) fn check(bytes: &[u8], entry: &Entry) -> Result<(), Unreadable> {
     match ChunkRecord::read(bytes) {
+        Ok(_) if is_planted(Bug::ReadsWithoutChecksum) => Ok(()),
+        Ok((_, record)) if is_planted(Bug::ReadsForeignChunks) => {
+            check_body(bytes, &record).map_err(Unreadable::Damaged)
+        }
         Ok((place, record)) if place == entry.place && record == entry.record => {
             check_body(bytes, &record).map_err(Unreadable::Damaged)
         }

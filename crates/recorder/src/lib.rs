@@ -12,10 +12,13 @@ pub mod machine;
 mod member;
 pub mod open;
 pub mod placement;
+#[cfg_attr(not(feature = "planted"), allow(dead_code))]
+pub mod planted;
 pub mod protocol;
 pub mod reader;
 pub mod run;
 pub mod takes;
+mod turns;
 
 pub use machine::Recorder;
 pub use open::{ArrayImage, MemberImage, OpenError, Segment};

@@ -3,7 +3,7 @@
 //! `handle(now, input)`, then `poll_output()` until it is empty, then wait until `poll_timeout()` at
 //! the latest. It never looks at payload: in virtual time it runs on descriptors alone.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use base::{BufferId, DeviceError, Instant};
 use format::{ChunkRecord, Count, Ledger, Stage, TakeId};
@@ -11,9 +11,11 @@ use format::{ChunkRecord, Count, Ledger, Stage, TakeId};
 use crate::member::{InFlight, IndexWrite, Indexing, Member, Room};
 use crate::open::{ArrayImage, Segment};
 use crate::placement::{self, Candidate, Placement};
+use crate::planted::{Bug, is_planted};
 use crate::protocol::{
     Config, Event, Input, MemberProgress, Output, ReadyChunk, TimeRange, WhenFull,
 };
+use crate::turns::Turns;
 
 /// A chunk that waits for a place.
 #[derive(Debug)]
@@ -23,12 +25,38 @@ struct Waiting {
     first_sequence: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// What a command under way is, and whose. A tag carries both beside its number, so that nothing has to be looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
     Chunk(u16),
     Index(u16),
     Trim(u16),
     Flush(u16),
+}
+
+impl Tag {
+    /// Bits below a tag's number: 16 for the member, 2 for the kind.
+    const BITS: u32 = 18;
+
+    const fn numbered(self, number: u64) -> u64 {
+        let (kind, member) = match self {
+            Self::Chunk(member) => (0, member),
+            Self::Index(member) => (1, member),
+            Self::Trim(member) => (2, member),
+            Self::Flush(member) => (3, member),
+        };
+        number << Self::BITS | kind << 16 | member as u64
+    }
+
+    const fn of(tag: u64) -> Self {
+        let member = tag as u16;
+        match tag >> 16 & 3 {
+            0 => Self::Chunk(member),
+            1 => Self::Index(member),
+            2 => Self::Trim(member),
+            _ => Self::Flush(member),
+        }
+    }
 }
 
 /// Why nothing can be placed any more.
@@ -60,6 +88,7 @@ pub struct Recorder {
     protected: Vec<TimeRange>,
     /// As the array was found: they should be written again.
     pub(crate) superblocks_differ: bool,
+    pub(crate) first_copies_bad: Vec<u16>,
     waiting: VecDeque<Waiting>,
     /// Buffers that the core holds, waiting or in flight.
     held: u32,
@@ -75,9 +104,10 @@ pub struct Recorder {
     reused: Option<u64>,
     refusing: Refusing,
     phase: Phase,
-    /// Tags count up from 0; this maps those under way to what they are.
-    tags: HashMap<u64, Tag>,
+    /// Tags are numbered from 0.
     next_tag: u64,
+    turns: Turns,
+    candidates: Vec<Candidate>,
     outputs: VecDeque<Output>,
 }
 
@@ -85,7 +115,10 @@ impl Recorder {
     /// Starts a take on an array as it was found. Members that could not be opened take no part.
     pub fn new(config: Config, array: ArrayImage) -> Self {
         let count = array.members.len() as u16;
-        let next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
+        let mut next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
+        if is_planted(Bug::ReusesNumbers) && array.next_sequence > 0 {
+            next_sequence = array.next_sequence - crate::open::SEQUENCE_GAP + 1;
+        }
         let take =
             TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
         // The chunk that ends the take goes anywhere, so each keeps room for the longest.
@@ -100,6 +133,7 @@ impl Recorder {
             take,
             members,
             superblocks_differ: array.superblocks_differ,
+            first_copies_bad: array.first_copies_bad,
             protected: array
                 .protected
                 .iter()
@@ -117,8 +151,9 @@ impl Recorder {
             reused: None,
             refusing: Refusing::No,
             phase: Phase::Running,
-            tags: HashMap::new(),
             next_tag: 0,
+            turns: Turns::new(config.rest, config.rest_turn),
+            candidates: Vec::new(),
             outputs: VecDeque::new(),
             config,
         }
@@ -126,6 +161,9 @@ impl Recorder {
 
     /// Takes one input at `now`.
     pub fn handle(&mut self, now: Instant, input: Input) {
+        // A chunk or a completion concerns the members it touches; anything else may concern all.
+        let mut all = self.phase != Phase::Running
+            || matches!(input, Input::Tick | Input::Stop | Input::Protect(_));
         match input {
             Input::Chunk(chunk) => {
                 self.held += 1;
@@ -143,11 +181,16 @@ impl Recorder {
             }
             Input::Tick => {}
         }
+        self.turn(now);
         self.place_waiting(now);
+        all |= self.phase != Phase::Running;
         for at in 0..self.members.len() {
-            self.close_segments(at);
-            self.trim_ahead(now, at);
-            self.flush(now, at);
+            if std::mem::take(&mut self.members[at].touched) || all {
+                self.close_segments(at);
+                self.trim_ahead(now, at);
+                self.flush(now, at);
+                self.members[at].due = self.member_due(at);
+            }
         }
         self.advance_phase();
     }
@@ -159,18 +202,22 @@ impl Recorder {
 
     /// When to call `handle` with [`Input::Tick`] at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        self.members
-            .iter()
-            .filter(|m| m.failed.is_none())
-            .filter_map(|m| {
-                let flush = m.flush_due.filter(|_| m.flushing.is_none());
-                let wants_trim = self.trims(m) && m.trimming.is_none();
-                let trim = Some(m.trim_due).filter(|_| {
-                    wants_trim && m.to_trim(self.config.trim_ahead, &self.protected).is_some()
-                });
-                [flush, trim].into_iter().flatten().min()
-            })
-            .min()
+        let turn = self.turns.due().filter(|_| self.phase == Phase::Running);
+        self.members.iter().filter_map(|m| m.due).chain(turn).min()
+    }
+
+    /// When a member wants to be looked after again, if nothing happens to it.
+    fn member_due(&self, at: usize) -> Option<Instant> {
+        let member = &self.members[at];
+        if member.failed.is_some() {
+            return None;
+        }
+        let flush = member.flush_due.filter(|_| member.flushing.is_none());
+        let wants_trim = self.trims(member) && member.trimming.is_none();
+        let trim = Some(member.trim_due).filter(|_| {
+            wants_trim && member.to_trim(self.config.trim_ahead, &self.protected).is_some()
+        });
+        [flush, trim].into_iter().flatten().min()
     }
 
     /// The take that is recorded.
@@ -209,6 +256,8 @@ impl Recorder {
             written: m.written,
             rate: m.pace.rate(),
             working: m.failed.is_none(),
+            resting: m.resting,
+            under_way: m.in_flight.len() as u32,
         })
     }
 
@@ -229,8 +278,19 @@ impl Recorder {
     fn tag(&mut self, tag: Tag) -> u64 {
         let number = self.next_tag;
         self.next_tag += 1;
-        self.tags.insert(number, tag);
-        number
+        tag.numbered(number)
+    }
+
+    /// Lets the next members rest when those that do have had their turn.
+    fn turn(&mut self, now: Instant) {
+        if self.phase == Phase::Running {
+            self.turns.advance(now, &mut self.members);
+        }
+    }
+
+    /// Whether buffers are filled past half: balance yields to capture, and nobody rests.
+    fn pressed(&self) -> bool {
+        self.held > self.config.buffers / 2
     }
 
     fn wraps(&self) -> bool {
@@ -288,19 +348,36 @@ impl Recorder {
         self.release(waiting.chunk.buffer);
     }
 
-    fn choose(&self, now: Instant, length: u32, end: bool) -> Choice {
+    fn choose(&mut self, now: Instant, length: u32, end: bool) -> Choice {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let choice = self.choose_among(now, length, end, &mut candidates);
+        self.candidates = candidates;
+        choice
+    }
+
+    fn choose_among(
+        &self,
+        now: Instant,
+        length: u32,
+        end: bool,
+        candidates: &mut Vec<Candidate>,
+    ) -> Choice {
         let working = || self.members.iter().enumerate().filter(|(_, m)| m.failed.is_none());
         if working().next().is_none() {
             return Choice::Nowhere(Refusing::NoMember);
         }
         let room = |m: &Member| m.room(length, end, self.wraps(), &self.protected);
         let slot = |m: &Member| m.in_flight.len() < self.config.depth as usize;
+        // Those who rest are woken when buffers fill, and when there is nobody else.
+        let up = |m: &Member| m.failed.is_none() && !m.resting && room(m) != Room::Full;
+        let wake = end || self.pressed() || (self.turns.any() && !self.members.iter().any(up));
+        let takes = |m: &Member| m.failed.is_none() && (wake || !m.resting);
         match self.config.placement {
             Placement::Stripe => {
                 let count = self.members.len();
                 let next = (0..count)
                     .map(|step| (self.next_stripe + step) % count)
-                    .find(|&at| self.members[at].failed.is_none());
+                    .find(|&at| takes(&self.members[at]));
                 let Some(at) = next else { return Choice::Nowhere(Refusing::NoMember) };
                 match room(&self.members[at]) {
                     // The end of the take goes wherever there is room for it.
@@ -319,22 +396,22 @@ impl Recorder {
                 }
             }
             Placement::Adaptive => {
-                let candidates: Vec<Candidate> = working()
-                    .filter_map(|(at, m)| match room(m) {
+                candidates.clear();
+                candidates.extend(working().filter(|(_, m)| takes(m)).filter_map(|(at, m)| {
+                    match room(m) {
                         Room::Full => None,
                         room => Some(Candidate {
                             member: at,
-                            written: m.written,
+                            balance: m.balance(),
                             expected: m.pace.expected(now, m.in_flight_bytes, length),
                             ready: room == Room::Yes && slot(m),
                         }),
-                    })
-                    .collect();
+                    }
+                }));
                 if candidates.is_empty() {
                     return Choice::Nowhere(Refusing::Full);
                 }
-                let pressed = self.held > self.config.buffers / 2;
-                placement::adaptive(&candidates, self.config.drift_max, pressed)
+                placement::adaptive(candidates, self.config.drift_max, self.pressed())
                     .map_or(Choice::Wait, Choice::Member)
             }
         }
@@ -346,6 +423,9 @@ impl Recorder {
         if waiting.first_sequence.is_none() {
             for ledger in [&mut self.ledger, &mut self.carried] {
                 ledger.add(&waiting.chunk.losses);
+                if is_planted(Bug::CountsLossesTwice) {
+                    ledger.add(&waiting.chunk.losses);
+                }
                 ledger.store(summary.stored());
             }
         }
@@ -369,6 +449,7 @@ impl Recorder {
         let Some((place, segment)) = member.place(&record) else {
             unreachable!("room was checked before a member was chosen")
         };
+        member.touched = true;
         if member.in_flight.is_empty() {
             member.pace.started_from_idle(now);
         }
@@ -383,9 +464,12 @@ impl Recorder {
         self.outputs.push_back(Output::WriteChunk {
             buffer: waiting.chunk.buffer,
             place,
-            record: Box::new(record),
+            record,
             tag,
         });
+        if is_planted(Bug::ReleasesEarly) {
+            self.release(waiting.chunk.buffer);
+        }
     }
 
     fn give_up(&mut self, at: usize, segment: u64, given_up: Segment) {
@@ -399,10 +483,9 @@ impl Recorder {
     // Completions
 
     fn done(&mut self, now: Instant, tag: u64, outcome: Result<(), DeviceError>) {
-        let Some(kind) = self.tags.remove(&tag) else {
-            debug_assert!(false, "completion of unknown tag {tag}");
-            return;
-        };
+        let kind = Tag::of(tag);
+        let (Tag::Chunk(at) | Tag::Index(at) | Tag::Trim(at) | Tag::Flush(at)) = kind;
+        self.members[usize::from(at)].touched = true;
         match kind {
             Tag::Chunk(at) => self.chunk_done(now, usize::from(at), tag, outcome),
             Tag::Index(at) => {
@@ -424,7 +507,10 @@ impl Recorder {
             }
             Tag::Flush(at) => {
                 let member = &mut self.members[usize::from(at)];
-                let Some((_, count)) = member.flushing.take() else { return };
+                let Some((_, mut count)) = member.flushing.take() else { return };
+                if is_planted(Bug::FlushCoversTooMuch) {
+                    count += std::mem::take(&mut member.unflushed);
+                }
                 match outcome {
                     Ok(()) => {
                         member.flushes_done += 1;
@@ -442,6 +528,10 @@ impl Recorder {
         let Some(flight) = member.in_flight.iter_mut().find(|f| f.tag == tag) else { return };
         let length = flight.record.summary.length;
         let error = outcome.as_ref().err().cloned();
+        if outcome.is_err() {
+            let sequence = flight.record.sequence;
+            member.hole = Some(member.hole.map_or(sequence, |hole| hole.min(sequence)));
+        }
         flight.done = Some(outcome);
         member.in_flight_bytes -= u64::from(length);
         member.pace.finished(now, length);
@@ -449,40 +539,16 @@ impl Recorder {
             self.fail(at, error);
         }
         // Acknowledge in order: what lies behind a hole on a member is not found after a crash.
-        let mut pending_before = false;
-        let (mut settled, mut again) = (Vec::new(), Vec::new());
-        let member = &mut self.members[at];
-        let hole = &mut member.hole;
-        member.in_flight.retain(|flight| {
-            let behind_hole = hole.is_some_and(|hole| flight.record.sequence > hole);
-            match &flight.done {
-                Some(Err(_)) => {
-                    *hole = Some(
-                        hole.map_or(flight.record.sequence, |h| h.min(flight.record.sequence)),
-                    );
-                    again.push((flight.buffer, flight.record));
-                    false
-                }
-                Some(Ok(())) if behind_hole => {
-                    again.push((flight.buffer, flight.record));
-                    false
-                }
-                Some(Ok(())) if !pending_before => {
-                    settled.push((flight.buffer, flight.record));
-                    false
-                }
-                Some(Ok(())) => true,
-                None => {
-                    pending_before = true;
-                    true
-                }
-            }
-        });
-        for (buffer, record) in settled {
-            self.acknowledge(now, at, buffer, &record);
+        while let Some(flight) = self.members[at].acknowledge_next() {
+            self.acknowledge(now, at, flight.buffer, &flight.record);
         }
-        for (buffer, record) in again.into_iter().rev() {
+        for flight in self.members[at].take_failed().into_iter().rev() {
             // Its own losses are in the ledger already.
+            let InFlight { buffer, record, .. } = flight;
+            if is_planted(Bug::ForgetsFailedChunks) {
+                self.release(buffer);
+                continue;
+            }
             let chunk = ReadyChunk { buffer, summary: record.summary, losses: Ledger::default() };
             let first_sequence = Some(record.replaces.unwrap_or(record.sequence));
             self.waiting.push_front(Waiting { chunk, first_sequence });
@@ -503,7 +569,9 @@ impl Recorder {
             count,
             end: record.summary.end,
         });
-        self.release(buffer);
+        if !is_planted(Bug::ReleasesEarly) {
+            self.release(buffer);
+        }
     }
 
     /// The first error latches: the member gets nothing more.
@@ -513,6 +581,7 @@ impl Recorder {
             return;
         }
         member.failed = Some(error.clone());
+        member.touched = true;
         member.flush_due = None;
         member.closing.clear();
         let (held, held_chunks) = (member.acknowledged, member.acknowledged_chunks);
@@ -575,7 +644,9 @@ impl Recorder {
         if !self.trims(member) || member.trimming.is_some() || member.trim_due > now {
             return;
         }
-        let Some(segment) = member.to_trim(self.config.trim_ahead, &self.protected) else { return };
+        let protected =
+            if is_planted(Bug::TrimsProtected) { &[] } else { self.protected.as_slice() };
+        let Some(segment) = member.to_trim(self.config.trim_ahead, protected) else { return };
         let tag = self.tag(Tag::Trim(at as u16));
         let member = &mut self.members[at];
         member.trimming = Some((tag, segment));
@@ -593,7 +664,9 @@ impl Recorder {
         match self.phase {
             Phase::Draining if settled => {
                 self.phase = Phase::AwaitingEnd;
-                self.outputs.push_back(Output::WantEnd);
+                if !is_planted(Bug::ForgetsTheEnd) {
+                    self.outputs.push_back(Output::WantEnd);
+                }
             }
             Phase::Ending if settled && self.members.iter().all(Member::idle) => {
                 self.phase = Phase::Finished;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::open::{MemberImage, Segment};
 use crate::placement::Pace;
+use crate::planted::{Bug, is_planted};
 use crate::protocol::{IndexPart, TimeRange};
 
 /// A chunk on its way to the medium.
@@ -103,6 +104,14 @@ pub(crate) struct Member {
     pub(crate) indexing: Vec<Indexing>,
     pub(crate) pace: Pace,
     pub(crate) written: u64,
+    /// Whether it is its turn to take no writes.
+    pub(crate) resting: bool,
+    /// Bytes that the others got ahead of it while it rested: no drift to be made up for.
+    pub(crate) excused: u64,
+    /// Something happened to it since it was last looked after.
+    pub(crate) touched: bool,
+    /// When it wants to be looked after if nothing happens.
+    pub(crate) due: Option<Instant>,
     /// Room that is kept for the chunk that ends the take.
     pub(crate) end_bytes: u32,
     pub(crate) failed: Option<DeviceError>,
@@ -171,6 +180,10 @@ impl Member {
             indexing: Vec::new(),
             pace: Pace::default(),
             written: 0,
+            resting: false,
+            excused: 0,
+            touched: true,
+            due: None,
             failed: missing.then_some(DeviceError::Gone),
             end_bytes,
             hole: None,
@@ -203,13 +216,14 @@ impl Member {
             let segment = (self.next_from + step) % count;
             let usable = match self.segments[segment as usize] {
                 Segment::Empty => true,
+                Segment::Live(_) if is_planted(Bug::ReusesProtected) => wrap,
                 Segment::Live(live) => wrap && !protected.iter().any(|r| r.touches(&live)),
             };
             let is_head = self.head.as_ref().is_some_and(|h| h.segment == segment);
             if !usable || is_head {
                 continue;
             }
-            if self.busy(segment) {
+            if self.busy(segment) && !is_planted(Bug::ReusesTooEarly) {
                 later = true;
             } else if self.trimming.is_some_and(|(_, s)| s == segment) {
                 return Next::Later;
@@ -223,6 +237,10 @@ impl Member {
     /// Whether the head segment takes a chunk of `length` and still has `reserve` bytes to spare.
     fn head_takes(&self, length: u32, reserve: u32) -> bool {
         let extra = u64::from(reserve > 0);
+        if is_planted(Bug::CrossesSegmentEnd) {
+            let used = |head: &Head| head.used + u64::from(length);
+            return self.head.as_ref().is_some_and(|h| used(h) <= self.layout.segment_bytes);
+        }
         self.head.as_ref().is_some_and(|head| {
             self.layout.fits(head.used, head.chunks.len() as u64 + extra, length + reserve)
         })
@@ -237,6 +255,10 @@ impl Member {
         wrap: bool,
         protected: &[TimeRange],
     ) -> Room {
+        // With room for the end too, what comes behind the head doesn't matter.
+        if self.head_takes(length, self.end_bytes) {
+            return Room::Yes;
+        }
         let next = self.next_segment(wrap, protected);
         let keep = if next == Next::Nothing && !ends_take { self.end_bytes } else { 0 };
         if self.head_takes(length, keep) {
@@ -274,7 +296,43 @@ impl Member {
         let given_up = std::mem::replace(&mut self.segments[segment as usize], Segment::Empty);
         self.head = Some(Head { segment, used: 0, chunks: Vec::new() });
         self.next_from = (segment + 1) % self.layout.segments;
+        if self.next_from == 0 && is_planted(Bug::SkipsAtTheWrap) {
+            self.next_from = 1;
+        }
         Some((segment, given_up))
+    }
+
+    /// What placement balances: bytes written, or excused.
+    pub(crate) const fn balance(&self) -> u64 {
+        self.written + self.excused
+    }
+
+    /// The next chunk that is acknowledged: written, with everything before it.
+    pub(crate) fn acknowledge_next(&mut self) -> Option<InFlight> {
+        let hole = self.hole;
+        if is_planted(Bug::AcknowledgesOutOfOrder) {
+            let done = self.in_flight.iter().position(|f| f.done == Some(Ok(())));
+            return done.and_then(|at| self.in_flight.remove(at));
+        }
+        self.in_flight.pop_front_if(|flight| {
+            flight.done == Some(Ok(())) && hole.is_none_or(|hole| flight.record.sequence < hole)
+        })
+    }
+
+    /// Takes the chunks that are to be written elsewhere: those that failed, and those behind them that are done.
+    pub(crate) fn take_failed(&mut self) -> Vec<InFlight> {
+        let mut failed = Vec::new();
+        let Some(hole) = self.hole else { return failed };
+        let mut at = 0;
+        while at < self.in_flight.len() {
+            let flight = &self.in_flight[at];
+            if flight.done.is_some() && flight.record.sequence >= hole {
+                failed.extend(self.in_flight.remove(at));
+            } else {
+                at += 1;
+            }
+        }
+        failed
     }
 
     /// Gives the chunk its place at the head. Room was made.
@@ -293,6 +351,7 @@ impl Member {
     pub(crate) fn next_index(&mut self) -> Option<IndexWrite> {
         let front = self.closing.front()?;
         let whole = match front.step {
+            Step::Flush(_) if is_planted(Bug::IndexesBeforeFlush) => self.closing.pop_front(),
             Step::Flush(flush) if flush <= self.flushes_done => self.closing.pop_front(),
             _ => None,
         };
@@ -315,6 +374,10 @@ impl Member {
         used: u64,
         part: IndexPart,
     ) -> IndexWrite {
+        let mut chunks = chunks;
+        if is_planted(Bug::ForgetsIndexEntry) && chunks.len() > 1 {
+            chunks.pop();
+        }
         let offset = self.layout.segment_offset(segment) + used;
         let section_bytes = self.layout.segment_bytes - used;
         debug_assert!(section_bytes >= index::length_for(chunks.len() as u64));

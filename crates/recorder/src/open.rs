@@ -11,12 +11,13 @@ use format::superblock::Protected;
 use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place, Superblock};
 use uuid::Uuid;
 
+use crate::planted::{Bug, is_planted};
 use crate::reader::{Range, ReadError, Reader};
 
 /// Sequence numbers left out when an array is opened: chunks behind a hole may bear them. A recorder
 /// whose clock goes right starts from the time anyway; no chunk takes less than the microsecond that
 /// a number stands for.
-const SEQUENCE_GAP: u64 = 1 << 16;
+pub(crate) const SEQUENCE_GAP: u64 = 1 << 16;
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +111,8 @@ pub struct ArrayImage {
     /// Whether some copy of a superblock is damaged or older than the newest: a change of them was
     /// cut short, or a member was not there. A recording begins by writing them all again.
     pub superblocks_differ: bool,
+    /// Members whose first copy is not the one that counts. It is written before the other one, which is the only good one.
+    pub first_copies_bad: Vec<u16>,
     /// What was found wrong and did not hinder opening, in words.
     pub remarks: Vec<String>,
 }
@@ -227,11 +230,22 @@ pub fn superblock<B: Bank, M: Buffers>(
     superblock_copies(reader, drive).map(|(superblock, _)| superblock)
 }
 
-/// The same, and whether both copies are sound and of one generation.
-fn superblock_copies<B: Bank, M: Buffers>(
+/// How a superblock's two copies were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copies {
+    /// Both are sound and of one generation.
+    Same,
+    /// The first one counts.
+    First,
+    /// The one at the end counts.
+    Last,
+}
+
+/// The same, and how both copies were found.
+pub(crate) fn superblock_copies<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     drive: DriveId,
-) -> Result<(Superblock, bool), OpenError> {
+) -> Result<(Superblock, Copies), OpenError> {
     let Geometry { name, capacity_bytes, .. } = reader.bank.drives()[drive.index()].clone();
     if capacity_bytes < 2 * SUPERBLOCK_BYTES {
         return Err(OpenError::NotMember { drive: name, damage: Damage::Short });
@@ -246,12 +260,10 @@ fn superblock_copies<B: Bank, M: Buffers>(
     })?;
     let [first, copy] = read;
     match (first, copy) {
-        (Ok(first), Ok(copy)) if copy.generation > first.generation => Ok((copy, false)),
-        (Ok(first), Ok(copy)) => {
-            let same = first.generation == copy.generation;
-            Ok((first, same))
-        }
-        (Ok(only), Err(_)) | (Err(_), Ok(only)) => Ok((only, false)),
+        (Ok(first), Ok(last)) if last.generation > first.generation => Ok((last, Copies::Last)),
+        (Ok(first), Ok(last)) if last.generation == first.generation => Ok((first, Copies::Same)),
+        (Ok(first), _) => Ok((first, Copies::First)),
+        (Err(_), Ok(last)) => Ok((last, Copies::Last)),
         (Err(damage), Err(_)) => match failed {
             Some((at, error)) => Err(reader.error(ranges[at], error).into()),
             None => Err(OpenError::NotMember { drive: name, damage }),
@@ -278,11 +290,14 @@ pub fn open_some<B: Bank, M: Buffers>(
 ) -> Result<ArrayImage, OpenError> {
     let names: Vec<String> = reader.bank.drives().iter().map(|g| g.name.clone()).collect();
     let mut superblocks = Vec::new();
-    let mut superblocks_differ = false;
+    let (mut superblocks_differ, mut first_copies_bad) = (false, Vec::new());
     for at in 0..names.len() {
-        let (superblock, same) = superblock_copies(reader, DriveId(at as u16))?;
+        let (superblock, copies) = superblock_copies(reader, DriveId(at as u16))?;
+        superblocks_differ |= copies != Copies::Same;
+        if copies == Copies::Last {
+            first_copies_bad.push(superblock.member);
+        }
         superblocks.push(superblock);
-        superblocks_differ |= !same;
     }
     let newest = superblocks
         .iter()
@@ -380,6 +395,7 @@ pub fn open_some<B: Bank, M: Buffers>(
         next_sequence: last.map_or(0, |last| last + SEQUENCE_GAP),
         superblocks_differ: superblocks_differ
             || superblocks.iter().any(|s| s.generation < newest.generation),
+        first_copies_bad,
         superblock: newest,
         members,
         remarks,
@@ -512,7 +528,7 @@ pub fn walk<B: Bank, M: Buffers>(
             let longer = chunks.last().is_none_or(|(_, last)| {
                 record.sequence > last.sequence
                     && (record.take == last.take || record.take.first_sequence > last.sequence)
-            });
+            }) || is_planted(Bug::OpensPastTheEnd);
             let length = record.summary.length;
             let fits = place.offset + u64::from(length) <= end && length <= layout.chunk_max;
             if !longer || !fits {
@@ -520,6 +536,10 @@ pub fn walk<B: Bank, M: Buffers>(
             }
             match check_body(rest, &record) {
                 Ok(()) => {
+                    chunks.push((place, record));
+                    within += length as usize;
+                }
+                Err(Damage::BodyChecksum) if is_planted(Bug::OpensWithoutChecksum) => {
                     chunks.push((place, record));
                     within += length as usize;
                 }

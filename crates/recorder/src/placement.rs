@@ -86,8 +86,8 @@ impl Pace {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) member: usize,
-    /// Bytes written since the recording began.
-    pub(crate) written: u64,
+    /// Bytes written since the recording began, and those that it was excused from.
+    pub(crate) balance: u64,
     /// When it would finish the chunk, from now.
     pub(crate) expected: Duration,
     /// Whether a queue slot is free now.
@@ -96,11 +96,11 @@ pub(crate) struct Candidate {
 
 /// The member that `adaptive` chooses, or None to wait. `pressed`: buffers are filled past half.
 pub(crate) fn adaptive(candidates: &[Candidate], drift_max: u64, pressed: bool) -> Option<usize> {
-    let least = candidates.iter().map(|c| c.written).min()?;
+    let least = candidates.iter().map(|c| c.balance).min()?;
     candidates
         .iter()
-        .filter(|c| c.ready && (pressed || c.written - least <= drift_max))
-        .min_by_key(|c| (c.expected, c.written, c.member))
+        .filter(|c| c.ready && (pressed || c.balance - least <= drift_max))
+        .min_by_key(|c| (c.expected, c.balance, c.member))
         .map(|c| c.member)
 }
 
@@ -108,8 +108,8 @@ pub(crate) fn adaptive(candidates: &[Candidate], drift_max: u64, pressed: bool) 
 mod tests {
     use super::*;
 
-    fn candidate(member: usize, written: u64, ms: u64, ready: bool) -> Candidate {
-        Candidate { member, written, expected: Duration::from_millis(ms), ready }
+    fn candidate(member: usize, balance: u64, ms: u64, ready: bool) -> Candidate {
+        Candidate { member, balance, expected: Duration::from_millis(ms), ready }
     }
 
     #[test]

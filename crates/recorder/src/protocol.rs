@@ -61,6 +61,11 @@ pub struct Config {
     pub trim_ahead: u64,
     /// Least time between two trims of one member.
     pub trim_interval: Duration,
+    /// Members that take no writes at a time, in turn, so that each can erase; 0 for none. They are woken when buffers fill past
+    /// half.
+    pub rest: u32,
+    /// How long a member rests at a time.
+    pub rest_turn: Duration,
 }
 
 /// A chunk that the source side has sealed.
@@ -106,6 +111,10 @@ pub enum IndexPart {
 
 /// What the core wants done.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "most outputs are chunks, and a box for each would cost more"
+)]
 pub enum Output {
     /// Stamp the record in front of the chunk in `buffer` and write it at `place`.
     WriteChunk {
@@ -114,7 +123,7 @@ pub enum Output {
         /// Where it goes.
         place: Place,
         /// What its header says.
-        record: Box<ChunkRecord>,
+        record: ChunkRecord,
         /// Comes back in [`Input::Done`].
         tag: u64,
     },
@@ -260,4 +269,8 @@ pub struct MemberProgress {
     pub rate: f64,
     /// Whether it takes part.
     pub working: bool,
+    /// Whether it is its turn to take no writes.
+    pub resting: bool,
+    /// Chunk writes under way on it.
+    pub under_way: u32,
 }

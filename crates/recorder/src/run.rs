@@ -1,15 +1,16 @@
 //! The run loop of a recording, the same on real drives and simulated ones: it carries the core's
 //! outputs to the bank and the bank's completions to the core.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 
 use base::{
     Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, DriveId, Duration,
     Instant, Operation,
 };
+use format::layout::SUPERBLOCK_BYTES;
 use format::superblock::Protected;
-use format::{Layout, Superblock, index};
+use format::{ChunkRecord, Layout, PAGE_BYTES, Place, Superblock, index};
 
 use crate::machine::Recorder;
 use crate::protocol::{Event, IndexPart, Input, Output, ReadyChunk, TimeRange};
@@ -33,13 +34,35 @@ pub trait Feed {
     fn end_chunk(&mut self) -> Option<ReadyChunk>;
 }
 
-/// What is still to be written beside chunks.
+/// What is still to be written beside chunks. Its bytes are made when there is memory for them: in virtual time never.
 #[derive(Debug)]
 struct Metadata {
     drive: DriveId,
     offset: u64,
-    bytes: Vec<u8>,
-    tag: Owner,
+    length: u32,
+    contents: Contents,
+    owner: Owner,
+}
+
+#[derive(Debug)]
+enum Contents {
+    Index { place: Place, section_bytes: u64, chunks: Vec<(Place, ChunkRecord)>, part: IndexPart },
+    Superblock { superblock: Superblock },
+}
+
+impl Contents {
+    fn encode(&self, offset: u64) -> Vec<u8> {
+        match self {
+            Self::Index { place, section_bytes, chunks, part } => {
+                let written = index::encode(place, *section_bytes, chunks);
+                match part {
+                    IndexPart::Front => written.front,
+                    IndexPart::Tail => written.tail,
+                }
+            }
+            Self::Superblock { superblock } => superblock.encode(offset),
+        }
+    }
 }
 
 /// Whom a command under way belongs to.
@@ -51,14 +74,15 @@ enum Owner {
     Superblock,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 struct UnderWay {
     owner: Owner,
     /// Given back when done; chunk buffers are the core's to release.
     buffer: Option<BufferId>,
 }
 
-/// An update of all superblocks: the far copies, a flush, the near ones, a flush.
+/// An update of all superblocks: a flush, one copy of each, a flush, the other ones, a flush. The first flush is for copies that
+/// an earlier recording may have left in a drive's cache when it was killed.
 #[derive(Debug)]
 struct SuperblockUpdate {
     step: u8,
@@ -78,10 +102,13 @@ pub struct Recording<'a, B, M, F> {
     metadata: VecDeque<Metadata>,
     /// Commands that a drive did not take yet.
     commands: VecDeque<(DriveId, Operation, Owner, Option<BufferId>)>,
-    under_way: HashMap<u64, UnderWay>,
-    next_tag: u64,
+    /// By tag; the places of those that are done are used again.
+    under_way: Vec<UnderWay>,
+    free_tags: Vec<u32>,
     update: Option<SuperblockUpdate>,
     update_outcome: Result<(), DeviceError>,
+    /// Drives that failed in an update. Their superblocks are left alone: one of the copies may be all there is.
+    update_failed: Vec<DriveId>,
     wants_end: bool,
     stopped: bool,
     done: Vec<Completion>,
@@ -119,10 +146,11 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             metadata_free: metadata_buffers,
             metadata: VecDeque::new(),
             commands: VecDeque::new(),
-            under_way: HashMap::new(),
-            next_tag: 0,
+            under_way: Vec::new(),
+            free_tags: Vec::new(),
             update: None,
             update_outcome: Ok(()),
+            update_failed: Vec::new(),
             wants_end: false,
             stopped: false,
             done: Vec::new(),
@@ -143,6 +171,11 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
     /// Where chunks come from.
     pub fn feed(&mut self) -> &mut F {
         &mut self.feed
+    }
+
+    /// The drives.
+    pub fn bank(&self) -> &B {
+        self.bank
     }
 
     /// The bank's clock.
@@ -169,7 +202,9 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             superblock.protected.clone_from(&ranges);
         }
         self.update = Some(SuperblockUpdate { step: 0, outstanding: 0 });
-        self.update_outcome = Ok(());
+        if self.update_failed.is_empty() {
+            self.update_outcome = Ok(());
+        }
         self.next_update_step();
         true
     }
@@ -179,7 +214,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         self.update.is_some()
     }
 
-    /// How the last update of the superblocks went: the first error of any member.
+    /// How the updates of the superblocks went: the first error of any member, which then has got no more of them.
     pub fn update_outcome(&self) -> &Result<(), DeviceError> {
         &self.update_outcome
     }
@@ -210,7 +245,10 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             self.carry_out(events);
         }
         self.start();
-        if self.core.finished() && self.update.is_none() && self.under_way.is_empty() {
+        if self.core.finished()
+            && self.update.is_none()
+            && self.free_tags.len() == self.under_way.len()
+        {
             return Ok(true);
         }
         let until = [self.core.poll_timeout(), self.feed.next(now)]
@@ -219,9 +257,11 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             .fold(until, Instant::min);
         self.bank.wait(Some(until), &mut self.done)?;
         let now = self.bank.now();
-        for completion in std::mem::take(&mut self.done) {
+        let mut done = std::mem::take(&mut self.done);
+        for completion in done.drain(..) {
             self.completed(now, completion);
         }
+        self.done = done;
         self.carry_out(events);
         self.start();
         Ok(false)
@@ -239,17 +279,17 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                     self.commands.push_back((drive, operation, Owner::Core(tag), None));
                 }
                 Output::WriteIndex { place, section_bytes, chunks, part, tag } => {
-                    let written = index::encode(&place, section_bytes, &chunks);
                     let drive = self.drives[usize::from(place.member)];
-                    let (offset, bytes) = match part {
-                        IndexPart::Front => (place.offset, written.front),
+                    let (offset, length) = match part {
+                        IndexPart::Front => (place.offset, PAGE_BYTES),
                         IndexPart::Tail => {
-                            let end = place.offset + section_bytes;
-                            (end - written.tail.len() as u64, written.tail)
+                            let length = index::tail_length(chunks.len() as u64);
+                            (place.offset + section_bytes - length, length)
                         }
                     };
-                    let tag = Owner::Core(tag);
-                    self.metadata.push_back(Metadata { drive, offset, bytes, tag });
+                    let contents = Contents::Index { place, section_bytes, chunks, part };
+                    let (length, owner) = (length as u32, Owner::Core(tag));
+                    self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
                 }
                 Output::Trim { member, offset, length, tag } => {
                     let drive = self.drives[usize::from(member)];
@@ -270,35 +310,41 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
     /// Submits what waits: metadata as buffers allow, commands as the drives take them.
     fn start(&mut self) {
         while let Some(&buffer) = self.metadata_free.last() {
-            let Some(Metadata { drive, offset, bytes, tag }) = self.metadata.pop_front() else {
+            let Some(Metadata { drive, offset, length, contents, owner }) =
+                self.metadata.pop_front()
+            else {
                 break;
             };
             self.metadata_free.pop();
-            self.memory.with(buffer, &mut |memory| memory[..bytes.len()].copy_from_slice(&bytes));
-            let operation = Operation::Write { offset, length: bytes.len() as u32, buffer };
-            self.commands.push_back((drive, operation, tag, Some(buffer)));
+            self.memory.with(buffer, &mut |memory| {
+                memory[..length as usize].copy_from_slice(&contents.encode(offset));
+            });
+            let operation = Operation::Write { offset, length, buffer };
+            self.commands.push_back((drive, operation, owner, Some(buffer)));
         }
         // A drive that takes no more holds back its own commands only, in their order.
         let mut full: Vec<DriveId> = Vec::new();
         for _ in 0..self.commands.len() {
             let Some(next) = self.commands.pop_front() else { break };
             let (drive, operation, owner, buffer) = next;
-            let tag = self.next_tag;
+            let tag = self.free_tags.last().map_or(self.under_way.len() as u64, |&t| t.into());
             if full.contains(&drive) || self.bank.submit(Command { drive, operation, tag }).is_err()
             {
                 full.push(drive);
                 self.commands.push_back(next);
                 continue;
             }
-            self.next_tag += 1;
-            self.under_way.insert(tag, UnderWay { owner, buffer });
+            let under_way = UnderWay { owner, buffer };
+            match self.free_tags.pop() {
+                Some(tag) => self.under_way[tag as usize] = under_way,
+                None => self.under_way.push(under_way),
+            }
         }
     }
 
     fn completed(&mut self, now: Instant, completion: Completion) {
-        let Some(UnderWay { owner, buffer }) = self.under_way.remove(&completion.tag) else {
-            return;
-        };
+        let UnderWay { owner, buffer } = self.under_way[completion.tag as usize];
+        self.free_tags.push(completion.tag as u32);
         if let Some(buffer) = buffer {
             self.metadata_free.push(buffer);
         }
@@ -310,6 +356,9 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                 let Some(update) = &mut self.update else { return };
                 update.outstanding -= 1;
                 // One member's failure doesn't spoil the update on the others.
+                if completion.outcome.is_err() {
+                    self.update_failed.push(completion.drive);
+                }
                 if self.update_outcome.is_ok() {
                     self.update_outcome = completion.outcome;
                 }
@@ -324,21 +373,28 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         let Some(update) = &mut self.update else { return };
         let step = update.step;
         update.step += 1;
-        if step == 4 {
+        let working =
+            |s: &&Superblock| !self.update_failed.contains(&self.drives[usize::from(s.member)]);
+        update.outstanding = self.superblocks.iter().filter(working).count() as u32;
+        if step == 5 || update.outstanding == 0 {
             self.update = None;
+            self.core.first_copies_bad.clear();
             return;
         }
-        update.outstanding = self.superblocks.len() as u32;
-        for superblock in &self.superblocks {
+        for superblock in self.superblocks.iter().filter(working) {
             let drive = self.drives[usize::from(superblock.member)];
-            if step % 2 == 1 {
+            if step % 2 == 0 {
                 self.commands.push_back((drive, Operation::Flush, Owner::Superblock, None));
                 continue;
             }
             let capacity = self.bank.drives()[drive.index()].capacity_bytes;
-            let offset = if step == 0 { Layout::copy_offset(capacity) } else { 0 };
-            let bytes = superblock.encode(offset);
-            self.metadata.push_back(Metadata { drive, offset, bytes, tag: Owner::Superblock });
+            // The end first, unless its copy is the good one.
+            let first = self.core.first_copies_bad.contains(&superblock.member);
+            let at_end = (step == 1) != first;
+            let offset = if at_end { Layout::copy_offset(capacity) } else { 0 };
+            let contents = Contents::Superblock { superblock: superblock.clone() };
+            let (length, owner) = (SUPERBLOCK_BYTES as u32, Owner::Superblock);
+            self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
         }
     }
 

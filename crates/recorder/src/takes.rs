@@ -8,6 +8,7 @@ use format::{ChunkRecord, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
 use uuid::Uuid;
 
 use crate::open::{ArrayImage, OpenError, Segment, walk};
+use crate::planted::{Bug, is_planted};
 use crate::protocol::TimeRange;
 use crate::reader::{Range, Reader};
 
@@ -145,6 +146,7 @@ impl Catalog {
             let sequence = entry.record.sequence;
             let root = entry.record.replaces.unwrap_or(sequence);
             newest.get(&root).is_none_or(|&newest| newest == sequence)
+                || is_planted(Bug::ListsReplacedChunks)
         });
         entries.sort_by_key(|e| e.record.sequence);
         entries.dedup_by_key(|e| e.record.sequence);

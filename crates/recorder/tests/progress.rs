@@ -68,6 +68,8 @@ fn one_members_stall_does_not_stop_the_rings_of_the_others() {
         flush_us: 2000,
         trim_ahead: 0,
         trim_interval_us: 0,
+        rest: 0,
+        rest_turn_us: 0,
         queues: 1,
         interval_us: 400,
         rounds: vec![round],

@@ -37,6 +37,8 @@ fn case(members: Vec<MemberCase>, rounds: Vec<RoundCase>) -> Case {
         flush_us: 2000,
         trim_ahead: 0,
         trim_interval_us: 0,
+        rest: 0,
+        rest_turn_us: 0,
         queues: 1,
         interval_us: 50,
         rounds,
@@ -99,6 +101,8 @@ fn a_member_missing_from_the_array_was_given_chunks() {
         flush_interval: Duration::from_millis(1),
         trim_ahead: 1,
         trim_interval: Duration::ZERO,
+        rest: 0,
+        rest_turn: Duration::ZERO,
     };
     let image = world.open(&[1]);
     assert_eq!(image.members[1].drive, DriveId(u16::MAX));

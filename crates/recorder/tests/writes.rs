@@ -59,6 +59,8 @@ fn roomy(members: usize) -> Case {
         flush_us: 1000,
         trim_ahead: 0,
         trim_interval_us: 0,
+        rest: 0,
+        rest_turn_us: 0,
         queues: 1,
         interval_us: 100,
         rounds: Vec::new(),
@@ -81,6 +83,8 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
         flush_interval: Duration::from_millis(1),
         trim_ahead: 0,
         trim_interval: Duration::ZERO,
+        rest: 0,
+        rest_turn: Duration::ZERO,
     };
     let mut core = Recorder::new(config, world.open(&[]));
     let mut now = Instant::START;

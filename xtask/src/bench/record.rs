@@ -200,6 +200,8 @@ impl Rig {
             flush_interval: Duration::from_secs(1),
             trim_ahead: 0,
             trim_interval: Duration::ZERO,
+            rest: 0,
+            rest_turn: Duration::ZERO,
         };
         let core = Recorder::new(config, image);
         let mut recording =

@@ -15,6 +15,8 @@ pub enum SimAction {
     New(NewArguments),
     /// Say whether files make drives that can be, and what is wrong if not.
     Check(CheckArguments),
+    /// Show what trimming ahead and letting members rest does to the rate that a wrapped ring sustains, by simulation.
+    Rest(RestArguments),
 }
 
 /// `sim list`.
@@ -58,6 +60,20 @@ pub struct CheckArguments {
     /// The files.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `sim rest`.
+#[derive(Debug, Args)]
+pub struct RestArguments {
+    /// Drives of the library, or files.
+    #[arg(required = true, value_name = "NAME|PATH")]
+    pub drives: Vec<String>,
+    /// Members of the ring.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub members: u32,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -23,6 +23,7 @@ use source::spec::SourceSpec;
 use source::synthetic::{self, Pace, Synthetic};
 use ssd::SimBank;
 
+use super::descriptors;
 use super::feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
 use super::{Drives, Target};
 use crate::arguments::RecordArguments;
@@ -55,6 +56,9 @@ pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCod
     let spec: SourceSpec = arguments.from.parse()?;
     suits(&spec, arguments)?;
     let drives = Drives::new(targets, arguments.uplink)?;
+    if arguments.virtual_time {
+        return descriptors::record(arguments, &spec, &drives);
+    }
     let Array { mut bank, pool, image, superblocks, buffers: (metadata, chunks) } =
         array(&drives, arguments)?;
     fits(&spec, arguments, &bank)?;

@@ -65,6 +65,8 @@ pub struct Case {
     pub flush_us: u64,
     pub trim_ahead: u64,
     pub trim_interval_us: u64,
+    pub rest: u32,
+    pub rest_turn_us: u64,
     pub queues: u16,
     pub interval_us: u64,
     pub rounds: Vec<RoundCase>,
@@ -193,13 +195,15 @@ pub fn cases(wanted: Wanted) -> impl Strategy<Value = Case> {
         proptest::sample::select(wanted.when_full.clone()),
     );
     let how = (1u32..9, 2u32..32, 0u64..600, 200u64..30_000, 0u64..4, 0u64..3000);
+    let rest = (prop_oneof![2 => Just(0u32), 1 => 1u32..7], 0u64..40_000);
     let source = (1u16..5, 20u64..1500);
     let rounds = proptest::collection::vec(round(&wanted), 1..=wanted.rounds);
     let volatile = wanted.volatile;
-    (array, how, source, rounds, any::<u64>()).prop_map(
+    (array, how, rest, source, rounds, any::<u64>()).prop_map(
         move |(
             (members, segment_kib, placement, when_full),
             (depth, buffers, drift_kib, flush_us, trim_ahead, trim_interval_us),
+            (rest, rest_turn_us),
             (queues, interval_us),
             rounds,
             seed,
@@ -215,6 +219,8 @@ pub fn cases(wanted: Wanted) -> impl Strategy<Value = Case> {
             flush_us,
             trim_ahead,
             trim_interval_us,
+            rest,
+            rest_turn_us,
             queues,
             interval_us,
             rounds,

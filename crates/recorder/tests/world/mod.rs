@@ -31,6 +31,9 @@ use watch::Watch;
 
 /// Buffers that readers use, before those of chunks and metadata.
 const READ_BUFFERS: u32 = 6;
+/// What a process takes to end and another to start, at least: longer than the microseconds for which an opened array leaves out
+/// numbers, so that one that was given to a chunk which never reached its medium does not come again.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(70);
 /// Steps without time passing after which a recording is taken to run in a circle.
 const STANDSTILL_MAX: u32 = 20_000;
 
@@ -124,6 +127,15 @@ impl World {
         Reader { bank, memory: &self.memory, buffers }
     }
 
+    /// Lets time pass.
+    fn pass(&self, time: Duration) {
+        let mut bank = self.bank.another(|_| true);
+        let until = bank.now() + time;
+        while bank.now() < until {
+            bank.wait(Some(until), &mut Vec::new()).expect("banks in memory don't fail");
+        }
+    }
+
     /// Opens the array, all of it or without some members.
     pub fn open(&self, missing: &[u16]) -> ArrayImage {
         let mut bank = self.bank.another(|d| !missing.contains(&d));
@@ -141,6 +153,7 @@ impl World {
         mut look: impl FnMut(&World, &mut Live<'_>, &mut Vec<Event>),
     ) -> RoundReport {
         self.bank.revive();
+        self.pass(BETWEEN_ROUNDS);
         let number = self.rounds_done;
         self.rounds_done += 1;
         let image = self.open(&[]);
@@ -165,6 +178,8 @@ impl World {
             flush_interval: Duration::from_micros(case.flush_us),
             trim_ahead: case.trim_ahead,
             trim_interval: Duration::from_micros(case.trim_interval_us),
+            rest: case.rest,
+            rest_turn: Duration::from_micros(case.rest_turn_us),
         };
         let report_take = config.take;
         let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();

@@ -1,0 +1,207 @@
+//! `longtake record --virtual`: a mission in virtual time. Chunks are described and not made, so that hours take seconds and no memory.
+
+use std::ops::ControlFlow;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, bail};
+use base::{ByteSize, Duration, Rate};
+use plan::mission::{Chunk, FirstLoss, Mission, Outcome, Progress, Sample};
+use serde_json::{Value, json};
+use source::spec::SourceSpec;
+use source::synthetic::{self, Pace, Sizes};
+
+use super::{Drives, UplinkOption};
+use crate::arguments::{RecordArguments, WhenFull};
+use crate::record::stop_on_signals;
+use crate::{exit, outlet, progress};
+
+/// Runs the mission that the arguments describe, and says what came of it.
+///
+/// # Errors
+/// If the source has no rate, contents are asked for, or the mission can't be run.
+pub fn record(arguments: &RecordArguments, spec: &SourceSpec, drives: &Drives) -> Result<ExitCode> {
+    let mission = mission(arguments, spec, drives)?;
+    let stop = stop_on_signals()?;
+    let bar = progress::mission_bar(!arguments.quiet && !arguments.json);
+    let mut told = false;
+    let outcome = mission.run(|progress| {
+        if let (Some(loss), false) = (progress.first_loss, told) {
+            told = true;
+            if !arguments.json && !arguments.quiet {
+                bar.suspend(|| outlet::tell(&format!("longtake: first loss {loss}")));
+            }
+        }
+        if arguments.json {
+            // Whether or not anybody still listens, the mission goes on.
+            outlet::json_line(&progress_json(&progress)).ok();
+        } else if !bar.is_hidden() {
+            show(&bar, &progress);
+        }
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
+    bar.finish_and_clear();
+    if arguments.json {
+        outlet::json_line(&outcome_json(&outcome))?;
+    } else {
+        tell(&outcome)?;
+    }
+    Ok(if outcome.lossless() { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
+}
+
+fn mission(arguments: &RecordArguments, spec: &SourceSpec, drives: &Drives) -> Result<Mission> {
+    let SourceSpec::Synthetic(options @ synthetic::Options { pace: Pace::Rate(rate), .. }) = spec
+    else {
+        bail!("{}: --virtual needs a source of a rate: synthetic:12.5GB/s", arguments.from);
+    };
+    options.check()?;
+    if !arguments.filter.is_empty() || arguments.snap > 0 {
+        bail!("--filter and --snap look at packets, and --virtual has none: leave them out");
+    }
+    let duration = arguments.duration.context("--virtual needs to know how long: give --for")?;
+    let packet_bytes = match options.sizes {
+        Sizes::Fixed(bytes) => u32::from(bytes),
+        sizes @ Sizes::Imix => {
+            const ROUND: u64 = 12;
+            (0..ROUND).map(|n| u32::from(sizes.of(n))).sum::<u32>().div_ceil(ROUND as u32)
+        }
+    };
+    let longest = arguments.chunk.map(|chunk| u32::try_from(chunk.0)).transpose();
+    let bytes = longest.context("--chunk")?.unwrap_or(format::layout::CHUNK_MAX_DEFAULT);
+    let chunk = Chunk::of(bytes, packet_bytes);
+    let payload = f64::from(chunk.packets) * f64::from(chunk.packet_bytes);
+    let stored = Rate(rate.0 * f64::from(chunk.bytes) / payload);
+    // What is to be stored at most is as good as a time.
+    let until = arguments.until_bytes.map(|bytes| rate.time_for(bytes.0));
+    let duration = until.map_or(duration, |until: Duration| until.min(duration));
+    let mut mission = Mission::new(drives.slots.clone(), stored, duration);
+    mission.uplink = drives.uplink.map(UplinkOption::link);
+    mission.chunk = chunk;
+    mission.buffers = (arguments.memory.0 / u64::from(bytes.max(1))).clamp(4, 1 << 20) as u32;
+    mission.segment_bytes = arguments.segment.map(|segment| segment.0);
+    mission.placement = arguments.placement;
+    mission.when_full = match arguments.when_full {
+        WhenFull::Stop => recorder::WhenFull::Stop,
+        WhenFull::Wrap => recorder::WhenFull::Wrap,
+    };
+    mission.depth = arguments.depth;
+    mission.drift_max = arguments.drift.map(|drift| drift.0);
+    mission.flush_interval = arguments.flush_interval;
+    if let Some(trim_ahead) = arguments.trim_ahead {
+        mission.trim_ahead = trim_ahead;
+    }
+    mission.trim_rate = arguments.trim_rate;
+    mission.rest = arguments.rest;
+    mission.rest_turn = arguments.rest_turn;
+    Ok(mission)
+}
+
+fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
+    let Sample { rates, buffers_most, .. } = progress.sample;
+    let share = progress.at.as_secs_f64() / progress.duration.as_secs_f64().max(1e-9);
+    bar.set_position((share * 1000.0) as u64);
+    bar.set_message(format!(
+        "{} of {} virtual, {}, buffers {:.0} %{}",
+        progress.at,
+        progress.duration,
+        Rate(rates.iter().sum()),
+        100.0 * f64::from(*buffers_most) / f64::from(progress.buffers),
+        if progress.first_loss.is_some() { ", LOSING" } else { "" },
+    ));
+}
+
+fn progress_json(progress: &Progress<'_>) -> Value {
+    let mut value = sample_json(progress.sample);
+    value["event"] = json!("progress");
+    value["first_loss"] = progress.first_loss.map_or(Value::Null, loss_json);
+    value
+}
+
+fn sample_json(sample: &Sample) -> Value {
+    json!({
+        "after_s": sample.at.as_secs_f64(), "fill": sample.fill, "rates": sample.rates,
+        "amplification": sample.amplification, "buffers_most": sample.buffers_most,
+        "lost_bytes": sample.lost_bytes,
+    })
+}
+
+fn loss_json(loss: &FirstLoss) -> Value {
+    let behind: Vec<Value> = loss
+        .behind
+        .iter()
+        .map(|drive| {
+            json!({
+                "drive": drive.drive, "rate": drive.rate.0, "passes": drive.passes,
+                "amplification": drive.amplification,
+            })
+        })
+        .collect();
+    json!({
+        "after_s": loss.at.as_secs_f64(), "full": loss.full, "behind": behind,
+        "text": loss.to_string(),
+    })
+}
+
+fn outcome_json(outcome: &Outcome) -> Value {
+    let drives: Vec<Value> = outcome
+        .drives
+        .iter()
+        .map(|drive| {
+            json!({
+                "name": drive.name, "written": drive.written_bytes,
+                "media_written": drive.media_written_bytes, "amplification": drive.amplification(),
+                "passes": drive.passes, "life_used": drive.life_used,
+                "rated_used": drive.rated_used,
+                "life_years": Some(drive.life_years).filter(|years| years.is_finite()),
+            })
+        })
+        .collect();
+    json!({
+        "event": "finished", "virtual": true, "after_s": outcome.time.as_secs_f64(),
+        "whole": outcome.whole, "chunks": outcome.chunks,
+        "ledger": outlet::ledger_json(&outcome.ledger),
+        "first_loss": outcome.first_loss.as_ref().map(loss_json),
+        "buffers": outcome.buffers, "buffers_most": outcome.buffers_most,
+        "retention_s": outcome.retention.as_secs_f64(), "drives": drives,
+        "samples": outcome.samples.iter().map(sample_json).collect::<Vec<_>>(),
+    })
+}
+
+fn tell(outcome: &Outcome) -> Result<()> {
+    let written: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
+    outlet::text(&format!(
+        "{} of virtual time{}: {} chunks, {} written to {} drives at {}\n",
+        outcome.time,
+        if outcome.whole { "" } else { ", broken off" },
+        outlet::number(outcome.chunks),
+        ByteSize(written),
+        outcome.drives.len(),
+        Rate::of(written, outcome.time),
+    ))?;
+    outlet::text(&outlet::ledger_table(&outcome.ledger))?;
+    if let Some(loss) = &outcome.first_loss {
+        outlet::text(&format!("\nfirst loss {loss}"))?;
+    }
+    outlet::text(&format!(
+        "\nbuffers were filled to {:.0} % at most; nothing older than {} is kept",
+        100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers),
+        outcome.retention,
+    ))?;
+    let heads = ["drive", "written", "passes", "flash for one byte", "years at this rate"];
+    let mut table = outlet::table(&heads, &[1, 2, 3, 4]);
+    for drive in &outcome.drives {
+        let years = drive.life_years;
+        table.add_row([
+            drive.name.clone(),
+            ByteSize(drive.written_bytes).to_string(),
+            format!("{:.2}", drive.passes),
+            format!("{:.3}", drive.amplification()),
+            if years.is_finite() { format!("{years:.1}") } else { "-".to_owned() },
+        ]);
+    }
+    outlet::text(&format!("\n{}", outlet::trimmed(&table)))
+}

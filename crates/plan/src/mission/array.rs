@@ -1,0 +1,88 @@
+//! An array as it would be found after it was made on simulated drives, put together in memory.
+
+use base::{Bank, DriveId, Instant, NoBuffers, Timestamp};
+use format::Superblock;
+use format::superblock::Member;
+use recorder::WhenFull;
+use recorder::create::{CreateError, Plan, layouts};
+use recorder::open::{ArrayImage, Live, MemberImage, Segment};
+use ssd::{SimBank, Start};
+use uuid::Uuid;
+
+use super::Mission;
+
+/// When missions start, in ns since 1970: 2026-01-01.
+pub const EPOCH_NS: u64 = 1_767_225_600_000_000_000;
+
+/// A moment of a mission's clock as packets carry it.
+pub fn time(at: Instant) -> Timestamp {
+    Timestamp::from_nanos(EPOCH_NS + at.as_nanos())
+}
+
+/// The array. On a ring, drives that are full in the beginning hold older takes, a second before the mission, oldest first.
+pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage, CreateError> {
+    let uuid = Uuid::from_u128(0xA44A);
+    let identities: Vec<String> = bank.drives().iter().map(|drive| drive.name.clone()).collect();
+    let plan = Plan {
+        uuid,
+        name: "mission".to_owned(),
+        created: time(Instant::START),
+        segment_bytes: mission.segment_bytes,
+        chunk_max: Some(mission.chunk.bytes.max(format::layout::CHUNK_MAX_LEAST)),
+        identities: identities.clone(),
+        trim: false,
+    };
+    let layouts = layouts(bank, &plan)?;
+    let table: Vec<Member> = bank
+        .drives()
+        .iter()
+        .zip(identities)
+        .map(|(drive, identity)| Member { capacity_bytes: drive.capacity_bytes, identity })
+        .collect();
+    let members = layouts.iter().zip(&mission.drives).enumerate().map(|(at, (layout, slot))| {
+        let wraps = mission.when_full == WhenFull::Wrap;
+        let older = wraps && slot.start != Start::Empty;
+        let segment = |number: u64| {
+            if !older {
+                return Segment::Empty;
+            }
+            let ns = EPOCH_NS - 1_000_000_000 + number;
+            let sequence = 1 + number;
+            Segment::Live(Live {
+                first_sequence: sequence,
+                last_sequence: sequence,
+                first_ns: ns,
+                last_ns: ns,
+                indexed: true,
+            })
+        };
+        MemberImage {
+            drive: DriveId(at as u16),
+            layout: *layout,
+            segments: (0..layout.segments).map(segment).collect(),
+            head: None,
+            unindexed: Vec::new(),
+            trims: true,
+        }
+    });
+    let members: Vec<MemberImage> = members.collect();
+    Ok(ArrayImage {
+        uuid,
+        superblock: Superblock {
+            array: uuid,
+            name: "mission".to_owned(),
+            member: 0,
+            members: table,
+            layout: layouts[0],
+            created: time(Instant::START),
+            generation: 1,
+            protected: Vec::new(),
+        },
+        next_sequence: 2 + layouts.iter().map(|layout| layout.segments).max().unwrap_or(0),
+        members,
+        protected: Vec::new(),
+        superblocks_differ: false,
+        first_copies_bad: Vec::new(),
+        remarks: Vec::new(),
+    })
+}

@@ -1,0 +1,352 @@
+//! What came of a mission: its account, what was lost first and why, how near to a loss it was over time, and what it cost the drives.
+
+use std::fmt;
+
+use base::{Duration, Instant, NoBuffers, Rate};
+use format::{Count, Ledger};
+use recorder::Event;
+use recorder::run::Recording;
+use ssd::{Health, Start};
+
+use super::array::EPOCH_NS;
+use super::feed::Descriptors;
+use super::readers::Shared;
+use super::{Mission, SAMPLES_MAX};
+
+/// What came of a mission.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The account of the take.
+    pub ledger: Ledger,
+    /// The first loss: when and why.
+    pub first_loss: Option<FirstLoss>,
+    /// The most chunk buffers that were in use, of how many.
+    pub buffers_most: u32,
+    /// Chunk buffers.
+    pub buffers: u32,
+    /// The time up to the end of which nothing is missing from the array but what was lost.
+    pub retention: Duration,
+    /// What each drive went through.
+    pub drives: Vec<DriveOutcome>,
+    /// How it went: [`SAMPLES_MAX`] samples at most, evenly over the time.
+    pub samples: Vec<Sample>,
+    /// Virtual time from the start to the last flush.
+    pub time: Duration,
+    /// Chunks recorded, the one that ends the take among them.
+    pub chunks: u64,
+    /// Bytes that readers got, and those they did not get in time.
+    pub read_bytes: (u64, u64),
+    /// Whether it went on to its end, and was not broken off.
+    pub whole: bool,
+}
+
+impl Outcome {
+    /// Whether everything that was offered is stored, as far as it went.
+    pub fn lossless(&self) -> bool {
+        self.ledger.lost_unwanted().is_zero() && self.ledger.balances()
+    }
+}
+
+/// What a drive went through.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriveOutcome {
+    /// What it is called.
+    pub name: String,
+    /// Bytes that were written to it.
+    pub written_bytes: u64,
+    /// Bytes that its media took for them.
+    pub media_written_bytes: u64,
+    /// How often its capacity was written over, the first time included.
+    pub passes: f64,
+    /// Share of its life that this cost, 0 to 1, by the cycles that its flash stands.
+    pub life_used: f64,
+    /// Share of the bytes that the maker promises, where he does.
+    pub rated_used: Option<f64>,
+    /// Years that it lives if it goes on like this, by whichever of the two is shorter.
+    pub life_years: f64,
+}
+
+impl DriveOutcome {
+    /// Media bytes for each byte of the host's; 1 before anything was written.
+    pub fn amplification(&self) -> f64 {
+        if self.written_bytes == 0 {
+            return 1.0;
+        }
+        self.media_written_bytes as f64 / self.written_bytes as f64
+    }
+}
+
+/// Figures of a short time of a mission.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Its end, since the start.
+    pub at: Duration,
+    /// Bytes written so far, over the array's capacity: from 1 on a ring is in overwrite.
+    pub fill: f64,
+    /// Each drive's rate of writing in it, in bytes a second.
+    pub rates: Vec<f64>,
+    /// Media bytes for each of the host's in it, drive by drive.
+    pub amplification: Vec<f64>,
+    /// The most chunk buffers in use.
+    pub buffers_most: u32,
+    /// Stored bytes lost for want of a buffer in it.
+    pub lost_bytes: u64,
+}
+
+/// The first loss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FirstLoss {
+    /// When, since the start.
+    pub at: Duration,
+    /// Whether there was no place on the drives, rather than no time.
+    pub full: bool,
+    /// Drives that had as many writes under way as they may: what everything waited for.
+    pub behind: Vec<Behind>,
+    /// Drives in all.
+    pub drives: usize,
+}
+
+/// A drive that was behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Behind {
+    /// Which, from 0.
+    pub drive: usize,
+    /// Its rate of writing since buffers had filled past half.
+    pub rate: Rate,
+    /// How often its capacity had been written over, the first time and what it held in the beginning included: from 1 on it was in
+    /// overwrite.
+    pub passes: f64,
+    /// Media bytes for each of the host's in the sample under way.
+    pub amplification: f64,
+}
+
+impl fmt::Display for FirstLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.full {
+            return write!(f, "after {}: the array was full", self.at);
+        }
+        write!(f, "after {}: no buffer was free", self.at)?;
+        let Some(slowest) = self.behind.iter().min_by(|a, b| a.rate.0.total_cmp(&b.rate.0)) else {
+            return Ok(());
+        };
+        let Behind { drive, rate, passes, amplification } = slowest;
+        let phase = if *passes >= 1.0 { "in overwrite" } else { "in its first pass" };
+        write!(
+            f,
+            "; {} of {} drives were behind, the slowest of them drive {drive} at {rate}, {phase} ({passes:.2} of its capacity \
+             written), flash taking {amplification:.2} bytes for one",
+            self.behind.len(),
+            self.drives
+        )
+    }
+}
+
+/// Keeps the outcome while a mission runs.
+#[derive(Debug)]
+pub struct Book {
+    interval: Duration,
+    next: Instant,
+    depth: u32,
+    duration: Duration,
+    /// Bytes that each member can hold, and what it held in the beginning.
+    data_bytes: Vec<u64>,
+    held: Vec<f64>,
+    rated: Vec<Option<u64>>,
+    /// As of the last sample.
+    written: Vec<u64>,
+    media: Vec<(u64, u64)>,
+    lost: u64,
+    buffers_most: u32,
+    /// When buffers last filled past half, and what was written by then.
+    pressed: Option<(Instant, Vec<u64>)>,
+    full: bool,
+    outcome: Outcome,
+}
+
+type Live<'a> = Recording<'a, Shared, NoBuffers, Descriptors>;
+
+impl Book {
+    /// Of a mission that is about to begin.
+    pub fn new(mission: &Mission, data_bytes: &[u64]) -> Self {
+        let count = mission.drives.len();
+        let interval = Duration::from_nanos((mission.duration.as_nanos() / SAMPLES_MAX).max(1));
+        let held = |start: &Start| if *start == Start::Empty { 0.0 } else { 1.0 };
+        Self {
+            interval,
+            next: Instant::START + interval,
+            depth: mission.depth,
+            duration: mission.duration,
+            data_bytes: data_bytes.to_vec(),
+            held: mission.drives.iter().map(|slot| held(&slot.start)).collect(),
+            rated: mission.drives.iter().map(|slot| slot.spec.endurance.rated_bytes).collect(),
+            written: vec![0; count],
+            media: vec![(0, 0); count],
+            lost: 0,
+            buffers_most: 0,
+            pressed: None,
+            full: false,
+            outcome: Outcome {
+                ledger: Ledger::default(),
+                first_loss: None,
+                buffers_most: 0,
+                buffers: mission.buffers,
+                retention: Duration::ZERO,
+                drives: Vec::new(),
+                samples: Vec::new(),
+                time: Duration::ZERO,
+                chunks: 0,
+                read_bytes: (0, 0),
+                whole: true,
+            },
+        }
+    }
+
+    /// When the next sample is due.
+    pub fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// The first loss so far.
+    pub fn first_loss(&self) -> Option<&FirstLoss> {
+        self.outcome.first_loss.as_ref()
+    }
+
+    /// Notes what the recorder tells.
+    pub fn event(&mut self, event: &Event) {
+        self.full |= matches!(event, Event::ArrayFull { .. });
+    }
+
+    /// Whoever watched broke it off.
+    pub fn broken_off(&mut self) {
+        self.outcome.whole = false;
+    }
+
+    /// Looks at the recording after a step; returns a sample if one is due, or something was lost first.
+    pub fn look(&mut self, recording: &mut Live<'_>) -> Option<Sample> {
+        let held = recording.core().buffers_held();
+        self.buffers_most = self.buffers_most.max(held);
+        if held <= self.outcome.buffers / 2 {
+            self.pressed = None;
+        } else if self.pressed.is_none() {
+            let written = recording.core().members().map(|m| m.written).collect();
+            self.pressed = Some((recording.now(), written));
+        }
+        let lost_first =
+            self.outcome.first_loss.is_none() && (self.full || !recording.feed().lost().is_zero());
+        if recording.now() < self.next && !lost_first {
+            return None;
+        }
+        let sample = self.sample(recording, lost_first);
+        self.outcome.buffers_most = self.outcome.buffers_most.max(sample.buffers_most);
+        if !lost_first && self.outcome.samples.len() < SAMPLES_MAX as usize {
+            self.outcome.samples.push(sample.clone());
+        }
+        Some(sample)
+    }
+
+    fn sample(&mut self, recording: &mut Live<'_>, lost_first: bool) -> Sample {
+        let now = recording.now();
+        let Count { packets, .. } = recording.feed().lost();
+        let lost = recording.feed().bytes_of(packets);
+        let begun = self.next.since(Instant::START).saturating_sub(self.interval);
+        let seconds = now.since(Instant::START).saturating_sub(begun).as_secs_f64().max(1e-9);
+        let written: Vec<u64> = recording.core().members().map(|m| m.written).collect();
+        let rates: Vec<f64> = written
+            .iter()
+            .zip(&self.written)
+            .map(|(is, was)| (is - was) as f64 / seconds)
+            .collect();
+        let media: Vec<(u64, u64)> =
+            (0..written.len()).map(|drive| bytes(&recording.bank().bank().health(drive))).collect();
+        let amplification: Vec<f64> = media
+            .iter()
+            .zip(&self.media)
+            .map(|(is, was)| match is.0 - was.0 {
+                0 => 1.0,
+                host => (is.1 - was.1) as f64 / host as f64,
+            })
+            .collect();
+        if lost_first {
+            let behind = recording
+                .core()
+                .members()
+                .enumerate()
+                .filter(|(_, m)| m.under_way >= self.depth)
+                .map(|(drive, m)| Behind {
+                    drive,
+                    rate: self.pressed.as_ref().map_or(Rate(m.rate), |(since, written)| {
+                        Rate::of(m.written - written[drive], now.since(*since))
+                    }),
+                    passes: self.held[drive] + m.written as f64 / self.data_bytes[drive] as f64,
+                    amplification: amplification[drive],
+                })
+                .collect();
+            self.outcome.first_loss = Some(FirstLoss {
+                at: now.since(Instant::START),
+                full: self.full,
+                behind,
+                drives: written.len(),
+            });
+        }
+        let total: u64 = self.data_bytes.iter().sum();
+        let sample = Sample {
+            at: now.since(Instant::START),
+            fill: written.iter().sum::<u64>() as f64 / total as f64,
+            rates,
+            amplification,
+            buffers_most: self.buffers_most,
+            lost_bytes: lost - self.lost,
+        };
+        if !lost_first {
+            (self.written, self.media, self.lost) = (written, media, lost);
+            self.outcome.buffers_most = self.outcome.buffers_most.max(self.buffers_most);
+            self.buffers_most = recording.core().buffers_held();
+            while self.next <= now {
+                self.next = self.next + self.interval;
+            }
+        }
+        sample
+    }
+
+    /// The outcome of a mission that is over.
+    pub fn close(mut self, recording: &mut Live<'_>) -> Outcome {
+        let now = recording.now();
+        self.outcome.buffers_most = self.outcome.buffers_most.max(self.buffers_most);
+        self.outcome.chunks = recording.feed().chunks() + 1;
+        let core = recording.core();
+        let bank = recording.bank().bank();
+        let end_ns = EPOCH_NS + self.duration.as_nanos().min(now.as_nanos());
+        let kept_from = core.reused_to_ns().max(EPOCH_NS);
+        let years = now.as_nanos() as f64 / 1e9 / (365.0 * 86_400.0);
+        let drives = core.members().enumerate().map(|(drive, member)| {
+            let health = bank.health(drive);
+            let (written_bytes, media_written_bytes) = bytes(&health);
+            let life_used = health.sets.iter().map(|set| set.life_used).fold(0.0, f64::max);
+            let rated_used = self.rated[drive].map(|rated| written_bytes as f64 / rated as f64);
+            DriveOutcome {
+                name: bank.spec(drive).name.clone(),
+                written_bytes,
+                media_written_bytes,
+                passes: member.written as f64 / self.data_bytes[drive] as f64,
+                life_used,
+                rated_used,
+                life_years: years / life_used.max(rated_used.unwrap_or(0.0)),
+            }
+        });
+        let drives = drives.collect();
+        Outcome {
+            ledger: *core.ledger(),
+            retention: Duration::from_nanos(end_ns.saturating_sub(kept_from)),
+            drives,
+            time: now.since(Instant::START),
+            read_bytes: recording.bank().read(),
+            ..self.outcome
+        }
+    }
+}
+
+/// Bytes of the host's and of the media's.
+fn bytes(health: &Health) -> (u64, u64) {
+    let media = health.sets.iter().map(|set| set.media_written_bytes).sum();
+    (health.written_bytes, media)
+}

@@ -1,0 +1,130 @@
+//! Whether a number of drives is the one that is needed: the mission runs without a loss on as many, and not on one less.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use crate::mission::{FirstLoss, Mission, MissionError, Outcome, Progress};
+
+/// What the simulation says of a number of drives.
+#[derive(Clone, Debug)]
+pub struct Proof {
+    /// The number of drives.
+    pub drives: usize,
+    /// The mission on as many.
+    pub with: Outcome,
+    /// The mission on one drive less, broken off at its first loss; None where there is none less.
+    pub without: Option<Outcome>,
+}
+
+/// What a proof comes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// As many lose nothing, one less does.
+    Confirmed {
+        /// When and why one less does; None for a single drive.
+        without: Option<FirstLoss>,
+    },
+    /// As many lose something.
+    TooFew {
+        /// When and why.
+        loss: FirstLoss,
+    },
+    /// One less loses nothing either.
+    TooMany,
+}
+
+impl Proof {
+    /// What it comes to.
+    pub fn verdict(&self) -> Verdict {
+        if let Some(loss) = &self.with.first_loss {
+            return Verdict::TooFew { loss: loss.clone() };
+        }
+        match &self.without {
+            Some(without) if without.first_loss.is_none() => Verdict::TooMany,
+            without => {
+                let loss = without.as_ref().and_then(|outcome| outcome.first_loss.clone());
+                Verdict::Confirmed { without: loss }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Proof {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let drives = self.drives;
+        match self.verdict() {
+            Verdict::Confirmed { without } => {
+                write!(f, "{drives} confirmed: no loss in {}", self.with.time)?;
+                without.map_or(Ok(()), |loss| write!(f, "; with one less, {loss}"))
+            }
+            Verdict::TooFew { loss } => write!(f, "{drives} refuted: {loss}"),
+            Verdict::TooMany => {
+                write!(f, "{drives} refuted: one less loses nothing in {} either", self.with.time)
+            }
+        }
+    }
+}
+
+/// Runs a mission on all its drives, and on all but the last. `watch` is told how many drives and how it goes, and may break it off.
+///
+/// # Errors
+/// [`MissionError`] if one can't be run.
+pub fn prove(
+    mission: &Mission,
+    mut watch: impl FnMut(usize, Progress<'_>) -> ControlFlow<()>,
+) -> Result<Proof, MissionError> {
+    let drives = mission.drives.len();
+    let with = mission.run(|progress| watch(drives, progress))?;
+    let mut without = None;
+    if drives > 1 && with.whole {
+        let mut less = mission.clone();
+        less.drives.truncate(drives - 1);
+        let outcome = less.run(|progress| {
+            let lost = progress.first_loss.is_some();
+            let told = watch(drives - 1, progress);
+            if lost { ControlFlow::Break(()) } else { told }
+        })?;
+        without = Some(outcome);
+    }
+    Ok(Proof { drives, with, without })
+}
+
+/// The least number of drives on which a mission loses nothing, from `from` on up or down, with the proof; each number is run once at
+/// most, and those that lose only up to their first loss. None if `most` drives are not enough.
+///
+/// # Errors
+/// [`MissionError`] if one can't be run.
+pub fn least(
+    from: usize,
+    most: usize,
+    mission: impl Fn(usize) -> Mission,
+    mut watch: impl FnMut(usize, Progress<'_>) -> ControlFlow<()>,
+) -> Result<Option<Proof>, MissionError> {
+    let mut run = |drives: usize| {
+        mission(drives).run(|progress| {
+            let lost = progress.first_loss.is_some();
+            let told = watch(drives, progress);
+            if lost { ControlFlow::Break(()) } else { told }
+        })
+    };
+    let mut drives = from.clamp(1, most);
+    let mut outcome = run(drives)?;
+    if outcome.first_loss.is_none() {
+        while drives > 1 {
+            let less = run(drives - 1)?;
+            if less.first_loss.is_some() {
+                return Ok(Some(Proof { drives, with: outcome, without: Some(less) }));
+            }
+            (drives, outcome) = (drives - 1, less);
+        }
+        return Ok(Some(Proof { drives, with: outcome, without: None }));
+    }
+    while drives < most {
+        let more = run(drives + 1)?;
+        if more.first_loss.is_none() {
+            return Ok(Some(Proof { drives: drives + 1, with: more, without: Some(outcome) }));
+        }
+        (drives, outcome) = (drives + 1, more);
+    }
+    Ok(None)
+}

@@ -1,0 +1,165 @@
+//! Missions: the books balance, the same mission comes out the same, a coarse drive stands for a fine one, and what is slow or full
+//! shows as what it is.
+
+use std::ops::ControlFlow;
+
+use base::{Duration, Rate};
+use longtake_plan::mission::{Chunk, Mission, Outcome, Readers, Span};
+use recorder::{Placement, WhenFull};
+use ssd::{Slot, Spec, Start};
+
+fn spec(name: &str) -> Spec {
+    Spec::from_profile(&profile::library::get(name).unwrap()).unwrap()
+}
+
+fn slots(spec: &Spec, count: usize, start: Start) -> Vec<Slot> {
+    vec![Slot { spec: spec.clone(), start, namespaces: vec![0], seed: 1 }; count]
+}
+
+/// A drive that is written over in seconds.
+fn small() -> Spec {
+    let mut spec = spec("ideal");
+    spec.capacity_bytes = 8 << 30;
+    spec
+}
+
+fn run(mission: &Mission) -> Outcome {
+    let outcome = mission.run(|_| ControlFlow::Continue(())).unwrap();
+    assert!(outcome.ledger.balances());
+    outcome
+}
+
+fn seconds(s: f64) -> Duration {
+    Duration::from_secs_f64(s)
+}
+
+#[test]
+fn a_load_within_the_drives_rate_is_stored_to_the_packet() {
+    let mission = Mission::new(slots(&small(), 4, Start::Empty), Rate(3e9), seconds(20.0));
+    let outcome = run(&mission);
+    assert!(outcome.lossless() && outcome.first_loss.is_none() && outcome.whole);
+    let Chunk { packets, bytes, .. } = mission.chunk;
+    let offered = 3e9 * 20.0 / f64::from(bytes) * f64::from(packets);
+    let stored = outcome.ledger.stored.packets as f64;
+    assert!((stored - offered).abs() <= 2.0, "{stored} of {offered}");
+    assert!(outcome.samples.len() > 400 && outcome.samples.len() <= 500);
+    let written: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
+    assert!(written as f64 > 3e9 * 20.0, "indexes too");
+}
+
+#[test]
+fn a_ring_keeps_what_it_can_hold() {
+    let drives = slots(&small(), 4, Start::Empty);
+    let outcome = run(&Mission::new(drives, Rate(4e9), seconds(30.0)));
+    assert!(outcome.lossless());
+    assert!(outcome.drives.iter().all(|drive| drive.passes > 3.0));
+    // 32 GiB at 4 GB/s, without the segments that are trimmed ahead or being filled.
+    let held = outcome.retention.as_secs_f64();
+    assert!(held > 6.0 && held < 8.6, "{held} s");
+    assert!(outcome.samples.last().unwrap().fill > 3.0);
+}
+
+#[test]
+fn what_is_too_fast_is_lost_when_buffers_are_full_and_said_by_whom() {
+    let drives = slots(&small(), 2, Start::Full);
+    let ceiling = 2.0 * small().native_write_bytes_per_s();
+    let outcome = run(&Mission::new(drives, Rate(1.5 * ceiling), seconds(5.0)));
+    assert!(!outcome.lossless());
+    assert_eq!(outcome.buffers_most, outcome.buffers);
+    let loss = outcome.first_loss.unwrap();
+    assert!(!loss.full && loss.behind.len() == 2, "{loss}");
+    assert!(loss.behind.iter().all(|drive| drive.passes >= 1.0));
+    assert!(loss.to_string().contains("in overwrite"), "{loss}");
+    // What is not lost comes at the rate that the drives have.
+    let mission_s = outcome.time.as_secs_f64();
+    let stored: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
+    let rate = stored as f64 / mission_s / ceiling;
+    assert!(rate > 0.9 && rate <= 1.02, "{rate} of the ceiling");
+}
+
+#[test]
+fn an_array_that_stops_when_it_is_full_says_so() {
+    let mut mission = Mission::new(slots(&small(), 2, Start::Empty), Rate(2e9), seconds(20.0));
+    mission.when_full = WhenFull::Stop;
+    let outcome = run(&mission);
+    assert!(outcome.first_loss.unwrap().full);
+    assert!(outcome.drives.iter().all(|drive| drive.passes > 0.9 && drive.passes <= 1.0));
+}
+
+#[test]
+fn the_same_mission_comes_out_the_same() {
+    let mut mission = Mission::new(slots(&small(), 3, Start::Full), Rate(4e9), seconds(5.0));
+    mission.readers =
+        vec![Readers { random: true, bytes: 65_536, rate: Rate(2e8), depth: 16, drives: None }];
+    let (one, other) = (run(&mission), run(&mission));
+    assert_eq!(one.samples, other.samples);
+    assert_eq!(one.drives, other.drives);
+    let (read, missed) = one.read_bytes;
+    assert!((read + missed) as f64 >= 0.99e9 && read > missed, "{read} read, {missed} missed");
+}
+
+#[test]
+fn a_load_over_the_day_comes_and_goes() {
+    let mut mission = Mission::new(slots(&small(), 2, Start::Empty), Rate(1e9), seconds(8.0));
+    mission.load = vec![
+        Span { time: seconds(1.0), rate: Rate(2e9) },
+        Span { time: seconds(1.0), rate: Rate(0.0) },
+    ];
+    let outcome = run(&mission);
+    assert!(outcome.lossless());
+    let packets = f64::from(mission.chunk.packets) / f64::from(mission.chunk.bytes) * 8e9;
+    assert!((outcome.ledger.stored.packets as f64 - packets).abs() < 3.0);
+    let quiet = |sample: &&longtake_plan::mission::Sample| sample.rates.iter().sum::<f64>() < 1e8;
+    let count = outcome.samples.iter().filter(quiet).count();
+    assert!(count > 200 && count < 300, "{count} of {} samples", outcome.samples.len());
+}
+
+#[test]
+fn a_coarse_drive_sustains_what_the_fine_one_does() {
+    for name in ["samsung-970-evo-plus-1tb", "samsung-970-pro-512gb", "intel-d7-p5510-3.84tb"] {
+        for placement in [Placement::Adaptive, Placement::Stripe] {
+            let stored = |coarse| {
+                let drives = slots(&spec(name), 2, Start::Full);
+                let mut mission = Mission::new(drives, Rate(1e10), seconds(2.0));
+                (mission.coarse, mission.placement) = (coarse, placement);
+                run(&mission).ledger.stored.bytes as f64
+            };
+            let ratio = stored(true) / stored(false);
+            assert!((ratio - 1.0).abs() < 0.01, "{name}, {placement}: {ratio}");
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_in_words() {
+    let refused = |change: fn(&mut Mission)| {
+        let mut mission = Mission::new(slots(&small(), 1, Start::Empty), Rate(1e9), seconds(1.0));
+        change(&mut mission);
+        mission.run(|_| ControlFlow::Continue(())).unwrap_err().to_string()
+    };
+    for (change, word) in [
+        ((|m| m.drives.clear()) as fn(&mut Mission), "drives"),
+        (|m| m.load.clear(), "load"),
+        (|m| m.chunk.packets = 0, "chunk"),
+        (|m| m.buffers = 1, "buffers"),
+        (|m| m.segment_bytes = Some(4096), "segment"),
+        (|m| m.drives[0].spec.flash.channels = 0, "channels"),
+    ] {
+        let error = refused(change);
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+#[test]
+fn a_mission_can_be_broken_off() {
+    let mission = Mission::new(slots(&small(), 2, Start::Empty), Rate(1e9), seconds(3600.0));
+    let mut told = 0;
+    let outcome = mission
+        .run(|_| {
+            told += 1;
+            if told == 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })
+        .unwrap();
+    assert!(!outcome.whole && outcome.ledger.balances());
+    assert!(outcome.time < seconds(60.0));
+}

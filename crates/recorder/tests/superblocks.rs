@@ -1,0 +1,172 @@
+//! Of a superblock's two copies one is always whole and durable, whatever happens while the other is written.
+
+use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
+use base::{
+    Bank, BankError, BufferId, Command, Completion, DeviceError, DriveId, Duration, Full, Geometry,
+    Instant, Operation, Timestamp,
+};
+use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
+use format::superblock::Protected;
+use format::{Layout, Superblock};
+use longtake_recorder::create::{self, Plan};
+use longtake_recorder::open;
+use longtake_recorder::reader::Reader;
+use longtake_recorder::run::{Feed, Recording};
+use longtake_recorder::{Config, Placement, ReadyChunk, Recorder, WhenFull};
+use uuid::Uuid;
+
+const DRIVE: DriveId = DriveId(0);
+const CAPACITY: u64 = DATA_OFFSET + 4 * (256 << 10) + SUPERBLOCK_BYTES;
+
+/// A bank that writes down what it is asked, and fails the flush of a number.
+struct Logged {
+    bank: MemoryBank,
+    asked: Vec<Operation>,
+    flush_fails: Option<usize>,
+    failing: Vec<u64>,
+}
+
+impl Bank for Logged {
+    fn drives(&self) -> &[Geometry] {
+        self.bank.drives()
+    }
+    fn now(&self) -> Instant {
+        self.bank.now()
+    }
+    fn submit(&mut self, command: Command) -> Result<(), Full> {
+        self.bank.submit(command)?;
+        if command.operation == Operation::Flush {
+            let flushes = self.asked.iter().filter(|o| **o == Operation::Flush).count();
+            if self.flush_fails == Some(flushes) {
+                self.failing.push(command.tag);
+            }
+        }
+        self.asked.push(command.operation);
+        Ok(())
+    }
+    fn wait(
+        &mut self,
+        until: Option<Instant>,
+        done: &mut Vec<Completion>,
+    ) -> Result<(), BankError> {
+        self.bank.wait(until, done)?;
+        for completion in done {
+            if let Some(at) = self.failing.iter().position(|&tag| tag == completion.tag) {
+                self.failing.remove(at);
+                completion.outcome = Err(DeviceError::Medium);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Nothing to record.
+struct Nothing;
+
+impl Feed for Nothing {
+    fn poll(&mut self, _: Instant) -> Option<ReadyChunk> {
+        None
+    }
+    fn next(&self, _: Instant) -> Option<Instant> {
+        None
+    }
+    fn release(&mut self, _: BufferId) {}
+    fn ended(&self) -> bool {
+        false
+    }
+    fn end_chunk(&mut self) -> Option<ReadyChunk> {
+        None
+    }
+}
+
+fn array() -> (Logged, MemoryBuffers) {
+    let memory = MemoryBuffers::new(4, 64 << 10);
+    let drive =
+        MemoryDrive { capacity_bytes: CAPACITY, volatile_cache: true, ..MemoryDrive::default() };
+    let bank = MemoryBank::new(vec![drive], memory.clone());
+    let mut bank = Logged { bank, asked: Vec::new(), flush_fails: None, failing: Vec::new() };
+    let plan = Plan {
+        uuid: Uuid::from_u128(1),
+        name: "superblocks".into(),
+        created: Timestamp::from_nanos(1),
+        segment_bytes: Some(256 << 10),
+        chunk_max: Some(64 << 10),
+        identities: vec!["memory".into()],
+        trim: false,
+    };
+    let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
+    create::create(&mut reader, &plan).unwrap();
+    (bank, memory)
+}
+
+/// Protects a range in so many recordings' time and gives what the drive was asked for: `F`lush, copy at the `E`nd,
+/// `S`tart.
+fn protect(bank: &mut Logged, memory: &MemoryBuffers, times: u64) -> String {
+    let mut reader = Reader { bank, memory, buffers: vec![BufferId(0)] };
+    let image = open::open(&mut reader).unwrap();
+    let config = Config {
+        take: Uuid::from_u128(2),
+        started: Timestamp::from_nanos(1),
+        placement: Placement::Adaptive,
+        when_full: WhenFull::Stop,
+        depth: 1,
+        buffers: 1,
+        drift_max: 0,
+        flush_interval: Duration::from_millis(1),
+        trim_ahead: 0,
+        trim_interval: Duration::ZERO,
+        rest: 0,
+        rest_turn: Duration::ZERO,
+    };
+    let superblocks = vec![image.superblock.clone()];
+    bank.asked.clear();
+    let core = Recorder::new(config, image);
+    let mut recording =
+        Recording::new(core, bank, memory, Nothing, vec![DRIVE], superblocks, vec![BufferId(1)]);
+    for time in 1..=times {
+        while recording.updating() {
+            let until = recording.now() + Duration::from_millis(1);
+            recording.step(until, &mut Vec::new()).unwrap();
+        }
+        let at = Timestamp::from_nanos(time);
+        let range = Protected { from: at, to: at, made: at, label: String::new() };
+        assert!(recording.protect(vec![range]));
+    }
+    while recording.updating() {
+        let until = recording.now() + Duration::from_millis(1);
+        recording.step(until, &mut Vec::new()).unwrap();
+    }
+    drop(recording);
+    let letter = |operation: &Operation| match *operation {
+        Operation::Flush => 'F',
+        Operation::Write { offset: 0, .. } => 'S',
+        Operation::Write { offset, .. } if offset == Layout::copy_offset(CAPACITY) => 'E',
+        _ => '?',
+    };
+    bank.asked.iter().map(letter).collect()
+}
+
+#[test]
+fn a_superblock_was_overwritten_while_its_other_copy_was_not_flushed() {
+    let (mut bank, memory) = array();
+    assert_eq!(protect(&mut bank, &memory, 2), "FEFSFFEFSF");
+}
+
+#[test]
+fn the_only_good_copy_was_overwritten_first() {
+    let (mut bank, memory) = array();
+    // A crash tore the copy at the start.
+    bank.bank.poke(DRIVE, 4096, &[0xAA; 4096]);
+    assert_eq!(protect(&mut bank, &memory, 0), "FSFEF");
+    assert_eq!(protect(&mut bank, &memory, 1), "FEFSF");
+    let bytes = bank.bank.peek(DRIVE, 0, SUPERBLOCK_BYTES as usize);
+    assert!(Superblock::read(&bytes, 0).is_ok());
+}
+
+#[test]
+fn a_copy_was_overwritten_though_the_other_ones_flush_had_failed() {
+    let (mut bank, memory) = array();
+    // The second one of the update, after the copy at the end.
+    bank.flush_fails = Some(1);
+    assert_eq!(protect(&mut bank, &memory, 2), "FEF", "and it gets no further update");
+}
