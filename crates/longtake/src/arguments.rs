@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::instant::When;
 use crate::measure::arguments::MeasureAction;
 use crate::profiles::arguments::ProfilesAction;
+use crate::plan::arguments::PlanArguments;
 use crate::reproduce::ReproduceArguments;
 use crate::sim::arguments::SimAction;
 use crate::simulated::UplinkOption;
@@ -61,6 +62,8 @@ pub enum Verb {
     },
     /// Make a report of what was measured, or of several runs side by side.
     Report(ReportArguments),
+    /// Say how many drives a data rate needs, which limit binds, and why.
+    Plan(Box<PlanArguments>),
     /// List the drives of this machine, and why each may not be written.
     Drives(DrivesArguments),
     /// Show the drives that are simulated, and make files of one's own.

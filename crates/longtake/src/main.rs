@@ -13,6 +13,7 @@ mod measure;
 mod member_files;
 mod opening;
 mod outlet;
+mod plan;
 mod privileges;
 mod profiles;
 mod progress;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Measure { action } => measure::measure(&action),
         Verb::Report(arguments) => report::report(&arguments),
         Verb::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Verb::Plan(arguments) => plan::plan(&arguments),
         Verb::Drives(arguments) => drives::drives(&arguments),
         Verb::Fit(arguments) => fit::fit(&arguments),
         Verb::Sim { action } => sim::sim(&action),

@@ -1,0 +1,88 @@
+//! `longtake plan`: how many drives a rate needs, which limit binds, and the arithmetic of it.
+
+pub mod arguments;
+mod show;
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use plan::{Candidate, Draft, Requirement, RequirementError};
+use profile::{Profile, library};
+use serde_json::json;
+
+use crate::profiles::shelf;
+use crate::{exit, outlet};
+use arguments::PlanArguments;
+
+/// Plans, and prints what came of it. Done (0) if some drive will do, failed (1) if none will, wrong arguments (2) for what can't be
+/// required.
+///
+/// # Errors
+/// If a file can't be read, or a drive isn't there.
+pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
+    let (draft, requirement) = match required(arguments)? {
+        Ok(both) => both,
+        Err(error) => {
+            outlet::tell(&format!("longtake: {error}"));
+            return Ok(ExitCode::from(exit::USAGE));
+        }
+    };
+    if arguments.print.is_some() {
+        outlet::text(draft.to_toml()?.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let candidates = candidates(&draft)?;
+    let is_one = |name: &String| {
+        draft.drives.contains(name) || candidates.iter().any(|c| c.profile.name == *name)
+    };
+    if let Some(name) = draft.prices.keys().find(|name| !is_one(name)) {
+        let names: Vec<&str> = candidates.iter().map(|c| c.profile.name.as_str()).collect();
+        outlet::tell(&format!(
+            "longtake: there is a price for '{name}', which is none of the drives to choose from: {}",
+            names.join(", ")
+        ));
+        return Ok(ExitCode::from(exit::USAGE));
+    }
+    let answer = plan::plan(&requirement, &candidates);
+    if arguments.json {
+        outlet::json(&json!({"requirement": draft, "designs": answer.designs}))?;
+    } else {
+        show::show(&requirement, &answer, arguments.explain)?;
+    }
+    let possible = answer.designs.iter().any(|design| design.array.is_some());
+    Ok(if possible { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+}
+
+/// What is required, as it was said and as it is.
+fn required(arguments: &PlanArguments) -> Result<Result<(Draft, Requirement), RequirementError>> {
+    let mut draft = arguments.draft();
+    if let Some(path) = &arguments.requirement {
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("reading the requirement {}", path.display()))?;
+        draft = match Draft::from_toml(&text) {
+            Ok(file) => file.overridden(draft),
+            Err(error) => return Ok(Err(error)),
+        };
+    }
+    Ok(draft.check().map(|requirement| (draft, requirement)))
+}
+
+/// The drives to choose from.
+fn candidates(draft: &Draft) -> Result<Vec<Candidate>> {
+    let profiles: Vec<(String, Profile)> = if draft.drives.is_empty() {
+        let known = library::names().map(|name| Ok((name.to_owned(), library::get(name)?)));
+        known.collect::<Result<_>>()?
+    } else {
+        let named = draft.drives.iter().map(|name| {
+            let word = name.strip_prefix("sim:").unwrap_or(name);
+            Ok((name.clone(), shelf::find(word)?))
+        });
+        named.collect::<Result<_>>()?
+    };
+    let candidate = |(name, profile): (String, Profile)| {
+        let price = draft.prices.get(&profile.name).or_else(|| draft.prices.get(&name)).copied();
+        Candidate::new(profile, price)
+    };
+    Ok(profiles.into_iter().map(candidate).collect())
+}

@@ -1,0 +1,190 @@
+//! What `plan` prints: what is planned, a table of candidates, and what there is to say of each.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use plan::answer::{Answer, Array, Design};
+use plan::explain::{bytes, factor, lines, rate, seconds};
+use plan::limits::Limit;
+use plan::requirement::{Counts, Term};
+use plan::{Evidence, Requirement};
+use recorder::Placement;
+
+use crate::outlet;
+
+/// Candidates up to which each one's doubts and savings are told without being asked for.
+const FEW: usize = 3;
+
+/// Prints an answer.
+///
+/// # Errors
+/// If standard output is gone.
+pub fn show(requirement: &Requirement, answer: &Answer, explain: bool) -> Result<()> {
+    outlet::text(&asked(requirement, answer))?;
+    outlet::text("")?;
+    outlet::text(&outlet::trimmed(&table(requirement, answer)))?;
+    let all = explain || answer.designs.len() <= FEW;
+    for (at, design) in answer.designs.iter().enumerate() {
+        let best = at == 0;
+        let mut said = Vec::new();
+        if explain {
+            said.extend(lines(design));
+            said.extend(design.figures.iter().map(figure));
+        }
+        if design.array.is_none() {
+            said.extend(
+                design.obstacles.iter().map(|obstacle| format!("no number will do: {obstacle}")),
+            );
+        }
+        if all || best {
+            said.extend(design.doubts.iter().map(|doubt| format!("note: {doubt}")));
+        }
+        if all || best || design.array.is_none() {
+            said.extend(design.savings.iter().map(saving));
+        }
+        if !said.is_empty() {
+            outlet::text(&format!("\n{}", design.drive))?;
+            said.iter().try_for_each(|line| outlet::text(&format!("  {line}")))?;
+        }
+    }
+    let more = match (explain, all) {
+        (true, _) => return Ok(()),
+        (false, true) => "--explain shows the arithmetic.",
+        (false, false) => {
+            "--explain shows the arithmetic, and what to know of each drive; --drive NAME plans with one."
+        }
+    };
+    outlet::text(&format!("\n{more}"))
+}
+
+/// What is planned, in words.
+fn asked(requirement: &Requirement, answer: &Answer) -> String {
+    let counts = match requirement.counts {
+        Counts::Wire => "on the wire (with preamble, check sequence and gap)",
+        Counts::Payload => "of payload",
+    };
+    let mut text = format!("{} {counts}, {}", requirement.rate, requirement.frames);
+    if let Some(design) = answer.designs.iter().find(|design| design.load.is_some())
+        && let (Some(load), Some(overhead)) = (design.load, design.overhead)
+    {
+        write!(
+            text,
+            "\n{} of packets, {} with pcapng, chunks and indexes{}",
+            rate(load.packet_bytes_per_s),
+            rate(load.packet_bytes_per_s * overhead.written_per_byte()),
+            if requirement.margin_percent > 0.0 {
+                format!(
+                    ", {} with a margin of {} %",
+                    rate(load.offered_bytes_per_s),
+                    factor(requirement.margin_percent)
+                )
+            } else {
+                String::new()
+            },
+        )
+        .ok();
+    }
+    let term = match requirement.term {
+        Term::Keep(time) => format!("a ring that keeps {time}"),
+        Term::Mission { length, per_thousand_days } => {
+            format!(
+                "missions of {length} that stop, {} a day",
+                factor(f64::from(per_thousand_days) / 1000.0)
+            )
+        }
+    };
+    let duty = requirement.duty.mean();
+    let load = if duty < 1.0 {
+        format!(", {} % of the rate on average", factor(duty * 100.0))
+    } else {
+        String::new()
+    };
+    write!(
+        text,
+        "\n{term}{load}; {} placement, drives that last {} y",
+        requirement.placement,
+        factor(requirement.life_years)
+    )
+    .ok();
+    text
+}
+
+fn table(requirement: &Requirement, answer: &Answer) -> comfy_table::Table {
+    let told = |limit: &Limit| match limit {
+        Limit::Uplink => requirement.host.uplink.is_some(),
+        Limit::Memory => requirement.host.memory.is_some(),
+        _ => true,
+    };
+    let limits: Vec<Limit> =
+        [Limit::Capacity, Limit::Endurance, Limit::Link, Limit::Uplink, Limit::Memory]
+            .into_iter()
+            .filter(told)
+            .collect();
+    let priced = answer.designs.iter().any(|d| d.array.as_ref().is_some_and(|a| a.cost.is_some()));
+    let mut heads: Vec<String> = vec!["drive".into(), "drives".into(), "binds".into()];
+    // The rate is what placement makes a difference to: the one asked for comes first.
+    let adaptive = requirement.placement == Placement::Adaptive;
+    let (this, other) = if adaptive { ("adaptive", "striped") } else { ("striped", "adaptive") };
+    heads.extend([format!("rate {this}"), format!("({other})")]);
+    heads.extend(limits.iter().map(ToString::to_string));
+    let keeps = if requirement.wraps() { "keeps" } else { "records" };
+    heads.extend(
+        ["slowest phase", "headroom", keeps, "life", "buffers", "evidence"].map(String::from),
+    );
+    if priced {
+        heads.push("cost".into());
+    }
+    let names: Vec<&str> = heads.iter().map(String::as_str).collect();
+    let right: Vec<usize> = (0..heads.len())
+        .filter(|at| !["drive", "binds", "slowest phase", "evidence"].contains(&names[*at]))
+        .collect();
+    let mut table = outlet::table(&names, &right);
+    for design in &answer.designs {
+        table.add_row(row(design, &limits, adaptive, priced));
+    }
+    table
+}
+
+fn row(design: &Design, limits: &[Limit], adaptive: bool, priced: bool) -> Vec<String> {
+    let dash = || "-".to_owned();
+    let number = |n: Option<u32>| n.map_or_else(dash, |n| outlet::number(n.into()));
+    let of = |tell: &dyn Fn(&Array) -> String| design.array.as_ref().map_or_else(dash, tell);
+    let mut cells = vec![
+        design.drive.clone(),
+        number(design.array.as_ref().map(|array| array.drives)),
+        of(&|array| array.binds.to_string()),
+    ];
+    let (one, other) = (design.adaptive_rate_drives, design.stripe_rate_drives);
+    let (this, other) = if adaptive { (one, other) } else { (other, one) };
+    cells.extend([number(this), other.map_or_else(String::new, |n| format!("({n})"))]);
+    cells.extend(limits.iter().map(|limit| {
+        number(design.needs.iter().find(|need| need.limit == *limit).and_then(|need| need.drives))
+    }));
+    cells.extend([
+        of(&|array| array.slowest.to_string()),
+        of(&|array| format!("{} %", factor(array.headroom_percent))),
+        of(&|array| seconds(array.retention_s)),
+        of(&|array| array.life_years.map_or_else(dash, |years| format!("{} y", factor(years)))),
+        of(&|array| bytes(array.buffer_bytes)),
+        design.evidence.map_or_else(dash, |evidence: Evidence| evidence.to_string()),
+    ]);
+    if priced {
+        cells.push(of(&|array| array.cost.map_or_else(dash, |cost| format!("{cost:.0}"))));
+    }
+    cells
+}
+
+fn figure(figure: &plan::candidate::Figure) -> String {
+    let value = figure.unit.show(figure.value);
+    format!("figure {} = {value}: {} ({})", figure.name, figure.evidence, figure.origin)
+}
+
+fn saving(saving: &plan::sensitivity::Saving) -> String {
+    let drives = if saving.drives_after == 1 { "drive" } else { "drives" };
+    match saving.drives_before {
+        Some(before) => {
+            format!("{} {drives} instead of {before}: {}", saving.drives_after, saving.words)
+        }
+        None => format!("possible with {} {drives}: {}", saving.drives_after, saving.words),
+    }
+}
