@@ -10,11 +10,12 @@ use uuid::Uuid;
 
 use crate::instant::When;
 use crate::measure::arguments::MeasureAction;
-use crate::profiles::arguments::ProfilesAction;
 use crate::plan::arguments::PlanArguments;
+use crate::profiles::arguments::ProfilesAction;
 use crate::reproduce::ReproduceArguments;
 use crate::sim::arguments::SimAction;
 use crate::simulated::UplinkOption;
+use crate::sweep::arguments::SweepArguments;
 
 /// Records packets and sensor streams on NVMe drives, with every loss accounted for.
 #[derive(Debug, Parser)]
@@ -78,6 +79,8 @@ pub enum Verb {
         #[command(subcommand)]
         action: ProfilesAction,
     },
+    /// Compute many designs over all cores: a grid or a sample of requirements, drives and ways to record.
+    Sweep(SweepArguments),
     /// Run published experiments on simulated drives, and show every claim beside what was published.
     Reproduce(ReproduceArguments),
     /// Find the simulated drive that comes closest to a measured one, for use as sim:PATH.

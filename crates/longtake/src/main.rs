@@ -26,6 +26,7 @@ mod reproduce;
 mod sim;
 mod simulated;
 mod sources;
+mod sweep;
 mod take_list;
 mod teller;
 
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Verb::Drives(arguments) => drives::drives(&arguments),
         Verb::Fit(arguments) => fit::fit(&arguments),
         Verb::Sim { action } => sim::sim(&action),
+        Verb::Sweep(arguments) => sweep::sweep(&arguments),
         Verb::Profiles { action } => profiles::profiles(&action),
         Verb::Completions { shell } => {
             clap_complete::generate(

@@ -16,6 +16,7 @@ pub mod proof;
 pub mod requirement;
 pub mod rest;
 pub mod sensitivity;
+pub mod sweep;
 
 pub use answer::{Answer, Design, plan};
 pub use candidate::{Candidate, Evidence};

@@ -16,6 +16,8 @@ pub struct FioLog {
     pub series: Series,
     /// Bytes of each write; 0 if the log doesn't tell.
     pub block_bytes: u64,
+    /// Whether it is of latencies, which count the same bytes as the log of bandwidth.
+    pub histogram: bool,
 }
 
 /// Why a log can't be read.
@@ -116,7 +118,8 @@ pub fn read(text: &str) -> Result<FioLog, FioLogError> {
     }
     let Some(first) = entries.first() else { return Err(FioLogError::NoWrites) };
     let block_bytes = first.block;
-    let points = if first.commands.is_some() {
+    let histogram = first.commands.is_some();
+    let points = if histogram {
         windows(&entries, |entry, _| entry.commands.unwrap_or(0).saturating_mul(entry.block))?
     } else if block_bytes == 0 {
         // KiB a second for so many milliseconds.
@@ -125,7 +128,7 @@ pub fn read(text: &str) -> Result<FioLog, FioLogError> {
         commands(&entries)?
     };
     let series = Series::new(points).map_err(|_| FioLogError::Order { line: entries[0].line })?;
-    Ok(FioLog { series, block_bytes })
+    Ok(FioLog { series, block_bytes, histogram })
 }
 
 /// Whole numbers; a histogram's come as `time, direction, block, bins...`. Whatever stands behind the fourth field of a log of

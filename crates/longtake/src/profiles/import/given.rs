@@ -42,6 +42,8 @@ struct Curves {
     of: Vec<Series>,
     source: Option<Source>,
     block_bytes: u64,
+    /// Whether fio's logs are histograms; None without any.
+    histogram: Option<bool>,
     tables: usize,
 }
 
@@ -157,6 +159,13 @@ impl Given {
             Found::Fio(measurement) => *measurement,
             Found::Step(step) => step.measurement,
             Found::Log(log) => {
+                if curves.histogram.is_some_and(|other| other != log.histogram) {
+                    bail!(
+                        "{} tells the same bytes as the logs before it: give those of bandwidth or those of histograms, not both",
+                        path.display()
+                    );
+                }
+                curves.histogram = Some(log.histogram);
                 curves.add(log.series, self.piece(path, sum, "fio", file_day(path), arguments));
                 curves.block_bytes = curves.block_bytes.max(log.block_bytes);
                 return Ok(());

@@ -1,0 +1,130 @@
+//! What came of jobs, a line each in one file, on disk as soon as it is known. A line that a kill cut short is dropped, and its job
+//! is run again.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use plan::sweep::{Figure, Job};
+use serde::{Deserialize, Serialize};
+
+/// The file in the folder of results.
+const FILE: &str = "results.jsonl";
+
+/// What came of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finished {
+    /// The version that computed it: another one computes it again.
+    pub version: String,
+    /// The job.
+    pub job: Job,
+    /// Its figures; none if it failed.
+    #[serde(default)]
+    pub figures: BTreeMap<String, Figure>,
+    /// Why it could not be done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long it took, in seconds.
+    pub took_s: f64,
+}
+
+/// All results of a folder.
+#[derive(Debug)]
+pub struct Results {
+    path: PathBuf,
+    /// None where nothing is to be written.
+    file: Option<File>,
+    by_job: HashMap<String, Finished>,
+}
+
+impl Results {
+    /// The results in a folder, which is made if it isn't there, unless it is only looked at. Another process can't write them
+    /// at the same time.
+    ///
+    /// # Errors
+    /// If they can't be read or written.
+    pub fn open(folder: &Path, only_look: bool) -> Result<Self> {
+        let path = folder.join(FILE);
+        let text = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => {
+                return Err(error)
+                    .with_context(|| format!("reading results in {}", path.display()));
+            }
+        };
+        // Whatever stands behind the last end of a line was not finished.
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let mut by_job = HashMap::new();
+        for (index, line) in text[..whole].split(|byte| *byte == b'\n').enumerate() {
+            if line.is_empty() {
+                continue;
+            }
+            let finished: Finished = serde_json::from_slice(line).with_context(|| {
+                format!(
+                    "line {} of {} is no result of a sweep: delete it, and its job is run again",
+                    index + 1,
+                    path.display()
+                )
+            })?;
+            if finished.version == env!("CARGO_PKG_VERSION") {
+                by_job.insert(key(&finished.job), finished);
+            }
+        }
+        let file = if only_look { None } else { Some(Self::appending(folder, &path, whole)?) };
+        Ok(Self { path, file, by_job })
+    }
+
+    fn appending(folder: &Path, path: &Path, whole: usize) -> Result<File> {
+        fs::create_dir_all(folder)
+            .with_context(|| format!("making the folder for results, {}", folder.display()))?;
+        let attempt = || format!("opening {} for writing", path.display());
+        let mut file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path)
+            .with_context(attempt)?;
+        if file.try_lock().is_err() {
+            bail!(
+                "{} is being written by another sweep: wait for its end, or name another folder with --output",
+                path.display()
+            );
+        }
+        file.set_len(whole as u64).with_context(attempt)?;
+        file.seek(SeekFrom::End(0)).with_context(attempt)?;
+        Ok(file)
+    }
+
+    /// Whether a job is done.
+    pub fn has(&self, job: &Job) -> bool {
+        self.by_job.contains_key(&key(job))
+    }
+
+    /// What came of a job.
+    pub fn of(&self, job: &Job) -> Option<&Finished> {
+        self.by_job.get(&key(job))
+    }
+
+    /// Keeps a result, on disk too.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn keep(&mut self, finished: Finished) -> Result<()> {
+        let mut line = serde_json::to_vec(&finished).context("writing a result as JSON")?;
+        line.push(b'\n');
+        if let Some(file) = &mut self.file {
+            // In one piece, so that a kill leaves at most one line unfinished.
+            file.write_all(&line).with_context(|| format!("writing {}", self.path.display()))?;
+        }
+        self.by_job.insert(key(&finished.job), finished);
+        Ok(())
+    }
+}
+
+/// A job by all that it says: its keys are in order, so that the same job is the same text.
+fn key(job: &Job) -> String {
+    serde_json::to_string(job).unwrap_or_default()
+}
