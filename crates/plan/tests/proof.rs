@@ -1,7 +1,7 @@
 //! Numbers of drives, proved by recording: the white paper's five drives at 100 Gb/s, and a drive with dips on which `adaptive` needs
 //! fewer than `stripe`.
 //!
-//! Slow, because each case simulates an array at full rate. `LONGTAKE_LONG=1` goes on for as long as a whole pass takes.
+//! Slow, because each case simulates an array at full rate. `LONGTAKE_LONG=1` goes on for fifty times as long.
 
 use std::ops::ControlFlow;
 
@@ -21,7 +21,7 @@ fn long() -> bool {
 /// A ring that is in overwrite from the beginning, which is the worst that it gets to.
 fn mission(name: &str, drives: usize, short_s: u64) -> Mission {
     let spec = Spec::from_profile(&profile::library::get(name).unwrap()).unwrap();
-    let seconds = if long() { 1200 } else { short_s };
+    let seconds = if long() { 50 * short_s } else { short_s };
     let slot = Slot { spec, start: Start::Full, namespaces: vec![0], seed: 1 };
     Mission::new(vec![slot; drives], Rate(RATE), Duration::from_secs(seconds))
 }
@@ -33,13 +33,14 @@ fn proof(name: &str, drives: usize, short_s: u64) -> Proof {
 #[test]
 fn the_white_papers_drives_are_confirmed_and_one_less_refuted() {
     // The last is published as 5, though 4 times the measured 3.2 GB/s are enough.
-    for (name, drives) in [
-        ("samsung-970-evo-plus-1tb", 8),
-        ("samsung-970-pro-512gb", 6),
-        ("intel-optane-900p-480gb", 6),
-        ("intel-d7-p5510-3.84tb", 4),
+    for (name, drives, seconds) in [
+        ("samsung-970-evo-plus-1tb", 8, 8),
+        ("samsung-970-pro-512gb", 6, 8),
+        // Every access to such a medium is simulated, and it has no phases.
+        ("intel-optane-900p-480gb", 6, 1),
+        ("intel-d7-p5510-3.84tb", 4, 8),
     ] {
-        let proof = proof(name, drives, 8);
+        let proof = proof(name, drives, seconds);
         let Verdict::Confirmed { without: Some(loss) } = proof.verdict() else {
             panic!("{name}: {proof}");
         };
