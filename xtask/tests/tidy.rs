@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
@@ -15,6 +15,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("load", &["base"]),
     ("profile", &["base"]),
     ("ssd", &["base", "profile"]),
+    ("chaos", &["base", "format", "recorder"]),
     ("plan", &["base", "format", "profile", "recorder", "ssd"]),
     ("lab", &["base", "device", "load", "profile"]),
     ("report", &["base", "lab", "load", "plan", "profile"]),
@@ -28,7 +29,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
 ];
 
 /// Rooms that read no clock, start no thread, open no file.
-const PURE: [&str; 7] = ["base", "format", "load", "plan", "profile", "recorder", "ssd"];
+const PURE: [&str; 8] = ["base", "chaos", "format", "load", "plan", "profile", "recorder", "ssd"];
 
 /// Lines of a file above which it is taken to have a second subject, tests not counted.
 const LINES_MAX: usize = 700;

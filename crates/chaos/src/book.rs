@@ -1,0 +1,388 @@
+//! The book of what the recorder asked of the drives and what it promised, with the laws that hold at every moment.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use format::superblock::Protected;
+use format::{ChunkRecord, Count, Layout, Place};
+use recorder::Event;
+use uuid::Uuid;
+
+use crate::adversary::Asked;
+use crate::outcome::{Met, Outcome};
+use crate::source::{Contents, Source};
+
+/// A chunk whose write was submitted, and what has been said of it since.
+#[derive(Clone, Copy, Debug)]
+pub struct Written {
+    /// Its header.
+    pub record: ChunkRecord,
+    /// Where it lies.
+    pub place: Place,
+    /// Its segment.
+    pub segment: u64,
+    /// What is in it.
+    pub contents: Contents,
+    /// Acknowledged, or found when the array was opened after a crash.
+    pub acknowledged: bool,
+    /// A flush covered it.
+    pub durable: bool,
+    /// The ring gave it up.
+    pub given_up: bool,
+    /// It may be gone or damaged: a power cut took it before it was flushed, or a fault that the judge knows of did.
+    pub excused: bool,
+    /// The recording that wrote it, from 0.
+    pub round: usize,
+}
+
+impl Written {
+    /// The number that stays the same when it is written again.
+    pub fn root(&self) -> u64 {
+        self.record.replaces.unwrap_or(self.record.sequence)
+    }
+
+    /// Whether it must be there.
+    pub fn is_due(&self) -> bool {
+        self.acknowledged && !self.given_up && !self.excused
+    }
+}
+
+/// What was said of one member in the recording under way.
+#[derive(Debug, Default)]
+struct Said {
+    held: Count,
+    held_chunks: u64,
+    /// The last chunk that was acknowledged.
+    last: Option<u64>,
+    /// Acknowledged and not yet durable, in order.
+    waiting: VecDeque<(u64, Count)>,
+    failed: bool,
+    /// Whether a flush was done.
+    flushed: bool,
+    /// Whether a segment was passed over, now or in an earlier recording.
+    passed_over: bool,
+}
+
+/// What was asked, done and promised.
+#[derive(Debug)]
+pub struct Book {
+    /// Each member's.
+    pub layouts: Vec<Layout>,
+    /// Every chunk ever submitted, by number.
+    pub chunks: BTreeMap<u64, Written>,
+    /// What each chunk holds, by its first packet's number.
+    pub packets: BTreeMap<u64, (Contents, Uuid)>,
+    /// The recording under way, or the last.
+    pub round: usize,
+    /// The ranges that must not be reused.
+    pub protected: Vec<Protected>,
+    /// Segments given up, in all.
+    pub reused: u64,
+    /// Whether a ring's segments are given up in the order of their age: until something has been protected, damaged or
+    /// brought back.
+    pub in_order: bool,
+    /// What is met.
+    pub met: Met,
+    said: Vec<Said>,
+    /// Segments whose index was written: the recorder is done with them.
+    indexed: BTreeSet<(u16, u64)>,
+    /// Segments that something happened to that the judge knows of, since they were begun.
+    harmed: BTreeSet<(u16, u64)>,
+    /// Chunks as they lie on each drive: start to end and number.
+    shadow: Vec<BTreeMap<u64, (u64, u64)>>,
+    /// The number that each drive was given last.
+    last: Vec<Option<u64>>,
+    /// Where the next chunk of a segment must start, once one was seen in this recording.
+    next: BTreeMap<(u16, u64), u64>,
+}
+
+impl Book {
+    /// An empty one, of members that are divided so.
+    pub fn new(layouts: Vec<Layout>) -> Self {
+        let count = layouts.len();
+        Self {
+            layouts,
+            chunks: BTreeMap::new(),
+            packets: BTreeMap::new(),
+            round: 0,
+            protected: Vec::new(),
+            reused: 0,
+            in_order: true,
+            met: Met::default(),
+            indexed: BTreeSet::new(),
+            harmed: BTreeSet::new(),
+            said: (0..count).map(|_| Said::default()).collect(),
+            shadow: vec![BTreeMap::new(); count],
+            last: vec![None; count],
+            next: BTreeMap::new(),
+        }
+    }
+
+    /// A recording begins.
+    pub fn begin(&mut self, round: usize) {
+        self.round = round;
+        for said in &mut self.said {
+            *said = Said { passed_over: said.passed_over, ..Said::default() };
+        }
+        self.next.clear();
+    }
+
+    /// The segment that an offset of a member lies in, if any.
+    pub fn segment_of(&self, member: u16, offset: u64) -> Option<u64> {
+        let layout = &self.layouts[usize::from(member)];
+        let within = offset.checked_sub(layout.segment_offset(0))?;
+        Some(within / layout.segment_bytes).filter(|&segment| segment < layout.segments)
+    }
+
+    /// Enters what the recorder has asked for and said in one step, and holds it to the laws.
+    pub fn enter(
+        &mut self,
+        asked: Vec<Asked>,
+        written: Vec<(u16, u64)>,
+        events: &mut Vec<Event>,
+        source: &Source,
+    ) {
+        let mut begun = BTreeSet::new();
+        for asked in &asked {
+            self.asked(asked, source);
+            if let (Some(segment), true) =
+                (self.segment_of(asked.drive, asked.start), asked.chunk.is_some())
+            {
+                begun.insert((asked.drive, segment));
+            }
+        }
+        for event in events.drain(..) {
+            self.said(&event);
+        }
+        for asked in asked {
+            self.written_over(&asked);
+        }
+        for (drive, end) in written {
+            // Behind the last chunk of a segment there is always its index.
+            let segment = self.segment_of(drive, end - 1);
+            let layout = &self.layouts[usize::from(drive)];
+            if let Some(segment) = segment
+                && layout.segment_offset(segment + 1) == end
+                && !begun.contains(&(drive, segment))
+            {
+                self.indexed.insert((drive, segment));
+            }
+        }
+    }
+
+    fn asked(&mut self, asked: &Asked, source: &Source) {
+        let Some(segment) = self.segment_of(asked.drive, asked.start) else { return };
+        let layout = &self.layouts[usize::from(asked.drive)];
+        assert!(
+            asked.end <= layout.segment_offset(segment + 1),
+            "writing order: {} to {} on drive {} crosses the end of segment {segment}",
+            asked.start,
+            asked.end,
+            asked.drive
+        );
+        let Some((buffer, place, record)) = &asked.chunk else { return };
+        let (drive, sequence) = (asked.drive, record.sequence);
+        assert_eq!(place.member, drive, "a chunk goes to the member that its header names");
+        let begins = place.offset == layout.segment_offset(segment);
+        if begins {
+            self.harmed.remove(&(drive, segment));
+            self.indexed.remove(&(drive, segment));
+        }
+        let expected = self.next.insert((drive, segment), asked.end);
+        assert!(
+            begins || expected.is_none_or(|at| at == place.offset),
+            "writing order: chunk {sequence} at {} in segment {segment} of drive {drive}, not at {expected:?}",
+            place.offset
+        );
+        assert!(record.ledger.balances(), "ledger: chunk {sequence} carries {:?}", record.ledger);
+        let contents = source.contents[buffer];
+        assert_eq!(contents.count(), record.summary.stored(), "a buffer is its chunk's own");
+        if record.replaces.is_some() {
+            self.met.add(Outcome::PlacedAgain);
+        }
+        self.packets.insert(contents.first, (contents, record.take.uuid));
+        let written = Written {
+            record: **record,
+            place: *place,
+            segment,
+            contents,
+            acknowledged: false,
+            durable: false,
+            given_up: false,
+            // What lies behind a hole may not be found.
+            excused: self.harmed.contains(&(drive, segment)),
+            round: self.round,
+        };
+        let before = self.chunks.insert(sequence, written);
+        assert!(before.is_none(), "number {sequence} was given out twice");
+        let last = self.last[usize::from(drive)].replace(sequence);
+        assert!(last < Some(sequence), "numbers go up on each member");
+    }
+
+    /// Nothing that must be there is written or trimmed over.
+    fn written_over(&mut self, asked: &Asked) {
+        let shadow = &mut self.shadow[usize::from(asked.drive)];
+        let over: Vec<(u64, u64)> = shadow
+            .range(..asked.end)
+            .rev()
+            .take_while(|(_, (end, _))| *end > asked.start)
+            .map(|(&start, &(_, sequence))| (start, sequence))
+            .collect();
+        for (start, sequence) in over {
+            shadow.remove(&start);
+            let chunk = &self.chunks[&sequence];
+            assert!(
+                !chunk.is_due(),
+                "chunk {sequence} at {} of member {} is written over",
+                chunk.place.offset,
+                chunk.place.member
+            );
+        }
+        if let Some((_, _, record)) = &asked.chunk {
+            shadow.insert(asked.start, (asked.end, record.sequence));
+        }
+    }
+
+    fn said(&mut self, event: &Event) {
+        match *event {
+            Event::Acknowledged { sequence, member, count, .. } => {
+                self.acknowledged(sequence, member, count);
+            }
+            Event::Durable { member, count } => self.durable(member, count),
+            Event::MemberFailed { member, held, held_chunks, .. } => {
+                self.met.add(Outcome::MemberFailed);
+                let said = &mut self.said[usize::from(member)];
+                assert!(!said.failed, "a member fails once");
+                said.failed = true;
+                assert_eq!((held, held_chunks), (said.held, said.held_chunks), "what it held");
+            }
+            Event::Reused { member, segment, .. } => self.given_up(member, segment),
+            Event::ArrayFull { protected } => self.met.add(match protected {
+                true => Outcome::FullOfProtected,
+                false => Outcome::ArrayFull,
+            }),
+            Event::NoMemberLeft => self.met.add(Outcome::NoMemberLeft),
+            Event::TrimFailed { .. } | Event::Finished => {}
+        }
+    }
+
+    fn acknowledged(&mut self, sequence: u64, member: u16, count: Count) {
+        let Some(chunk) = self.chunks.get_mut(&sequence) else {
+            panic!("chunk {sequence} is acknowledged and was never written")
+        };
+        assert!(!chunk.acknowledged, "chunk {sequence} is acknowledged twice");
+        assert_eq!((chunk.place.member, chunk.contents.count()), (member, count), "what it is");
+        chunk.acknowledged = true;
+        let said = &mut self.said[usize::from(member)];
+        assert!(said.last < Some(sequence), "acknowledged in order on each member");
+        said.last = Some(sequence);
+        said.held += count;
+        said.held_chunks += 1;
+        said.waiting.push_back((sequence, count));
+    }
+
+    fn durable(&mut self, member: u16, count: Count) {
+        let mut left = count;
+        while !left.is_zero() {
+            let Some((sequence, of)) = self.said[usize::from(member)].waiting.pop_front() else {
+                panic!("{count:?} of member {member} is durable before it is acknowledged")
+            };
+            assert!(of.packets <= left.packets, "a flush covers whole chunks, in order");
+            left = left - of;
+            if let Some(chunk) = self.chunks.get_mut(&sequence) {
+                chunk.durable = true;
+            }
+        }
+        if std::mem::replace(&mut self.said[usize::from(member)].flushed, true) {
+            return;
+        }
+        // What earlier recordings left on it was done long before.
+        let round = self.round;
+        for chunk in self.chunks.values_mut() {
+            if chunk.round < round && chunk.place.member == member && chunk.acknowledged {
+                chunk.durable = true;
+            }
+        }
+    }
+
+    fn given_up(&mut self, member: u16, segment: u64) {
+        self.reused += 1;
+        self.met.add(Outcome::Wrapped);
+        let protected: Vec<_> =
+            self.protected.iter().map(|p| (p.from.as_nanos(), p.to.as_nanos())).collect();
+        let mut newest = 0;
+        let mut oldest_kept = (u64::MAX, 0);
+        for chunk in self.chunks.values_mut() {
+            if chunk.place.member != member || !chunk.acknowledged || chunk.given_up {
+                continue;
+            }
+            if chunk.segment != segment {
+                if !chunk.excused {
+                    let kept = (chunk.record.sequence, chunk.segment);
+                    oldest_kept = oldest_kept.min(kept);
+                }
+                continue;
+            }
+            if !chunk.excused {
+                newest = newest.max(chunk.record.sequence);
+            }
+            let summary = &chunk.record.summary;
+            assert!(
+                chunk.excused || !protected.iter().any(|&(from, to)| summary.overlaps(from, to)),
+                "protection: segment {segment} of member {member} is given up with chunk {} in it",
+                chunk.record.sequence
+            );
+            chunk.given_up = true;
+        }
+        let (oldest_kept, kept_in) = oldest_kept;
+        if newest > oldest_kept && !self.indexed.contains(&(member, kept_in)) {
+            // It was passed over because it is still being closed. From now on their order is another.
+            self.said[usize::from(member)].passed_over = true;
+        }
+        let in_order = self.in_order && !self.said[usize::from(member)].passed_over;
+        assert!(
+            !in_order || newest < oldest_kept,
+            "ring: segment {segment} of member {member} is given up with chunk {newest}, and chunk {oldest_kept} is older"
+        );
+        if !protected.is_empty() && oldest_kept < newest {
+            self.met.add(Outcome::Spared);
+        }
+    }
+
+    /// From now on the chunks of a segment may be gone or damaged: something happened to it that the judge knows of.
+    pub fn excuse(&mut self, member: u16, segment: u64) {
+        self.harmed.insert((member, segment));
+        self.in_order = false;
+        for chunk in self.chunks.values_mut() {
+            chunk.excused |= chunk.place.member == member && chunk.segment == segment;
+        }
+    }
+
+    /// From now on what the last recording wrote on a member may be gone: it came back in an older state.
+    pub fn excuse_round(&mut self, member: u16) {
+        self.in_order = false;
+        let round = self.round;
+        for chunk in self.chunks.values_mut() {
+            chunk.excused |= chunk.place.member == member && chunk.round == round;
+        }
+    }
+
+    /// What the recording under way was asked to store, as far as a drive was asked for it.
+    pub fn submitted(&self) -> Count {
+        let this = self.chunks.values().filter(|c| c.round == self.round);
+        let roots: BTreeMap<u64, Count> = this.map(|c| (c.root(), c.contents.count())).collect();
+        roots.into_values().fold(Count::ZERO, |a, b| a + b)
+    }
+
+    /// What the recording under way has acknowledged: packets, each once.
+    pub fn stored(&self) -> u64 {
+        let this = self.chunks.values().filter(|c| c.round == self.round && c.acknowledged);
+        let mut firsts: Vec<(u64, u32)> =
+            this.map(|c| (c.contents.first, c.contents.packets)).collect();
+        firsts.retain(|&(_, packets)| packets > 0);
+        let all: u64 = firsts.iter().map(|&(_, packets)| u64::from(packets)).sum();
+        firsts.sort_unstable();
+        let twice = firsts.windows(2).any(|pair| pair[0].0 == pair[1].0);
+        assert!(!twice, "ledger: a chunk is stored twice");
+        all
+    }
+}

@@ -1,0 +1,188 @@
+//! The judgement of the media by the book: what must be there is there, and the accounts say what is not.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use format::Count;
+use recorder::extract::Unreadable;
+use recorder::takes::Catalog;
+use uuid::Uuid;
+
+use crate::book::{Book, Written};
+use crate::outcome::{Met, Outcome};
+use crate::reading::Extracted;
+
+/// What a judgement must know beside the book.
+#[derive(Debug)]
+pub struct Circumstances<'a> {
+    /// Drives that are not there.
+    pub absent: &'a [u16],
+    /// Drives that lost their cache in a power cut just now.
+    pub cut: Vec<u16>,
+    /// What takes that were cut short may have placed without asking a drive for it.
+    pub unsubmitted: &'a BTreeMap<Uuid, Count>,
+    /// Whether nothing has gone wrong so far, crashes included.
+    pub clean: bool,
+}
+
+/// Judges everything that was found on media that are read without faults.
+pub fn judge(
+    book: &mut Book,
+    catalog: &Catalog,
+    extracted: &Extracted,
+    circumstances: &Circumstances<'_>,
+) {
+    let Circumstances { absent, cut, unsubmitted, clean } = circumstances;
+    let found: BTreeMap<u64, bool> = catalog
+        .entries
+        .iter()
+        .map(|e| (e.record.sequence, !extracted.lost.contains_key(&e.record.sequence)))
+        .collect();
+    for (sequence, why) in &extracted.lost {
+        let chunk = &book.chunks[sequence];
+        assert!(
+            !chunk.is_due(),
+            "media: chunk {sequence} is listed on member {} at {} and can't be had: {why}",
+            chunk.place.member,
+            chunk.place.offset
+        );
+    }
+    let mut met = Met::default();
+    let listed: BTreeSet<u64> =
+        catalog.entries.iter().map(|e| e.record.replaces.unwrap_or(e.record.sequence)).collect();
+    for chunk in book.chunks.values_mut() {
+        let sequence = chunk.record.sequence;
+        let there = found.get(&sequence).copied().unwrap_or(false);
+        let present = !absent.contains(&chunk.place.member);
+        if cut.contains(&chunk.place.member) {
+            // What it left is on the media for good; what was not flushed may be gone.
+            if chunk.is_due() && !there && !chunk.durable {
+                chunk.excused = true;
+                met.add(Outcome::AcknowledgedCut);
+            }
+            chunk.durable |= there;
+        }
+        if present && there && !chunk.given_up {
+            chunk.acknowledged = true;
+            chunk.excused = false;
+        }
+        assert!(
+            // Of several copies of a chunk only the newest is listed.
+            !chunk.is_due() || !present || there || listed.contains(&chunk.root()),
+            "media: chunk {sequence} was acknowledged on member {} at {} (segment {}) and is not found",
+            chunk.place.member,
+            chunk.place.offset,
+            chunk.segment
+        );
+    }
+    accounts(catalog, &found, book, unsubmitted, &mut met);
+    no_overlap(catalog);
+    if *clean {
+        // What a ring gave up is told from what is missing.
+        for take in catalog.takes() {
+            assert!(take.gaps.is_empty(), "nothing went wrong, and {take:?} has gaps");
+        }
+    }
+    book.met.join(met);
+}
+
+/// What the takes say of themselves agrees with what was written, to the packet.
+fn accounts(
+    catalog: &Catalog,
+    found: &BTreeMap<u64, bool>,
+    book: &Book,
+    unsubmitted: &BTreeMap<Uuid, Count>,
+    met: &mut Met,
+) {
+    for take in catalog.takes() {
+        assert!(take.balances(), "ledger: the take does not balance: {take:?}");
+        if !take.ended {
+            met.add(Outcome::CutShort);
+        }
+        if !take.overwritten.is_zero() {
+            met.add(Outcome::OverwrittenNamed);
+        }
+        // Each chunk once, by its first number, and whether any copy of it is listed.
+        let mut roots: BTreeMap<u64, (Count, bool)> = BTreeMap::new();
+        let mine = |c: &&Written| c.record.take.uuid == take.id.uuid;
+        for chunk in book.chunks.values().filter(mine) {
+            let root = roots.entry(chunk.root()).or_insert((chunk.contents.count(), false));
+            root.1 |= found.contains_key(&chunk.record.sequence);
+        }
+        let sum = |counts: &mut dyn Iterator<Item = Count>| counts.fold(Count::ZERO, |a, b| a + b);
+        let known = || roots.range(..=take.last_sequence);
+        let there = sum(&mut known().filter(|(_, r)| r.1).map(|(_, r)| r.0));
+        let gone = sum(&mut known().filter(|(_, r)| !r.1).map(|(_, r)| r.0));
+        assert_eq!(take.stored, there, "ledger: what is there of {:?}", take.id);
+        let more = unsubmitted.get(&take.id.uuid).copied().unwrap_or_default();
+        let said = take.overwritten + take.missing();
+        assert!(
+            said.packets >= gone.packets && said.packets <= (gone + more).packets,
+            "ledger: {gone:?} and at most {more:?} is gone: {take:?}"
+        );
+        assert!(more.packets > 0 || said == gone, "ledger: {gone:?} is gone: {take:?}");
+        if book.reused == 0 {
+            assert_eq!(take.overwritten, Count::ZERO, "ledger: nothing was given up");
+        }
+        for gap in &take.gaps {
+            met.add(Outcome::GapNamed);
+            let inside = roots.range(gap.first_sequence..=gap.last_sequence);
+            let lost = sum(&mut inside.filter(|(_, r)| !r.1).map(|(_, r)| r.0));
+            let there = gap.count.packets >= lost.packets && gap.count.bytes >= lost.bytes;
+            assert!(there, "ledger: a gap says what is missing: {lost:?} of {gap:?}");
+            assert!(more.packets > 0 || gap.count == lost, "ledger: a gap says no more: {gap:?}");
+        }
+    }
+}
+
+fn no_overlap(catalog: &Catalog) {
+    let mut places: Vec<(u16, u64, u64)> = catalog
+        .entries
+        .iter()
+        .map(|e| (e.place.member, e.place.offset, u64::from(e.record.summary.length)))
+        .collect();
+    places.sort_unstable();
+    for pair in places.windows(2) {
+        let ((one, at, length), (other, next, _)) = (pair[0], pair[1]);
+        assert!(one != other || at + length <= next, "media: two chunks overlap: {pair:?}");
+    }
+}
+
+/// What a reader of a recording under way was shown: everything that was due when it began and is due still, and
+/// losses only where the book knows of a reason. `faulty`: drives may have failed to read.
+pub fn judge_live(
+    book: &Book,
+    due: &[u64],
+    catalog: &Catalog,
+    extracted: &Extracted,
+    range: recorder::TimeRange,
+    faulty: bool,
+) {
+    for (sequence, why) in &extracted.lost {
+        let chunk = &book.chunks[sequence];
+        let reason = match why {
+            Unreadable::Overwritten => !chunk.is_due(),
+            _ => !chunk.is_due() || faulty,
+        };
+        assert!(
+            reason,
+            "live: chunk {sequence} on member {} at {} is listed and can't be had: {why}",
+            chunk.place.member, chunk.place.offset
+        );
+    }
+    if faulty {
+        return;
+    }
+    let (from, to) = (range.from.as_nanos(), range.to.as_nanos());
+    let listed: BTreeSet<u64> =
+        catalog.entries.iter().map(|e| e.record.replaces.unwrap_or(e.record.sequence)).collect();
+    for sequence in due {
+        let chunk = &book.chunks[sequence];
+        let wanted = chunk.is_due() && chunk.record.summary.overlaps(from, to);
+        assert!(
+            !wanted || listed.contains(&chunk.root()),
+            "live: chunk {sequence} was acknowledged before a reader looked and is not listed: member {} at {}",
+            chunk.place.member,
+            chunk.place.offset
+        );
+    }
+}

@@ -1,0 +1,22 @@
+//! The recorder against hostile drives, by seed: a bank that does everything a drive may do, a world around the
+//! recorder in virtual time, and the laws that hold in it whatever happens.
+
+#![forbid(unsafe_code)]
+
+pub mod adversary;
+pub mod book;
+pub mod case;
+pub mod fault;
+pub mod judge;
+pub mod media;
+pub mod outcome;
+pub mod reading;
+pub mod run;
+pub mod shrink;
+pub mod source;
+pub mod trace;
+pub mod world;
+
+pub use case::Case;
+pub use outcome::{Met, Outcome};
+pub use world::{Report, Violation, judged};

@@ -1,0 +1,506 @@
+//! A world for one seed: recordings one after another on the same drives, accidents between them, and a judgement
+//! after each. All in virtual time, on one thread.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use base::memory::MemoryBuffers;
+use base::{Bank, BufferId, DriveId, Duration, Instant, Timestamp};
+use format::superblock::{Member, Protected};
+use format::{Count, Layout, Stage, Superblock};
+use recorder::open;
+use recorder::reader::Reader;
+use recorder::run::Recording;
+use recorder::takes::Catalog;
+use recorder::{ArrayImage, Config, Recorder, TimeRange};
+use uuid::Uuid;
+
+use crate::adversary::Handle;
+use crate::book::Book;
+use crate::case::{Accident, CHUNK_MAX, Case, Ending, Round};
+use crate::fault::{Fault, What};
+use crate::judge::{self, Circumstances};
+use crate::outcome::{Met, Outcome};
+use crate::reading::extract_all;
+use crate::run::{Run, Step, range, view};
+use crate::source::{EPOCH_NS, Source, time};
+use crate::trace::{Lines, Trace};
+
+/// Buffers that readers use; those for metadata and chunks are named behind them.
+const READ_BUFFERS: u32 = 6;
+
+/// What a run came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// All commands and answers as one number: the same for the same seed.
+    pub hash: u64,
+    /// Commands and answers.
+    pub steps: u64,
+    /// Chunks that were written.
+    pub chunks: u64,
+    /// Virtual time that passed.
+    pub time: Duration,
+    /// What was met.
+    pub met: Met,
+}
+
+/// A law was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The seed.
+    pub seed: u64,
+    /// Which law, and how.
+    pub message: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "seed {}: {}; `cargo xtask chaos --seed {} --trace` shows it step by step",
+            self.seed, self.message, self.seed
+        )
+    }
+}
+
+impl std::error::Error for Violation {}
+
+/// Runs a case; a panic, whosever, is a violation.
+///
+/// # Errors
+/// [`Violation`] if a law is broken.
+pub fn judged(case: &Case, lines: Option<Lines>) -> Result<Report, Violation> {
+    catch_unwind(AssertUnwindSafe(|| World::new(case, lines).run())).map_err(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .cloned()
+            .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
+        let message = text.unwrap_or_else(|| "a panic without words".to_owned());
+        Violation { seed: case.seed, message }
+    })
+}
+
+struct World<'c> {
+    case: &'c Case,
+    memory: MemoryBuffers,
+    drives: Handle,
+    book: Book,
+    next_packet: u64,
+    /// The ranges that superblocks may have beside the book's, if a change of them was cut short.
+    protected_before: Vec<Vec<Protected>>,
+    /// Whether the newest superblock is there for certain.
+    superblocks_known: bool,
+    /// What takes that were cut short may have placed without asking a drive for it.
+    unsubmitted: BTreeMap<Uuid, Count>,
+    absent: Vec<u16>,
+    /// Whether nothing has gone wrong so far, crashes included.
+    clean: bool,
+}
+
+impl<'c> World<'c> {
+    fn new(case: &'c Case, lines: Option<Lines>) -> Self {
+        let buffers = READ_BUFFERS + case.metadata + case.buffers;
+        let memory = MemoryBuffers::new(buffers, CHUNK_MAX as usize);
+        let trace = lines.map_or_else(Trace::default, Trace::told);
+        let drives = Handle::new(&case.drives, &memory, case.seed, trace);
+        let members: Vec<Member> = case
+            .drives
+            .iter()
+            .map(|d| Member { capacity_bytes: d.capacity_bytes, identity: "hostile".into() })
+            .collect();
+        let layouts: Vec<Layout> = case
+            .drives
+            .iter()
+            .map(|d| match Layout::new(d.capacity_bytes, case.segment_bytes, CHUNK_MAX) {
+                Ok(layout) => layout,
+                Err(error) => panic!("a case's drives can be divided: {error}"),
+            })
+            .collect();
+        for (member, layout) in (0u16..).zip(&layouts) {
+            let superblock = Superblock {
+                array: Uuid::from_u128(0xA44A),
+                name: "chaos".into(),
+                member,
+                members: members.clone(),
+                layout: *layout,
+                created: Timestamp::from_nanos(EPOCH_NS),
+                generation: 1,
+                protected: Vec::new(),
+            };
+            let capacity = case.drives[usize::from(member)].capacity_bytes;
+            for offset in [0, Layout::copy_offset(capacity)] {
+                drives.hub(|hub| hub.poke(member, offset, &superblock.encode(offset)));
+            }
+        }
+        Self {
+            case,
+            memory,
+            drives,
+            book: Book::new(layouts),
+            next_packet: 0,
+            protected_before: Vec::new(),
+            superblocks_known: true,
+            unsubmitted: BTreeMap::new(),
+            absent: Vec::new(),
+            clean: true,
+        }
+    }
+
+    fn run(mut self) -> Report {
+        for (number, round) in self.case.rounds.iter().enumerate() {
+            let cut = self.round(number, round);
+            self.judge(cut);
+            // Who was not there is there again.
+            if !std::mem::take(&mut self.absent).is_empty() {
+                self.judge(false);
+            }
+            if round.misread {
+                self.read_with_drives_that_misread();
+            }
+            if let Some((drive, accident)) = round.accident
+                && self.happens(drive, accident)
+            {
+                self.judge(false);
+            }
+        }
+        let time = self.drives.now().since(Instant::START);
+        let (hash, steps, mut met) =
+            self.drives.hub(|hub| (hub.trace.hash(), hub.trace.steps(), hub.met));
+        met.join(self.book.met);
+        Report { hash, steps, chunks: self.book.chunks.len() as u64, time, met }
+    }
+
+    fn say(&self, text: impl FnOnce() -> String) {
+        self.drives.hub(|hub| hub.trace.say(text));
+    }
+
+    fn names(from: u32, count: u32) -> Vec<BufferId> {
+        (from..from + count).map(BufferId).collect()
+    }
+
+    fn user(&self) -> Handle {
+        self.drives.another(|d| !self.absent.contains(&d))
+    }
+
+    fn reader<'b>(&'b self, bank: &'b mut Handle) -> Reader<'b, Handle, MemoryBuffers> {
+        Reader { bank, memory: &self.memory, buffers: Self::names(0, READ_BUFFERS) }
+    }
+
+    fn open(&self) -> ArrayImage {
+        let mut bank = self.user();
+        match open::open_some(&mut self.reader(&mut bank), !self.absent.is_empty()) {
+            Ok(image) => image,
+            Err(error) => panic!("media: the array can't be opened: {error}"),
+        }
+    }
+
+    /// One recording. Returns whether the power failed in the end.
+    fn round(&mut self, number: usize, round: &Round) -> bool {
+        self.say(|| format!("round {number}: {round:?}"));
+        let image = self.open();
+        self.check_protected(&image);
+        if image.members.iter().any(|m| !m.unindexed.is_empty()) {
+            self.book.met.add(Outcome::Unindexed);
+        }
+        if !self.absent.is_empty() {
+            self.book.met.add(Outcome::DegradedTake);
+        }
+        let case = self.case;
+        let start = self.drives.now();
+        let stop_at = start + round.length;
+        self.book.begin(number);
+        let faults: Vec<Fault> = round
+            .faults
+            .iter()
+            .map(|f| {
+                let from = start + f.from.since(Instant::START);
+                // "Forever" stays so.
+                let to = start + f.to.since(Instant::START);
+                Fault { from, to, ..f.clone() }
+            })
+            .collect();
+        self.clean &= faults.is_empty();
+        self.drives.hub(|hub| hub.set_faults(faults));
+        let config = Config {
+            take: Uuid::from_u128(0x7A4E_0000 + number as u128),
+            started: time(start),
+            placement: case.placement,
+            when_full: case.when_full,
+            depth: case.depth,
+            buffers: case.buffers,
+            drift_max: case.drift_max,
+            flush_interval: case.flush_interval,
+            trim_ahead: case.trim_ahead,
+            trim_interval: case.trim_interval,
+            rest: case.rest,
+            rest_turn: case.rest_turn,
+        };
+        let take = config.take;
+        let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();
+        let superblocks: Vec<Superblock> = (0u16..)
+            .zip(&image.members)
+            .filter(|(member, _)| !self.absent.contains(member))
+            .map(|(member, m)| Superblock { member, layout: m.layout, ..image.superblock.clone() })
+            .collect();
+        let mut bank = self.drives.watched(|d| !self.absent.contains(&d), case.trick);
+        let user = bank.user();
+        let source = Source::new(
+            case,
+            &self.memory,
+            Self::names(READ_BUFFERS + case.metadata, case.buffers),
+            image.superblock.layout.chunk_min,
+            (start, stop_at),
+            self.next_packet,
+        );
+        let memory = self.memory.clone();
+        let metadata = Self::names(READ_BUFFERS, case.metadata);
+        let core = Recorder::new(config, image);
+        let writes_well = |d: u16| {
+            let harmless = |what: &What| matches!(what, What::Stalls | What::Slows(_));
+            !self.absent.contains(&d)
+                && round.faults.iter().filter(|f| f.drive == d).all(|f| harmless(&f.what))
+        };
+        let sound_drive = (0..case.drives.len() as u16).any(writes_well);
+        let mut run = Run {
+            recording: Recording::new(
+                core,
+                &mut bank,
+                &memory,
+                source,
+                drives,
+                superblocks,
+                metadata,
+            ),
+            user,
+            drives: self.drives.another(|_| true),
+            book: &mut self.book,
+            round,
+            start,
+            stop_at,
+            buffers: case.buffers,
+            protected_before: &mut self.protected_before,
+            sound_drive,
+            protections: round.protections.iter().copied().collect(),
+            remember: round.remember,
+            steps_more: round.steps_more,
+            last: (start, 0),
+            idle_since: None,
+            state: Step::Going,
+            ended: false,
+        };
+        let mut viewers = round.viewers.iter();
+        let mut viewer = viewers.next();
+        loop {
+            let now = run.recording.now();
+            let due = |v: &&crate::case::Viewer| now >= start + v.at;
+            if let Some(looks) = viewer.filter(due) {
+                let handle = self.drives.another(|d| !self.absent.contains(&d));
+                let buffers = Self::names(0, READ_BUFFERS);
+                view(&mut run, &memory, buffers, handle, &self.absent, looks);
+                viewer = viewers.next();
+            }
+            let until = viewer.map_or(Instant::from_nanos(u64::MAX), |v| (start + v.at).max(now));
+            if run.step(until) != Step::Going {
+                break;
+            }
+        }
+        let over = run.state == Step::Over;
+        let ended = run.ended;
+        let ledger = *run.recording.core().ledger();
+        let acknowledged = run.recording.core().acknowledged();
+        let torn = run.recording.updating();
+        let failed = run.recording.core().members().any(|m| !m.working);
+        let source = run.recording.into_feed();
+        self.next_packet = source.next_packet;
+        self.clean &= over && !failed && ended;
+        if source.overrun {
+            self.book.met.add(Outcome::NoBuffer);
+        }
+        self.say(|| format!("the recording is {}", if over { "over" } else { "cut short" }));
+        let power = !over && round.ending == Ending::PowerCut;
+        if over {
+            self.book.met.add(Outcome::Stopped);
+            assert!(source.whole(), "memory: not every buffer has come back");
+            self.finished(&source, &ledger, acknowledged);
+        } else {
+            self.book.met.add(if power { Outcome::PowerFailed } else { Outcome::Killed });
+            if torn {
+                self.book.met.add(Outcome::ProtectionCutShort);
+            }
+            self.unsubmitted.insert(take, source.told.stored - self.book.submitted());
+            // A ring may go back to before a segment whose first chunk the power cut took.
+            self.book.in_order &= !power;
+            self.drives.hub(|hub| hub.crash(power));
+        }
+        self.drives.hub(|hub| hub.set_faults(Vec::new()));
+        // Nobody starts again before this.
+        let mut bank = self.user();
+        let waited = bank.wait_for(Duration::from_millis(100), &mut Vec::new());
+        assert_eq!(waited, Ok(()));
+        power
+    }
+
+    /// The account of a take that was finished.
+    fn finished(&self, source: &Source, ledger: &format::Ledger, acknowledged: Count) {
+        let told = &source.told;
+        assert_eq!(ledger.offered, told.offered, "ledger: everything offered is in it");
+        for stage in [Stage::Interface, Stage::KernelRing, Stage::NoBuffer, Stage::Filtered] {
+            assert_eq!(ledger.lost(stage), told.lost(stage), "ledger: {stage}");
+        }
+        assert_eq!(ledger.stored, acknowledged, "ledger: what is stored was acknowledged");
+        assert_eq!(ledger.stored.packets, self.book.stored(), "ledger: what was stored");
+        let lost = ledger.lost(Stage::ArrayFull) + ledger.lost(Stage::DeviceError);
+        assert_eq!(told.stored, ledger.stored + lost, "ledger: each chunk is stored or named");
+    }
+
+    fn check_protected(&mut self, image: &ArrayImage) {
+        let mut possible = std::mem::take(&mut self.protected_before);
+        possible.push(self.book.protected.clone());
+        if self.superblocks_known {
+            assert!(
+                possible.contains(&image.protected),
+                "protection: {:?} is protected, and none of {possible:?}",
+                image.protected
+            );
+        }
+        self.book.protected.clone_from(&image.protected);
+        if image.superblocks_differ {
+            self.book.met.add(Outcome::SuperblocksDiffered);
+            // Until the recording has written them all again.
+            self.protected_before = possible;
+        }
+    }
+
+    /// Reads everything and holds it against the book.
+    fn judge(&mut self, cut: bool) {
+        let image = self.open();
+        let mut bank = self.user();
+        let mut reader = self.reader(&mut bank);
+        let all = TimeRange::ALL;
+        let catalog = match Catalog::load(&mut reader, &image, all) {
+            Ok(catalog) => catalog,
+            Err(error) => panic!("media: the array can't be listed: {error}"),
+        };
+        let mut met = Met::default();
+        let whole = !self.case.seed.is_multiple_of(2);
+        let Ok(extracted) = extract_all(&mut reader, &image, &catalog, all, whole) else {
+            panic!("media: the bank never fails as a whole")
+        };
+        extracted.judge(&catalog, all, &self.book, &mut met);
+        // A part of it by time gives the same part.
+        if self.case.seed.is_multiple_of(3) {
+            listed_by_time(&mut reader, &image, &catalog, self.case.seed);
+        }
+        let volatile = |d: &u16| cut && self.case.drives[usize::from(*d)].volatile;
+        let circumstances = Circumstances {
+            absent: &self.absent,
+            cut: (0..self.case.drives.len() as u16).filter(volatile).collect(),
+            unsubmitted: &self.unsubmitted,
+            clean: self.clean,
+        };
+        judge::judge(&mut self.book, &catalog, &extracted, &circumstances);
+        self.book.met.join(met);
+    }
+
+    /// Whatever drives give, what is taken for the truth is the truth; and nothing panics.
+    fn read_with_drives_that_misread(&mut self) {
+        let forever = Instant::from_nanos(u64::MAX);
+        let faults = (0..self.case.drives.len() as u16).flat_map(|drive| {
+            [What::CorruptsReads(10), What::MisdirectsReads(10)].map(|what| Fault {
+                drive,
+                from: Instant::START,
+                to: forever,
+                what,
+            })
+        });
+        let faults = faults.collect();
+        self.drives.hub(|hub| hub.set_faults(faults));
+        let mut bank = self.user();
+        let mut reader = self.reader(&mut bank);
+        let mut met = Met::default();
+        let seen = open::open_some(&mut reader, !self.absent.is_empty())
+            .and_then(|image| Ok((Catalog::load(&mut reader, &image, TimeRange::ALL)?, image)));
+        match seen {
+            Ok((catalog, image)) => {
+                let all = TimeRange::ALL;
+                let extracted = extract_all(&mut reader, &image, &catalog, all, true);
+                let Ok(extracted) = extracted else {
+                    panic!("media: the bank never fails as a whole")
+                };
+                extracted.judge(&catalog, all, &self.book, &mut met);
+            }
+            Err(_) => met.add(Outcome::OpenRefused),
+        }
+        self.book.met.join(met);
+        self.drives.hub(|hub| hub.set_faults(Vec::new()));
+    }
+
+    /// Something happens to a drive between two recordings. Returns whether it did.
+    fn happens(&mut self, drive: u16, accident: Accident) -> bool {
+        self.say(|| format!("drive {drive}: {accident:?}"));
+        let layout = self.book.layouts[usize::from(drive)];
+        let happened = match accident {
+            Accident::Stale => {
+                self.superblocks_known = false;
+                self.drives.hub(|hub| {
+                    let stale = hub.media(drive).come_back_stale();
+                    if stale {
+                        hub.met.add(Outcome::Stale);
+                    }
+                    stale
+                })
+            }
+            Accident::Rot(at, length) => {
+                let share = layout.segments * layout.segment_bytes / 256;
+                let from = layout.segment_offset(0) + share * u64::from(at);
+                let length = (share * u64::from(length) / 16).max(512);
+                let end = (from + length).min(layout.segment_offset(layout.segments));
+                self.drives.hub(|hub| hub.media(drive).rot(from, end - from));
+                for offset in [from, end - 1] {
+                    if let Some(segment) = self.book.segment_of(drive, offset) {
+                        self.book.excuse(drive, segment);
+                    }
+                }
+                true
+            }
+            Accident::Absent if self.case.drives.len() > 1 => {
+                self.superblocks_known = false;
+                // It was taken out in order.
+                self.drives.hub(|hub| {
+                    let changes = hub.media(drive).changes();
+                    hub.media(drive).flush(changes);
+                    hub.met.add(Outcome::Absent);
+                });
+                self.absent.push(drive);
+                true
+            }
+            Accident::Absent => false,
+        };
+        if happened && accident == Accident::Stale {
+            self.book.excuse_round(drive);
+        }
+        self.clean &= !happened;
+        happened
+    }
+}
+
+/// A listing by time gives the same as that part of the whole, whatever it leaves unread.
+fn listed_by_time(
+    reader: &mut Reader<'_, Handle, MemoryBuffers>,
+    image: &ArrayImage,
+    whole: &Catalog,
+    seed: u64,
+) {
+    let (one, other) = ((seed >> 2) as u8, (seed >> 5) as u8);
+    let part = range(reader.bank.now(), (one.min(other), one.max(other)));
+    let Ok(listed) = Catalog::load(reader, image, part) else {
+        panic!("media: the array can't be listed by time")
+    };
+    let inside = |catalog: &Catalog| -> Vec<u64> {
+        let (from, to) = (part.from.as_nanos(), part.to.as_nanos());
+        let inside = catalog.entries.iter().filter(|e| e.record.summary.overlaps(from, to));
+        inside.map(|e| e.record.sequence).collect()
+    };
+    assert_eq!(inside(&listed), inside(whole), "media: a listing by time differs");
+}
