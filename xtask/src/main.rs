@@ -1,6 +1,7 @@
 //! The project's own chores: benchmarks beside their references, golden files, and virtual machines.
 
 mod bench;
+mod chaos;
 mod golden;
 mod vm;
 
@@ -14,6 +15,8 @@ use clap::Parser;
 enum Chore {
     /// Measure Longtake beside what it is to be compared with, in one run.
     Bench(bench::Arguments),
+    /// Run the recorder against hostile drives, by seed.
+    Chaos(chaos::Arguments),
     /// Write the media format's golden files.
     Golden(golden::Arguments),
     /// Run Longtake in a virtual machine with the real NVMe driver and emulated drives.
@@ -23,6 +26,7 @@ enum Chore {
 fn main() -> ExitCode {
     let outcome = match Chore::parse() {
         Chore::Bench(arguments) => bench::run(&arguments),
+        Chore::Chaos(arguments) => chaos::run(&arguments),
         Chore::Golden(arguments) => golden::run(&arguments),
         Chore::Vm(arguments) => vm::run(&arguments),
     };
