@@ -1,6 +1,7 @@
 //! `longtake plan`: how many drives a rate needs, which limit binds, and the arithmetic of it.
 
 pub mod arguments;
+mod prove;
 mod show;
 
 use std::fs;
@@ -16,7 +17,7 @@ use crate::{exit, outlet};
 use arguments::PlanArguments;
 
 /// Plans, and prints what came of it. Done (0) if some drive will do, failed (1) if none will, wrong arguments (2) for what can't be
-/// required.
+/// required, 3 if recording on simulated drives doesn't confirm a number of drives.
 ///
 /// # Errors
 /// If a file can't be read, or a drive isn't there.
@@ -45,13 +46,30 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         return Ok(ExitCode::from(exit::USAGE));
     }
     let answer = plan::plan(&requirement, &candidates);
-    if arguments.json {
-        outlet::json(&json!({"requirement": draft, "designs": answer.designs}))?;
-    } else {
+    if !arguments.json {
         show::show(&requirement, &answer, arguments.explain)?;
     }
+    let proved = if arguments.prove {
+        prove::prove(&requirement, &answer, &candidates, !arguments.json)?
+    } else {
+        Vec::new()
+    };
+    if let Some(path) = &arguments.html {
+        let page = report::planned::document(&show::facts(&requirement), &answer, &proved);
+        fs::write(path, report::html::page(&page))
+            .with_context(|| format!("writing the report {}", path.display()))?;
+        outlet::tell(&format!("report: {}", path.display()));
+    }
+    if arguments.json {
+        let proofs: Vec<_> = proved.iter().map(prove::json).collect();
+        outlet::json(&json!({"requirement": draft, "designs": answer.designs, "proofs": proofs}))?;
+    }
     let possible = answer.designs.iter().any(|design| design.array.is_some());
-    Ok(if possible { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
+    Ok(match (possible, prove::all_confirmed(&proved)) {
+        (false, _) => ExitCode::from(exit::FAILED),
+        (true, false) => ExitCode::from(exit::LOSS),
+        (true, true) => ExitCode::SUCCESS,
+    })
 }
 
 /// What is required, as it was said and as it is.

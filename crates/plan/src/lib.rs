@@ -17,6 +17,7 @@ pub mod requirement;
 pub mod rest;
 pub mod sensitivity;
 pub mod sweep;
+pub mod trial;
 
 pub use answer::{Answer, Design, plan};
 pub use candidate::{Candidate, Evidence};

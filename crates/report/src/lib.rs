@@ -16,6 +16,7 @@ pub mod html;
 pub mod measured;
 pub mod palette;
 pub mod picture;
+pub mod planned;
 pub mod reproduced;
 pub mod series;
 pub mod sparkline;

@@ -85,8 +85,14 @@ pub struct PlanArguments {
     /// Print every line of the arithmetic.
     #[arg(long)]
     pub explain: bool,
+    /// Record each design on simulated drives, in virtual time: on as many as planned, and on one less.
+    #[arg(long)]
+    pub prove: bool,
+    /// Write a report with pictures to this file.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
     /// Print the requirement as a file, and plan nothing.
-    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["json", "explain"])]
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["json", "explain", "prove", "html"])]
     pub print: Option<Printed>,
     /// Print JSON.
     #[arg(long)]

@@ -57,6 +57,39 @@ pub fn show(requirement: &Requirement, answer: &Answer, explain: bool) -> Result
     outlet::text(&format!("\n{more}"))
 }
 
+/// What is required, label by label.
+pub fn facts(requirement: &Requirement) -> Vec<(String, String)> {
+    let mut facts = vec![
+        ("Rate".to_owned(), requirement.rate.to_string()),
+        ("Of".to_owned(), requirement.frames.to_string()),
+    ];
+    let mut fact = |label: &str, value: String| facts.push((label.to_owned(), value));
+    match requirement.term {
+        Term::Keep(time) => fact("Keeps", time.to_string()),
+        Term::Mission { length, .. } => fact("Mission", length.to_string()),
+    }
+    fact("Placement", requirement.placement.to_string());
+    fact("Life", format!("{} years", factor(requirement.life_years)));
+    let more = [
+        ("Parity", f64::from(requirement.parity), ""),
+        ("Spares", f64::from(requirement.spare), ""),
+        ("Margin", requirement.margin_percent, " %"),
+    ];
+    for (label, value, unit) in more.into_iter().filter(|(_, value, _)| *value > 0.0) {
+        fact(label, format!("{}{unit}", factor(value)));
+    }
+    if requirement.duty.mean() < 1.0 {
+        fact(
+            "Load",
+            format!("{} % of the full rate over the day", factor(requirement.duty.mean() * 100.0)),
+        );
+    }
+    if requirement.readers.bytes_per_s() > 0.0 {
+        fact("Readers", rate(requirement.readers.bytes_per_s()));
+    }
+    facts
+}
+
 /// What is planned, in words.
 fn asked(requirement: &Requirement, answer: &Answer) -> String {
     let counts = match requirement.counts {

@@ -1,0 +1,214 @@
+//! A design put to the test: recorded on simulated drives at its full rate, on as many drives as planned and on one less.
+//!
+//! A ring has two questions. That drives are fast enough shows on as many as the rate alone asks for, full from the beginning, so that
+//! everything is written over stale data. That enough is held shows on all drives, from empty ones on, once the ring has come round. A
+//! mission has one: it fits and nothing is lost. Parity drives get as much as the others, so that those for data stand for all.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use base::{Duration, Rate};
+use serde::Serialize;
+use ssd::{Slot, Spec, Start, Uplink};
+
+use crate::answer::{Array, Design};
+use crate::explain;
+use crate::limits::Limit;
+use crate::mission::{Chunk, Mission, MissionError, Outcome, Progress, Readers};
+use crate::proof::{Proof, prove};
+use crate::requirement::Requirement;
+
+/// How often every byte of the drives is written in a trial of the rate: stale data once over, and a little more.
+const LAPS: f64 = 1.1;
+/// A trial of the rate lasts this long at least.
+const RATE_TIME_MIN: Duration = Duration::from_secs(60);
+/// A trial of what is held goes on for this long after it could be, so that the ring has come round.
+const HELD_TIMES: f64 = 1.1;
+/// Bytes of a reader's read, as extraction reads; and reads under way.
+const READ_BYTES: u32 = 1 << 20;
+const READ_DEPTH: u32 = 4;
+
+/// What a trial is to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Question {
+    /// That the drives are fast enough.
+    Rate,
+    /// That nothing is lost and enough is held, on all drives of the design.
+    Whole,
+}
+
+/// A recording that answers a question.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Which.
+    pub question: Question,
+    /// The recording.
+    pub mission: Mission,
+    /// What has to be held in the end; zero if that isn't asked.
+    pub held: Duration,
+}
+
+/// What came of a trial.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What was asked.
+    pub question: Question,
+    /// What had to be held.
+    pub held: Duration,
+    /// On as many drives, and on one less.
+    pub proof: Proof,
+}
+
+/// What a trial says of the number of drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// As many do, one less doesn't.
+    Confirmed,
+    /// As many don't.
+    TooFew,
+    /// One less does too.
+    TooMany,
+    /// It was broken off before it could tell.
+    BrokenOff,
+}
+
+/// The trials of a design on drives made like this: none if the design has no answer.
+pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Trial> {
+    let Some(array) = &design.array else { return Vec::new() };
+    let mut held = Duration::ZERO;
+    if let Some(load) = &design.load {
+        held = Duration::from_secs_f64(load.held_s);
+    }
+    if !requirement.wraps() {
+        let mission = mission(requirement, array, spec, array.data_drives, Start::Empty, held);
+        return vec![Trial { question: Question::Whole, mission, held: Duration::ZERO }];
+    }
+    let need = design.needs.iter().find(|need| need.limit == Limit::Rate);
+    let fast = need.and_then(|need| need.drives).unwrap_or(array.data_drives);
+    let lap = Rate(array.take.stored_bytes_per_s).time_for(spec.capacity_bytes * u64::from(fast));
+    let time = Duration::from_secs_f64(lap.as_secs_f64() * LAPS).max(RATE_TIME_MIN);
+    let of_rate = mission(requirement, array, spec, fast, Start::Full, time);
+    let time = Duration::from_secs_f64(held.as_secs_f64() * HELD_TIMES);
+    let of_whole = mission(requirement, array, spec, array.data_drives, Start::Empty, time);
+    let mut trials =
+        vec![Trial { question: Question::Rate, mission: of_rate, held: Duration::ZERO }];
+    if array.binds == Limit::Capacity {
+        trials.push(Trial { question: Question::Whole, mission: of_whole, held });
+    }
+    trials
+}
+
+fn mission(
+    requirement: &Requirement,
+    array: &Array,
+    spec: &Spec,
+    drives: u32,
+    start: Start,
+    time: Duration,
+) -> Mission {
+    let mut spec = spec.clone();
+    if let Some(link) = requirement.host.link_for(spec.link, drives) {
+        spec.link = link;
+    }
+    let slots = (0..drives).map(|number| Slot {
+        spec: spec.clone(),
+        start: start.clone(),
+        namespaces: vec![0],
+        seed: u64::from(number),
+    });
+    let rate = Rate(array.take.stored_bytes_per_s);
+    let mut mission = Mission::new(slots.collect(), rate, time);
+    let packet = requirement.frames.kept().into_iter().map(|(bytes, _)| bytes).max().unwrap_or(1);
+    mission.chunk = Chunk::of(array.take.chunk_bytes as u32, packet);
+    mission.buffers = array.take.buffers.max(2);
+    mission.placement = requirement.placement;
+    if !requirement.wraps() {
+        mission.when_full = recorder::WhenFull::Stop;
+    }
+    mission.uplink = requirement.host.uplink.map(|uplink| Uplink {
+        read_bytes_per_s: uplink.to_host.0,
+        write_bytes_per_s: uplink.to_drives.0,
+    });
+    let reads = requirement.readers.bytes_per_s();
+    if reads > 0.0 {
+        let depth = READ_DEPTH * requirement.readers.count;
+        let rate = Rate(reads);
+        mission.readers =
+            vec![Readers { random: false, bytes: READ_BYTES, rate, depth, drives: None }];
+    }
+    mission
+}
+
+impl Trial {
+    /// Runs it. `watch` is told on how many drives it runs and how it goes, and may break it off.
+    ///
+    /// # Errors
+    /// [`MissionError`] if it can't be run.
+    pub fn run(
+        &self,
+        watch: impl FnMut(usize, Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<Finding, MissionError> {
+        let proof = prove(&self.mission, watch)?;
+        Ok(Finding { question: self.question, held: self.held, proof })
+    }
+}
+
+impl Finding {
+    /// Whether an array came out as required.
+    pub fn does(&self, outcome: &Outcome) -> bool {
+        outcome.first_loss.is_none() && outcome.retention >= self.held
+    }
+
+    /// What it says of the number of drives.
+    pub fn verdict(&self) -> Verdict {
+        let Proof { with, without, .. } = &self.proof;
+        if !self.does(with) {
+            return if with.whole || with.first_loss.is_some() {
+                Verdict::TooFew
+            } else {
+                Verdict::BrokenOff
+            };
+        }
+        match without {
+            Some(less) if self.does(less) => Verdict::TooMany,
+            Some(less) if !less.whole && less.first_loss.is_none() => Verdict::BrokenOff,
+            _ => Verdict::Confirmed,
+        }
+    }
+
+    /// What an array came to, in words.
+    fn told(&self, outcome: &Outcome) -> String {
+        match &outcome.first_loss {
+            Some(loss) => format!("loss {loss}"),
+            None if self.held == Duration::ZERO => format!("no loss in {}", outcome.time),
+            None => {
+                let held = explain::seconds(outcome.retention.as_secs_f64());
+                format!("no loss in {}, {held} held", outcome.time)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Proof { drives, with, without } = &self.proof;
+        write!(f, "{drives} drives {}: {}", self.verdict(), self.told(with))?;
+        match without {
+            Some(less) => write!(f, "; on {}: {}", drives - 1, self.told(less)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Confirmed => "confirmed",
+            Self::TooFew => "are too few",
+            Self::TooMany => "are one too many",
+            Self::BrokenOff => "not decided",
+        })
+    }
+}

@@ -1,0 +1,376 @@
+//! A plan as a document: drives for each limit on every candidate, the arithmetic and what it rests on, the curves of each design, and
+//! what came of recording it on simulated drives.
+
+use base::Duration;
+use plan::answer::{Answer, Array, Design};
+use plan::explain;
+use plan::limits::Limit;
+use plan::mission::{Outcome, Sample};
+use plan::trial::{Finding, Question, Verdict};
+
+use crate::axis::Axis;
+use crate::document::{Cell, Column, Document, Section, Table};
+use crate::picture::{
+    Bar, BarSeries, Bars, Direction, Kind, Lines, Mark, Picture, Point, Series, Style,
+};
+
+/// All limits, in the order of their columns.
+const LIMITS: [Limit; 6] = [
+    Limit::Rate,
+    Limit::Capacity,
+    Limit::Endurance,
+    Limit::Link,
+    Limit::Uplink,
+    Limit::Memory,
+];
+
+/// The report of a plan. `asked` says what is required, label by label; `findings` are trials, each with its drive's name.
+pub fn document(
+    asked: &[(String, String)],
+    answer: &Answer,
+    findings: &[(String, Finding)],
+) -> Document {
+    let mut document = Document::new("How many drives it takes");
+    document.subtitle =
+        "Drives for each limit, the arithmetic and the figures behind it.".to_owned();
+    for (label, value) in asked {
+        document.fact(label, value);
+    }
+    document.sections.push(candidates(answer));
+    for design in &answer.designs {
+        let own: Vec<&Finding> =
+            findings.iter().filter(|(drive, _)| *drive == design.drive).map(|(_, f)| f).collect();
+        document.sections.push(section(design, &own));
+    }
+    document
+}
+
+/// All candidates side by side.
+fn candidates(answer: &Answer) -> Section {
+    let best = answer.designs.iter().find_map(|design| Some((design, design.array.as_ref()?)));
+    let said = match best {
+        Some((design, array)) => {
+            format!("{} of {}; {} binds.", array.drives, design.drive, array.binds)
+        }
+        None => "No number of any of these drives will do.".to_owned(),
+    };
+    let mut section = Section::new("candidates", "Candidates", said);
+    section.pictures.push(by_limit(answer));
+    section.pictures.extend(by_rate(&answer.designs));
+    section.tables.push(table(answer));
+    section
+}
+
+fn by_limit(answer: &Answer) -> Picture {
+    let names = answer.designs.iter().map(|design| design.drive.clone()).collect();
+    let series = LIMITS.map(|limit| BarSeries {
+        name: limit.to_string(),
+        values: answer
+            .designs
+            .iter()
+            .map(|design| Some(Bar::new(f64::from(need(design, limit)?))))
+            .collect(),
+    });
+    let asking = series.into_iter().filter(|one| one.values.iter().any(Option::is_some));
+    let bars = Bars {
+        x_title: "Drive".to_owned(),
+        groups: names,
+        y: Axis::log("Drives for data", ""),
+        series: asking.collect(),
+    };
+    Picture::new("Drives by limit", "The limit that asks for most binds.", Kind::Bars(bars))
+}
+
+/// Drives against the rate, of those that have an answer.
+fn by_rate(designs: &[Design]) -> Option<Picture> {
+    let curve = |design: &Design| {
+        let series = design.series.as_ref()?;
+        let points = series.drives_by_rate.iter().map(|(rate, drives)| Point {
+            x: rate / 1e9,
+            y: drives.map(f64::from),
+        });
+        Some(Series {
+            name: design.drive.clone(),
+            points: points.collect(),
+            style: Style::Step,
+            ..Series::default()
+        })
+    };
+    let series: Vec<Series> = designs.iter().filter_map(curve).collect();
+    let lines = Lines {
+        x: Axis::linear("Rate", "GB/s"),
+        y: Axis::linear("Drives", ""),
+        series,
+        ..Lines::default()
+    };
+    (!lines.series.is_empty()).then(|| {
+        Picture::new(
+            "Drives against rate",
+            "From a tenth of the rate to twice as much; all else as required.",
+            Kind::Lines(lines),
+        )
+    })
+}
+
+fn need(design: &Design, limit: Limit) -> Option<u32> {
+    design.needs.iter().find(|need| need.limit == limit)?.drives
+}
+
+fn table(answer: &Answer) -> Table {
+    let mut columns = vec![Column::text("Drive"), Column::number("Drives", "")];
+    columns.extend(LIMITS.map(|limit| Column::number(limit.to_string(), "")));
+    columns.extend([
+        Column::text("Binds"),
+        Column::number("Striped", ""),
+        Column::number("Adaptive", ""),
+        Column::number("Headroom", "%"),
+        Column::text("Holds"),
+        Column::number("Life", "years"),
+        Column::text("Buffer"),
+        Column::number("Cost", ""),
+    ]);
+    let row = |design: &Design| {
+        let array = design.array.as_ref();
+        let whole = |count: Option<u32>| Cell::maybe(count.map(f64::from), 0);
+        let of = |value: fn(&Array) -> Option<f64>| array.and_then(value);
+        let words = |value: fn(&Array) -> String| Cell::text(array.map(value).unwrap_or_default());
+        let mut cells = vec![Cell::text(&design.drive), whole(array.map(|array| array.drives))];
+        cells.extend(LIMITS.map(|limit| whole(need(design, limit))));
+        cells.extend([
+            words(|array| array.binds.to_string()),
+            whole(design.stripe_drives),
+            whole(design.adaptive_drives),
+            Cell::maybe(of(|array| Some(array.headroom_percent)), 1),
+            words(|array| explain::seconds(array.retention_s)),
+            Cell::maybe(of(|array| array.life_years), 1),
+            words(|array| explain::bytes(array.buffer_bytes)),
+            Cell::maybe(of(|array| array.cost), 0),
+        ]);
+        cells
+    };
+    Table {
+        caption: "Drives for data by limit, and what the whole array comes to".to_owned(),
+        columns,
+        rows: answer.designs.iter().map(row).collect(),
+    }
+}
+
+/// One candidate.
+fn section(design: &Design, findings: &[&Finding]) -> Section {
+    let said = match &design.array {
+        Some(array) => {
+            let slack = match array.headroom_percent {
+                fast if fast.is_finite() => format!(", {} % to spare", explain::factor(fast)),
+                _ => String::new(),
+            };
+            format!("{} drives; {} binds{slack}.", array.drives, array.binds)
+        }
+        None => "No number will do.".to_owned(),
+    };
+    let mut section = Section::new(&design.drive, &design.model, said);
+    section.warnings.extend(design.obstacles.iter().map(ToString::to_string));
+    let failed = findings.iter().filter(|finding| finding.verdict() != Verdict::Confirmed);
+    section.warnings.extend(failed.map(|finding| format!("{}: {finding}.", asks(finding))));
+    section.paragraphs.extend(design.doubts.iter().map(|doubt| format!("Note: {doubt}.")));
+    section.paragraphs.extend(design.savings.iter().map(|saving| match saving.drives_before {
+        Some(before) => format!("{} drives instead of {before}: {}.", saving.drives_after, saving.words),
+        None => format!("{} drives would do: {}.", saving.drives_after, saving.words),
+    }));
+    let proved = findings.iter().filter(|finding| finding.verdict() == Verdict::Confirmed);
+    section.paragraphs.extend(proved.map(|finding| format!("{}: {finding}.", asks(finding))));
+    section.pictures = curves(design);
+    for finding in findings {
+        section.pictures.extend(recorded(finding));
+        section.tables.push(outcomes(finding));
+    }
+    section.tables.push(Table {
+        caption: "The arithmetic".to_owned(),
+        columns: vec![Column::text("Line")],
+        rows: explain::lines(design).into_iter().map(|line| vec![Cell::text(line)]).collect(),
+    });
+    section.tables.push(figures(design));
+    section
+}
+
+/// Every figure that was used.
+fn figures(design: &Design) -> Table {
+    let columns = ["Figure", "Value", "How far to trust it", "Where it comes from"];
+    let row = |figure: &plan::candidate::Figure| {
+        vec![
+            Cell::text(&figure.name),
+            Cell::text(figure.unit.show(figure.value)),
+            Cell::text(figure.evidence.to_string()),
+            Cell::text(&figure.origin),
+        ]
+    };
+    Table {
+        caption: "What it rests on".to_owned(),
+        columns: columns.map(Column::text).to_vec(),
+        rows: design.figures.iter().map(row).collect(),
+    }
+}
+
+fn asks(finding: &Finding) -> &'static str {
+    match finding.question {
+        Question::Rate => "Recorded on simulated drives, full from the beginning",
+        Question::Whole => "Recorded on simulated drives, all of it",
+    }
+}
+
+/// What a design depends on.
+fn curves(design: &Design) -> Vec<Picture> {
+    let Some(series) = &design.series else { return Vec::new() };
+    let one = Mark { on: Direction::Y, at: 1.0, label: "what is needed".to_owned() };
+    let (unit, step) = span(series.headroom_by_s.last().map_or(0.0, |(at, _)| *at));
+    let headroom = Lines {
+        x: Axis::linear("Since the start with empty drives", unit),
+        y: Axis::linear("Can write / has to", ""),
+        series: vec![Series::new(
+            "the array",
+            series.headroom_by_s.iter().map(|(at, ratio)| (at / step, *ratio)),
+        )],
+        marks: vec![one],
+        ..Lines::default()
+    };
+    let buffer = Lines {
+        x: Axis::linear("Drives for data", ""),
+        y: Axis::linear("Buffers", "GB"),
+        series: vec![Series {
+            name: "needed".to_owned(),
+            points: series
+                .buffer_by_drives
+                .iter()
+                .map(|(drives, bytes)| Point {
+                    x: f64::from(*drives),
+                    y: bytes.map(|bytes| bytes / 1e9),
+                })
+                .collect(),
+            style: Style::Dots,
+            ..Series::default()
+        }],
+        ..Lines::default()
+    };
+    vec![
+        Picture::new(
+            "Headroom",
+            "What the drives can write over what comes, phase by phase. Below 1, buffers fill.",
+            Kind::Lines(headroom),
+        ),
+        Picture::new(
+            "Buffers against drives",
+            "Memory that rides out the dips; nothing where no memory would do.",
+            Kind::Lines(buffer),
+        ),
+    ]
+}
+
+/// The unit in which a span of so many seconds is read best, and its seconds.
+fn span(seconds: f64) -> (&'static str, f64) {
+    match seconds {
+        s if s >= 3.0 * 86_400.0 => ("days", 86_400.0),
+        s if s >= 2.0 * 3600.0 => ("h", 3600.0),
+        s if s >= 300.0 => ("min", 60.0),
+        _ => ("s", 1.0),
+    }
+}
+
+/// How a trial went, on as many drives as planned and on one less.
+fn recorded(finding: &Finding) -> Vec<Picture> {
+    let drives = finding.proof.drives;
+    let runs: Vec<(String, &Outcome)> = std::iter::once((format!("{drives} drives"), &finding.proof.with))
+        .chain(finding.proof.without.iter().map(|less| (format!("{} drives", drives - 1), less)))
+        .collect();
+    let longest = runs.iter().map(|(_, run)| run.time).max().unwrap_or(Duration::ZERO);
+    let (unit, step) = span(longest.as_secs_f64());
+    let lines = |title: &str, caption: &str, y: Axis, of: &dyn Fn(&Outcome, &Sample) -> Vec<(String, f64)>| {
+        let mut series: Vec<Series> = Vec::new();
+        for (run, outcome) in &runs {
+            for sample in &outcome.samples {
+                for (what, value) in of(outcome, sample) {
+                    let name = if what.is_empty() { run.clone() } else { format!("{run}: {what}") };
+                    let point = Point::new(sample.at.as_secs_f64() / step, value);
+                    match series.iter_mut().find(|one| one.name == name) {
+                        Some(one) => one.points.push(point),
+                        None => series.push(Series {
+                            name,
+                            points: vec![point],
+                            ..Series::default()
+                        }),
+                    }
+                }
+            }
+        }
+        let x = Axis::linear("Virtual time", unit);
+        Picture::new(title, caption, Kind::Lines(Lines { x, y, series, ..Lines::default() }))
+    };
+    vec![
+        lines(
+            &format!("Buffers, {}", about(finding)),
+            "The most chunk buffers in use in each stretch of time. At all of them, data is lost.",
+            Axis::linear("Buffers in use", "%"),
+            &|outcome, sample| {
+                let share = f64::from(sample.buffers_most) / f64::from(outcome.buffers.max(1));
+                vec![(String::new(), share * 100.0)]
+            },
+        ),
+        lines(
+            &format!("Rates of drives, {}", about(finding)),
+            "The slowest and the fastest drive in each stretch of time.",
+            Axis::linear("Written by a drive", "GB/s"),
+            &|_, sample| {
+                let least = sample.rates.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = sample.rates.iter().copied().fold(0.0, f64::max);
+                vec![("slowest".to_owned(), least / 1e9), ("fastest".to_owned(), most / 1e9)]
+            },
+        ),
+    ]
+}
+
+fn about(finding: &Finding) -> &'static str {
+    match finding.question {
+        Question::Rate => "fast enough?",
+        Question::Whole => "all of it",
+    }
+}
+
+fn outcomes(finding: &Finding) -> Table {
+    let proof = &finding.proof;
+    let with = (proof.drives, Some(&proof.with));
+    let less = (proof.drives.saturating_sub(1), proof.without.as_ref());
+    let row = |(drives, outcome): (usize, &Outcome)| {
+        let wear = outcome.drives.iter().map(|drive| drive.life_used).fold(0.0, f64::max);
+        let amplification =
+            outcome.drives.iter().map(plan::mission::DriveOutcome::amplification).fold(1.0, f64::max);
+        let life = outcome.drives.iter().map(|drive| drive.life_years).fold(f64::INFINITY, f64::min);
+        let lost = outcome.samples.iter().map(|sample| sample.lost_bytes).sum::<u64>();
+        vec![
+            Cell::number(drives as f64, 0),
+            Cell::text(outcome.time.to_string()),
+            Cell::text(explain::bytes(lost as f64)),
+            Cell::text(outcome.first_loss.as_ref().map_or("none".to_owned(), ToString::to_string)),
+            Cell::number(f64::from(outcome.buffers_most), 0),
+            Cell::number(f64::from(outcome.buffers), 0),
+            Cell::text(explain::seconds(outcome.retention.as_secs_f64())),
+            Cell::number(amplification, 3),
+            Cell::number(wear * 100.0, 3),
+            Cell::maybe(life.is_finite().then_some(life), 1),
+        ]
+    };
+    let rows = [with, less].into_iter().filter_map(|(drives, run)| Some(row((drives, run?))));
+    Table {
+        caption: format!("Recorded on simulated drives: {}", about(finding)),
+        columns: vec![
+            Column::number("Drives", ""),
+            Column::text("Virtual time"),
+            Column::text("Lost"),
+            Column::text("First loss"),
+            Column::number("Buffers used", ""),
+            Column::number("of", ""),
+            Column::text("Holds"),
+            Column::number("Write amplification", ""),
+            Column::number("Wear", "%"),
+            Column::number("Life at this rate", "years"),
+        ],
+        rows: rows.collect(),
+    }
+}
