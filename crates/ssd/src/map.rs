@@ -191,7 +191,7 @@ impl Map {
         before: &mut impl FnMut(u32, u32),
     ) {
         let region = self.regions[index];
-        if region.table() == None {
+        if region.table().is_none() {
             if region.table == NOWHERE && region.base == NOWHERE && place == NOWHERE {
                 return;
             }
