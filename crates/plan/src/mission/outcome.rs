@@ -302,7 +302,7 @@ impl Book {
             self.outcome.buffers_most = self.outcome.buffers_most.max(self.buffers_most);
             self.buffers_most = recording.core().buffers_held();
             while self.next <= now {
-                self.next = self.next + self.interval;
+                self.next += self.interval;
             }
         }
         sample
