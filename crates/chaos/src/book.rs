@@ -362,7 +362,9 @@ impl Book {
         self.in_order = false;
         let round = self.round;
         for chunk in self.chunks.values_mut() {
-            chunk.excused |= chunk.place.member == member && chunk.round == round;
+            // What was harmed before may be so again in the older state.
+            let harmed = self.harmed.contains(&(member, chunk.segment));
+            chunk.excused |= chunk.place.member == member && (chunk.round == round || harmed);
         }
     }
 
