@@ -79,6 +79,17 @@ pub(crate) fn answer(result: i32, moves_data: bool) -> Answer {
     }
 }
 
+/// The same, knowing how large the drive is now: a block device that was removed has no size any more, and a
+/// write to it has no space, says the kernel (`blkdev_write_iter` in `block/fops.c`).
+pub(crate) fn answer_of_block_device(answer: Answer, size: impl FnOnce() -> Option<u64>) -> Answer {
+    match answer {
+        Answer::Failed(DeviceError::NoSpace) if size() == Some(0) => {
+            Answer::Failed(DeviceError::Gone)
+        }
+        answer => answer,
+    }
+}
+
 /// What an error number of a read, write, trim or flush says of the drive (`errno(3)`; the block
 /// layer's table is `blk_errors` in `block/blk-core.c`).
 pub(crate) fn device_error(number: i32) -> DeviceError {
@@ -104,6 +115,15 @@ mod tests {
         ] {
             assert_eq!(answer(-number, true), Answer::Failed(error));
         }
+    }
+
+    #[test]
+    fn a_block_device_without_size_is_gone_and_not_full() {
+        let full = || Answer::Failed(DeviceError::NoSpace);
+        assert_eq!(answer_of_block_device(full(), || Some(0)), Answer::Failed(DeviceError::Gone));
+        assert_eq!(answer_of_block_device(full(), || Some(1 << 30)), full());
+        assert_eq!(answer_of_block_device(full(), || None), full());
+        assert_eq!(answer_of_block_device(Answer::Moved(0), || Some(0)), Answer::Moved(0));
     }
 
     #[test]

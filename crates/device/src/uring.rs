@@ -10,7 +10,7 @@
 //! them.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Seek, SeekFrom};
 use std::sync::Arc;
 
 use base::{
@@ -358,6 +358,10 @@ impl UringBank {
         let drive = &self.drives[slot.command.drive.index()];
         let answer = match &drive.target.namespace {
             Some(_) => passthrough::answer(result),
+            None if drive.target.kind == TargetKind::BlockDevice => {
+                let size = || (&drive.target.file).seek(SeekFrom::End(0)).ok();
+                entry::answer_of_block_device(entry::answer(result, slot.moves_data()), size)
+            }
             None => entry::answer(result, slot.moves_data()),
         };
         slot.pieces -= 1;
