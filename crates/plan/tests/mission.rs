@@ -78,6 +78,21 @@ fn what_is_too_fast_is_lost_when_buffers_are_full_and_said_by_whom() {
 }
 
 #[test]
+fn a_mission_ends_though_no_buffer_is_free_at_its_end() {
+    for ms in 500..520 {
+        let drives = slots(&small(), 1, Start::Empty);
+        let mut mission = Mission::new(drives, Rate(2e10), Duration::from_millis(ms));
+        mission.buffers = 4;
+        let outcome = run(&mission);
+        let Chunk { packets, bytes, .. } = mission.chunk;
+        let offered = 2e10 * ms as f64 / 1e3 / f64::from(bytes) * f64::from(packets);
+        let lost = outcome.ledger.lost_unwanted().packets as f64;
+        let known = outcome.ledger.stored.packets as f64 + lost;
+        assert!((known - offered).abs() <= 2.0 && lost > 0.0, "{known} of {offered}");
+    }
+}
+
+#[test]
 fn an_array_that_stops_when_it_is_full_says_so() {
     let mut mission = Mission::new(slots(&small(), 2, Start::Empty), Rate(2e9), seconds(20.0));
     mission.when_full = WhenFull::Stop;

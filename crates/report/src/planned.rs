@@ -15,14 +15,8 @@ use crate::picture::{
 };
 
 /// All limits, in the order of their columns.
-const LIMITS: [Limit; 6] = [
-    Limit::Rate,
-    Limit::Capacity,
-    Limit::Endurance,
-    Limit::Link,
-    Limit::Uplink,
-    Limit::Memory,
-];
+const LIMITS: [Limit; 6] =
+    [Limit::Rate, Limit::Capacity, Limit::Endurance, Limit::Link, Limit::Uplink, Limit::Memory];
 
 /// The report of a plan. `asked` says what is required, label by label; `findings` are trials, each with its drive's name.
 pub fn document(
@@ -85,10 +79,10 @@ fn by_limit(answer: &Answer) -> Picture {
 fn by_rate(designs: &[Design]) -> Option<Picture> {
     let curve = |design: &Design| {
         let series = design.series.as_ref()?;
-        let points = series.drives_by_rate.iter().map(|(rate, drives)| Point {
-            x: rate / 1e9,
-            y: drives.map(f64::from),
-        });
+        let points = series
+            .drives_by_rate
+            .iter()
+            .map(|(rate, drives)| Point { x: rate / 1e9, y: drives.map(f64::from) });
         Some(Series {
             name: design.drive.clone(),
             points: points.collect(),
@@ -173,7 +167,9 @@ fn section(design: &Design, findings: &[&Finding]) -> Section {
     section.warnings.extend(failed.map(|finding| format!("{}: {finding}.", asks(finding))));
     section.paragraphs.extend(design.doubts.iter().map(|doubt| format!("Note: {doubt}.")));
     section.paragraphs.extend(design.savings.iter().map(|saving| match saving.drives_before {
-        Some(before) => format!("{} drives instead of {before}: {}.", saving.drives_after, saving.words),
+        Some(before) => {
+            format!("{} drives instead of {before}: {}.", saving.drives_after, saving.words)
+        }
         None => format!("{} drives would do: {}.", saving.drives_after, saving.words),
     }));
     let proved = findings.iter().filter(|finding| finding.verdict() == Verdict::Confirmed);
@@ -274,15 +270,21 @@ fn span(seconds: f64) -> (&'static str, f64) {
     }
 }
 
+/// Values at a time, by what they are of.
+type Values = Vec<(&'static str, f64)>;
+
 /// How a trial went, on as many drives as planned and on one less.
 fn recorded(finding: &Finding) -> Vec<Picture> {
     let drives = finding.proof.drives;
-    let runs: Vec<(String, &Outcome)> = std::iter::once((format!("{drives} drives"), &finding.proof.with))
-        .chain(finding.proof.without.iter().map(|less| (format!("{} drives", drives - 1), less)))
-        .collect();
+    let runs: Vec<(String, &Outcome)> =
+        std::iter::once((format!("{drives} drives"), &finding.proof.with))
+            .chain(
+                finding.proof.without.iter().map(|less| (format!("{} drives", drives - 1), less)),
+            )
+            .collect();
     let longest = runs.iter().map(|(_, run)| run.time).max().unwrap_or(Duration::ZERO);
     let (unit, step) = span(longest.as_secs_f64());
-    let lines = |title: &str, caption: &str, y: Axis, of: &dyn Fn(&Outcome, &Sample) -> Vec<(String, f64)>| {
+    let lines = |title: &str, caption: &str, y: Axis, of: fn(&Outcome, &Sample) -> Values| {
         let mut series: Vec<Series> = Vec::new();
         for (run, outcome) in &runs {
             for sample in &outcome.samples {
@@ -291,11 +293,9 @@ fn recorded(finding: &Finding) -> Vec<Picture> {
                     let point = Point::new(sample.at.as_secs_f64() / step, value);
                     match series.iter_mut().find(|one| one.name == name) {
                         Some(one) => one.points.push(point),
-                        None => series.push(Series {
-                            name,
-                            points: vec![point],
-                            ..Series::default()
-                        }),
+                        None => {
+                            series.push(Series { name, points: vec![point], ..Series::default() })
+                        }
                     }
                 }
             }
@@ -308,19 +308,19 @@ fn recorded(finding: &Finding) -> Vec<Picture> {
             &format!("Buffers, {}", about(finding)),
             "The most chunk buffers in use in each stretch of time. At all of them, data is lost.",
             Axis::linear("Buffers in use", "%"),
-            &|outcome, sample| {
+            |outcome, sample| {
                 let share = f64::from(sample.buffers_most) / f64::from(outcome.buffers.max(1));
-                vec![(String::new(), share * 100.0)]
+                vec![("", share * 100.0)]
             },
         ),
         lines(
             &format!("Rates of drives, {}", about(finding)),
             "The slowest and the fastest drive in each stretch of time.",
             Axis::linear("Written by a drive", "GB/s"),
-            &|_, sample| {
+            |_, sample| {
                 let least = sample.rates.iter().copied().fold(f64::INFINITY, f64::min);
                 let most = sample.rates.iter().copied().fold(0.0, f64::max);
-                vec![("slowest".to_owned(), least / 1e9), ("fastest".to_owned(), most / 1e9)]
+                vec![("slowest", least / 1e9), ("fastest", most / 1e9)]
             },
         ),
     ]
@@ -339,9 +339,13 @@ fn outcomes(finding: &Finding) -> Table {
     let less = (proof.drives.saturating_sub(1), proof.without.as_ref());
     let row = |(drives, outcome): (usize, &Outcome)| {
         let wear = outcome.drives.iter().map(|drive| drive.life_used).fold(0.0, f64::max);
-        let amplification =
-            outcome.drives.iter().map(plan::mission::DriveOutcome::amplification).fold(1.0, f64::max);
-        let life = outcome.drives.iter().map(|drive| drive.life_years).fold(f64::INFINITY, f64::min);
+        let amplification = outcome
+            .drives
+            .iter()
+            .map(plan::mission::DriveOutcome::amplification)
+            .fold(1.0, f64::max);
+        let life =
+            outcome.drives.iter().map(|drive| drive.life_years).fold(f64::INFINITY, f64::min);
         let lost = outcome.samples.iter().map(|sample| sample.lost_bytes).sum::<u64>();
         vec![
             Cell::number(drives as f64, 0),

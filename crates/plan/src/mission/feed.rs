@@ -105,7 +105,11 @@ impl Feed for Descriptors {
             if self.filling.is_none() {
                 self.begin(now);
             }
-            let buffer = self.filling?;
+            let Some(buffer) = self.filling else {
+                // What came is counted; nothing more does, whether a buffer is released or not.
+                self.stopped = now >= self.end;
+                return None;
+            };
             let ready = self.ready();
             if ready > now {
                 return None;
