@@ -1,39 +1,67 @@
 //! `cargo xtask vm`: Longtake in a virtual machine with the real NVMe driver and six emulated drives.
 //!
-//! Each scenario boots a machine of its own from a Debian kernel, runs its script as the only program
+//! Each scenario boots machines of its own from a Debian kernel, runs its script as the only program
 //! beside init, and is judged by the files that the guest hands over. Works without KVM and without any
 //! file system image: the whole guest is one archive in memory.
 
+mod account;
 mod bank;
 mod boot;
+mod disk;
 mod drives;
+mod errors;
 mod facts;
+mod handed;
 mod image;
 mod kernel;
 mod machine;
 mod measure;
+mod nbd;
 mod packages;
+mod packets;
+mod power;
 mod programs;
 mod qmp;
+mod record;
 mod report;
+mod ring;
 mod scenario;
+mod throttle;
+mod unplug;
+mod wrong;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
+use serde_json::json;
 
-use scenario::{Scenario, Tools};
+use scenario::{Scenario, Stage, Tools};
 
 /// `vm`.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// Which scenarios [default: all; `--list` names them].
+    /// What this program does inside the machine.
+    #[command(subcommand)]
+    inside: Option<Inside>,
+    /// Which scenario; may be given several times [default: all].
+    #[arg(long = "scenario", value_name = "NAME")]
     scenarios: Vec<String>,
     /// Name the scenarios and stop.
     #[arg(long)]
     list: bool,
-    /// Where the kernel is kept, and the drives, logs and handed-over files of each run
+    /// What random choices are made from [default: the time, which is told].
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How often `power` cuts it.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    cuts: u32,
+    /// Print a line of JSON for each scenario.
+    #[arg(long)]
+    json: bool,
+    /// Where the kernel is kept, and the logs and handed-over files of each run; drives too, of a run that failed
     /// [default: target/vm].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -46,6 +74,14 @@ pub struct Arguments {
     accel: String,
 }
 
+/// What this program does inside the machine.
+#[derive(Debug, clap::Subcommand)]
+enum Inside {
+    /// Say which packets of a synthetic source a capture on standard input holds.
+    #[command(hide = true)]
+    Packets(packets::Arguments),
+}
+
 /// Every scenario, in the order in which all of them run.
 fn scenarios() -> Vec<Box<dyn Scenario>> {
     vec![
@@ -53,18 +89,30 @@ fn scenarios() -> Vec<Box<dyn Scenario>> {
         Box::new(facts::Facts),
         Box::new(bank::Bank),
         Box::new(measure::Measure),
+        Box::new(record::Record),
+        Box::new(record::Passthrough),
+        Box::new(unplug::Unplug),
+        Box::new(errors::Errors),
+        Box::new(throttle::Throttle),
+        Box::new(ring::Full),
+        Box::new(ring::Ring),
+        Box::new(wrong::Wrong),
+        Box::new(power::Power),
     ]
 }
 
-/// Runs scenarios, one machine after another, and prints what each showed.
+/// Runs scenarios one after another, and prints what each showed.
 ///
 /// # Errors
 /// If a machine can't be made, or any scenario fails. The rest run all the same.
 pub fn run(arguments: &Arguments) -> Result<()> {
+    if let Some(Inside::Packets(arguments)) = &arguments.inside {
+        return packets::run(arguments);
+    }
     let all = scenarios();
     if arguments.list {
         for scenario in &all {
-            println!("{:10} {}", scenario.name(), scenario.about());
+            println!("{:12} {}", scenario.name(), scenario.about());
         }
         return Ok(());
     }
@@ -83,7 +131,13 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         kernel: kernel::fetch(&dir.join("kernel"))?,
         accelerator: arguments.accel.clone(),
         longtake: arguments.program.clone().map_or_else(programs::longtake, Ok)?,
+        packets: std::env::current_exe().context("finding this program")?,
     };
+    let seed = arguments.seed.unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        now.map_or(1, |since| since.as_secs())
+    });
+    eprintln!("seed {seed}");
     let mut failed = Vec::new();
     for scenario in all {
         let name = scenario.name();
@@ -91,18 +145,48 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             continue;
         }
         eprintln!("running {name}: {}", scenario.about());
-        match scenario::play(scenario.as_ref(), &tools, &dir.join(name)) {
-            Ok(shown) => {
-                for line in shown {
-                    println!("  {line}");
-                }
-                println!("{name}: passed");
+        let dir = dir.join(name);
+        let started = Instant::now();
+        let outcome = play(
+            scenario.as_ref(),
+            &Stage { tools: &tools, dir: &dir, seed, cuts: arguments.cuts },
+        );
+        let seconds = started.elapsed().as_secs();
+        if arguments.json {
+            let error = outcome.as_ref().err().map(|error| format!("{error:#}"));
+            println!(
+                "{}",
+                json!({"scenario": name, "seed": seed, "seconds": seconds, "passed": error.is_none(),
+                       "checked": outcome.as_ref().unwrap_or(&Vec::new()), "error": error})
+            );
+        }
+        match outcome {
+            Ok(checked) if !arguments.json => {
+                println!("{name}: passed in {seconds} s: {}", checked.join("; "));
             }
+            Ok(_) => {}
             Err(error) => {
-                eprintln!("{name}: FAILED: {error:#}");
+                eprintln!("{name}: FAILED after {seconds} s (seed {seed}): {error:#}");
                 failed.push(name);
             }
         }
     }
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
+}
+
+/// Plays a scenario in an empty folder, and keeps what is large only if it fails.
+fn play(scenario: &dyn Scenario, stage: &Stage<'_>) -> Result<Vec<String>> {
+    let dir = stage.dir;
+    if dir.exists() {
+        fs::remove_dir_all(dir).with_context(|| format!("emptying {}", dir.display()))?;
+    }
+    fs::create_dir_all(dir).with_context(|| format!("making {}", dir.display()))?;
+    let checked = scenario.play(stage)?;
+    for entry in fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|kind| kind == "raw" || kind == "cpio") {
+            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
+        }
+    }
+    Ok(checked)
 }

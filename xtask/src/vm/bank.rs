@@ -1,14 +1,12 @@
 //! The scenario `bank`: banks on real NVMe drivers keep the seam's promises: through passthrough and
 //! through the block layer, interrupted and polled, and of both kinds at once.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::programs;
-use super::scenario::Scenario;
+use super::scenario::{Guest, Scenario, Stage};
 
 /// See the module.
 #[derive(Debug)]
@@ -39,15 +37,7 @@ impl Scenario for Bank {
         "banks keep their promises by passthrough and block layer, interrupted and polled"
     }
 
-    fn driver_options(&self) -> &'static str {
-        "poll_queues=2"
-    }
-
-    fn programs(&self) -> Result<Vec<(PathBuf, &'static str)>> {
-        Ok(vec![(programs::test("longtake-device", "named_drives")?, "named_drives")])
-    }
-
-    fn script(&self) -> String {
+    fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
         let mut script = "truncate -s 64M /tmp/member\n".to_owned();
         for (name, drives, polled) in RUNS {
             let poll = if polled { "LONGTAKE_POLL=1 " } else { "" };
@@ -58,19 +48,16 @@ impl Scenario for Bank {
                  give /tmp/{name}\n"
             );
         }
-        script
-    }
-
-    fn time_limit(&self) -> Duration {
-        Duration::from_secs(3600)
-    }
-
-    fn judge(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<String>> {
+        let files = stage.run_alone(&Guest {
+            driver_options: "poll_queues=2",
+            programs: vec![(programs::test("longtake-device", "named_drives")?, "named_drives")],
+            time_limit: Duration::from_secs(3600),
+            ..Guest::new(script)
+        })?;
         let mut told = Vec::new();
         let mut failed = Vec::new();
         for (name, drives, _) in RUNS {
-            let log = files.get(name).with_context(|| format!("no {name} was handed over"))?;
-            let log = String::from_utf8_lossy(log);
+            let log = files.text(name)?;
             let result = log.lines().find_map(|line| line.strip_prefix("test result: "));
             match result {
                 Some(result) if result.starts_with("ok. ") && !result.starts_with("ok. 0 ") => {

@@ -1,19 +1,23 @@
 //! The scenario `boot`: the machine comes up, the real driver finds every emulated drive, and host, guest
 //! and emulator hear each other.
 
-use std::collections::BTreeMap;
-
-use anyhow::{Context, Result, bail};
-
+use anyhow::{Result, bail};
 use serde_json::json;
 
 use super::drives;
-use super::machine::Machine;
-use super::scenario::Scenario;
+use super::scenario::{Guest, Next, Scenario, Stage};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Boot;
+
+const SCRIPT: &str = "
+cat /sys/class/nvme/nvme*/serial > /tmp/serials
+cat /sys/block/nvme[0-9]n[0-9]/size > /tmp/sectors
+say ready
+await > /tmp/heard
+give /tmp/serials /tmp/sectors /tmp/heard
+";
 
 impl Scenario for Boot {
     fn name(&self) -> &'static str {
@@ -24,27 +28,17 @@ impl Scenario for Boot {
         "the machine comes up and its driver finds every drive"
     }
 
-    fn script(&self) -> String {
-        "cat /sys/class/nvme/nvme*/serial > /tmp/serials\n\
-         cat /sys/block/nvme[0-9]n[0-9]/size > /tmp/sectors\n\
-         say ready\n\
-         await > /tmp/heard\n\
-         give /tmp/serials /tmp/sectors /tmp/heard\n"
-            .to_owned()
-    }
-
-    fn heard(&self, line: &str, machine: &mut Machine) -> Result<()> {
-        let status = machine.execute("query-status", &json!({}))?;
-        if status["status"] != "running" {
-            bail!("the guest says {line:?}, and QEMU calls it {}", status["status"]);
-        }
-        machine.say(&format!("{line} too"))
-    }
-
-    fn judge(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<String>> {
+    fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
+        let ran = stage.run(&Guest::new(SCRIPT), |line, machine| {
+            let status = machine.execute("query-status", &json!({}))?;
+            if status["status"] != "running" {
+                bail!("the guest says {line:?}, and QEMU calls it {}", status["status"]);
+            }
+            machine.say(&format!("{line} too"))?;
+            Ok(Next::Listen)
+        })?;
         let lines = |name: &str| -> Result<Vec<String>> {
-            let bytes = files.get(name).with_context(|| format!("no {name} was handed over"))?;
-            let text = String::from_utf8_lossy(bytes);
+            let text = ran.files.text(name)?;
             let mut lines: Vec<_> = text.lines().map(|line| line.trim().to_owned()).collect();
             lines.sort();
             Ok(lines)

@@ -4,7 +4,7 @@
 //! QEMU can't emulate (flexible data placement) is left out there; [`Drive::fdp`] is what came of it.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -90,18 +90,43 @@ pub fn six() -> Vec<Drive> {
     ]
 }
 
-/// QEMU's options for `drives`, whose empty backing files are made in `dir`.
+/// The same six with namespaces of that size each: short laps, and media that are soon read through.
+pub fn six_of(size_bytes: u64) -> Vec<Drive> {
+    let mut drives = six();
+    for namespace in drives.iter_mut().flat_map(|drive| &mut drive.namespaces) {
+        namespace.size_bytes = size_bytes;
+    }
+    drives
+}
+
+/// What holds the contents of drives.
+#[derive(Clone, Debug)]
+pub enum Backing {
+    /// A new and empty file for each namespace, in the scenario's folder ([`file`]).
+    Files,
+    /// Files that are there, from an earlier machine in the same folder.
+    KeptFiles,
+    /// Sockets at which media are served, for each namespace in turn.
+    Served(Vec<PathBuf>),
+}
+
+/// The file behind a namespace: drives count from 0, namespaces from 1.
+pub fn file(dir: &Path, drive: usize, namespace: usize) -> PathBuf {
+    dir.join(format!("ns{drive}-{namespace}.raw"))
+}
+
+/// QEMU's options for `drives`.
 ///
-/// Names for the control socket: slot `portN`, controller `nvmeN`, namespace `nsN-M`, with `N` from 0 and
-/// `M` from 1.
+/// Names for the control socket: slot `portN`, controller `nvmeN`, namespace `nsN-M`, its medium `fileN-M`, with `N` from 0
+/// and `M` from 1.
 ///
 /// # Errors
 /// If a file can't be made, or QEMU can't be asked what it can emulate.
-pub fn options(drives: &[Drive], dir: &Path) -> Result<Vec<String>> {
+pub fn options(drives: &[Drive], backing: &Backing, dir: &Path) -> Result<Vec<String>> {
     let placement = has_placement()?;
     let mut options = Vec::new();
     let mut device = |text: String| options.extend(["-device".to_owned(), text]);
-    let mut backing = Vec::new();
+    let mut media = Vec::new();
     for (n, drive) in drives.iter().enumerate() {
         let fdp = drive.fdp && placement;
         let (speed, lanes) = drive.slot;
@@ -121,10 +146,20 @@ pub fn options(drives: &[Drive], dir: &Path) -> Result<Vec<String>> {
         device(controller);
         for (m, namespace) in (1..).zip(&drive.namespaces) {
             let id = format!("ns{n}-{m}");
-            let path = dir.join(format!("{id}.raw"));
-            File::create(&path)
-                .and_then(|file| file.set_len(namespace.size_bytes))
-                .with_context(|| format!("making {}", path.display()))?;
+            let path = file(dir, n, m);
+            if matches!(backing, Backing::Files) {
+                File::create(&path)
+                    .and_then(|file| file.set_len(namespace.size_bytes))
+                    .with_context(|| format!("making {}", path.display()))?;
+            }
+            let medium = match backing {
+                Backing::Files | Backing::KeptFiles => format!("file={}", path.display()),
+                Backing::Served(sockets) => {
+                    let socket = sockets.get(media.len()).context("a medium for each namespace")?;
+                    let path = socket.display();
+                    format!("file.driver=nbd,file.server.type=unix,file.server.path={path}")
+                }
+            };
             let mut text = format!(
                 "nvme-ns,id={id},bus=nvme{n},drive=file{n}-{m},nsid={m},\
                  logical_block_size={block},physical_block_size={block}",
@@ -137,13 +172,12 @@ pub fn options(drives: &[Drive], dir: &Path) -> Result<Vec<String>> {
                 text += &format!(",{}", namespace.properties);
             }
             device(text);
-            backing.push(format!(
-                "file={},if=none,id=file{n}-{m},format=raw,discard=unmap,detect-zeroes=off",
-                path.display()
+            media.push(format!(
+                "{medium},if=none,id=file{n}-{m},format=raw,discard=unmap,detect-zeroes=off"
             ));
         }
     }
-    options.extend(backing.into_iter().flat_map(|text| ["-drive".to_owned(), text]));
+    options.extend(media.into_iter().flat_map(|text| ["-drive".to_owned(), text]));
     Ok(options)
 }
 

@@ -6,12 +6,9 @@
 
 mod agreement;
 
-use std::collections::BTreeMap;
-
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
 
-use super::scenario::Scenario;
+use super::scenario::{Guest, Scenario, Stage};
 use agreement::{Agreement, Namespace};
 
 /// See the module.
@@ -65,12 +62,9 @@ impl Scenario for Facts {
         "what longtake says of drives agrees with nvme-cli, field by field"
     }
 
-    fn script(&self) -> String {
-        SCRIPT.to_owned()
-    }
-
-    fn judge(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<String>> {
-        let namespaces = text(files, "namespaces")?;
+    fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
+        let files = &stage.run_alone(&Guest::new(SCRIPT))?;
+        let namespaces = files.text("namespaces")?;
         let mut agreement = Agreement::default();
         let mut serials = std::collections::BTreeSet::new();
         let mut count = 0;
@@ -78,14 +72,14 @@ impl Scenario for Facts {
             let [name, controller, id] = line.split(' ').collect::<Vec<_>>()[..] else {
                 bail!("the guest lists {line:?}, not a namespace, its controller and its number");
             };
-            let ours = json(files, &format!("{name}.longtake"))?;
+            let ours = files.json(&format!("{name}.longtake"))?;
             let namespace = Namespace {
                 name,
                 controller,
                 id: id.parse().with_context(|| format!("the number of {name} is {id:?}"))?,
                 ours: ours.get(0).with_context(|| format!("longtake says nothing of {name}"))?,
             };
-            let theirs = |what: &str| json(files, &format!("{name}.{what}")).ok();
+            let theirs = |what: &str| files.json(&format!("{name}.{what}")).ok();
             agreement.controller(&namespace, &theirs("id-ctrl").context("no id-ctrl")?);
             agreement.namespace(&namespace, &theirs("id-ns").context("no id-ns")?);
             agreement.health(&namespace, &theirs("smart-log").context("no smart-log")?);
@@ -98,8 +92,8 @@ impl Scenario for Facts {
                 theirs("fdp-configs").as_ref(),
                 theirs("fdp-stats").as_ref(),
             );
-            agreement.list(&namespace, &json(files, "list")?);
-            agreement.subsystem(&namespace, &json(files, "list-subsys")?);
+            agreement.list(&namespace, &files.json("list")?);
+            agreement.subsystem(&namespace, &files.json("list-subsys")?);
             serials.insert(namespace.ours["drive"]["serial"].to_string());
             count += 1;
         }
@@ -110,13 +104,4 @@ impl Scenario for Facts {
         shown.insert(0, format!("{} drives, {count} namespaces", serials.len()));
         Ok(shown)
     }
-}
-
-fn text<'a>(files: &'a BTreeMap<String, Vec<u8>>, name: &str) -> Result<&'a str> {
-    let bytes = files.get(name).with_context(|| format!("the guest handed over no {name}"))?;
-    std::str::from_utf8(bytes).with_context(|| format!("{name} is no text"))
-}
-
-fn json(files: &BTreeMap<String, Vec<u8>>, name: &str) -> Result<Value> {
-    serde_json::from_str(text(files, name)?).with_context(|| format!("{name} is no JSON"))
 }

@@ -8,6 +8,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -54,12 +55,20 @@ impl Image {
         Ok(())
     }
 
-    /// A program of the host, with the libraries that it loads where it looks for them.
+    /// A program of the host, with the libraries that it loads where it looks for them, and without what only
+    /// debuggers need, which an emulated machine takes seconds to unpack.
     ///
     /// # Errors
     /// If it or one of them can't be read.
     pub fn program(&mut self, from: &Path, to: &str) -> Result<()> {
-        self.copy(from, to)?;
+        let stripped = tempfile::NamedTempFile::new()?;
+        let small = programs::run(Command::new("strip").arg("-o").arg(stripped.path()).arg(from));
+        let bytes = match small {
+            Ok(_) => fs::read(stripped.path()),
+            // It is as good a program as it is.
+            Err(_) => fs::read(from),
+        };
+        self.file(to, 0o755, bytes.with_context(|| format!("reading {}", from.display()))?);
         for library in programs::libraries(from)? {
             let to = library.to_string_lossy().into_owned();
             self.copy(&library, &to)?;

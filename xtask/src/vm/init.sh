@@ -38,6 +38,32 @@ for file in "$@"; do
     cat "$file" >&9
 done
 GIVE
+# run NAME COMMAND...: what a command prints, what it complains and how it ends, as files NAME and NAME.errors that
+# the host gets. Never fails.
+cat > /bin/run <<'RUN'
+#!/bin/sh
+name=$1
+shift
+code=0
+"$@" > "/tmp/$name" 2> "/tmp/$name.errors" || code=$?
+echo "exit code $code" >> "/tmp/$name.errors"
+give "/tmp/$name" "/tmp/$name.errors"
+RUN
+# account NAME PACKETS ARRAY [OPTION]: all that can be known of an array's last take, in files that begin with NAME.
+# PACKETS describes the synthetic source: `--size 9000`.
+cat > /bin/account <<'ACCOUNT'
+#!/bin/sh
+name=$1 packets=$2 array=$3
+shift 3
+run "$name.ledger" longtake ledger "$array" --json "$@"
+run "$name.array" longtake array show "$array" --json --chunks "$@"
+run "$name.check" longtake array check "$array" --json "$@"
+# By way of a file: through a pipe two emulated processors would wait for each other most of the time.
+run "$name.extract" longtake extract "$array" --take last --output "/tmp/$name.pcapng" --json "$@"
+xtask vm packets $packets < "/tmp/$name.pcapng" > "/tmp/$name.packets"
+give "/tmp/$name.packets"
+rm "/tmp/$name.pcapng"
+ACCOUNT
 # The drivers number drives as they come, so scenarios name them: generic,SERIAL,NAMESPACE or
 # block,SERIAL,NAMESPACE, or else a file. (nvme0c0n1 is a path to a drive and has no node.)
 cat > /bin/nodes <<'NODES'
@@ -59,7 +85,7 @@ for drive in "$@"; do
 done
 echo "$found"
 NODES
-chmod +x /bin/say /bin/await /bin/give /bin/nodes
+chmod +x /bin/say /bin/await /bin/give /bin/run /bin/account /bin/nodes
 
 for module in $(cat /modules/order); do
     case $module in nvme.ko*) options=$(cat /scenario/driver-options) ;; *) options= ;; esac

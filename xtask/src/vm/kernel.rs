@@ -18,14 +18,31 @@ const META_PACKAGE: &str = "linux-image-amd64";
 pub struct Kernel {
     /// The bootable image.
     pub image: PathBuf,
-    /// Every loadable module, below this folder.
-    modules: PathBuf,
+    /// Where its modules lie, as below `/`.
+    root: PathBuf,
+    /// Its version, the name of its modules' folder.
+    version: String,
 }
 
 impl Kernel {
-    /// The file of a module; None if this kernel has it built in, or not at all.
-    pub fn module(&self, name: &str) -> Option<PathBuf> {
-        find(&self.modules, &format!("{name}.ko"))
+    /// A module's file behind those of all that it needs: the order in which they are loaded.
+    ///
+    /// # Errors
+    /// If the kernel has no such module.
+    pub fn modules(&self, name: &str) -> Result<Vec<PathBuf>> {
+        let mut modprobe = Command::new("/sbin/modprobe");
+        modprobe.arg("--dirname").arg(&self.root).args(["--set-version", &self.version]);
+        let told = run(modprobe.args(["--show-depends", name]))?;
+        // `insmod PATH OPTIONS`, or `builtin NAME`.
+        let mut files: Vec<PathBuf> = Vec::new();
+        for line in told.lines().filter_map(|line| line.strip_prefix("insmod ")) {
+            // One that several need is named several times.
+            let file = PathBuf::from(line.split_whitespace().next().unwrap_or(line));
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        Ok(files)
     }
 }
 
@@ -50,6 +67,7 @@ pub fn fetch(dir: &Path) -> Result<Kernel> {
         .with_context(|| format!("apt-get downloaded no {package} into {}", part.display()))?;
     run(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&part))?;
     fs::remove_file(&archive)?;
+    index_modules(&part)?;
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
     }
@@ -63,8 +81,22 @@ fn kept(dir: &Path) -> Option<Kernel> {
         fs::read_dir(dir.join("boot")).ok()?.filter_map(|entry| Some(entry.ok()?.path())).find(
             |path| path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(b"vmlinuz")),
         )?;
-    let modules = dir.join("lib/modules");
-    modules.exists().then_some(Kernel { image, modules })
+    let version = version(dir)?;
+    // What an interrupted or older fetch has left is of no use without.
+    let indexed = dir.join("lib/modules").join(&version).join("modules.dep").exists();
+    indexed.then(|| Kernel { image, root: dir.to_owned(), version })
+}
+
+/// Writes down which module needs which; a package leaves that to its installation.
+fn index_modules(root: &Path) -> Result<()> {
+    let version = version(root).context("the package has no modules")?;
+    run(Command::new("/sbin/depmod").arg("--basedir").arg(root).arg(version)).map(drop)
+}
+
+/// The name of the folder with the modules.
+fn version(root: &Path) -> Option<String> {
+    let entry = fs::read_dir(root.join("lib/modules")).ok()?.find_map(Result::ok)?;
+    entry.file_name().into_string().ok()
 }
 
 /// The package of the newest kernel, `linux-image-6.1.0-56-amd64`.
@@ -75,19 +107,4 @@ fn newest() -> Result<String> {
         Some(package) if package.starts_with("linux-image-") => Ok(package.to_owned()),
         _ => bail!("apt-cache knows no kernel that {META_PACKAGE} depends on: is this Debian?"),
     }
-}
-
-/// A file by its name, anywhere below a folder.
-fn find(folder: &Path, name: &str) -> Option<PathBuf> {
-    for entry in fs::read_dir(folder).ok()?.filter_map(Result::ok) {
-        let path = entry.path();
-        if path.is_dir() && !path.is_symlink() {
-            if let Some(found) = find(&path, name) {
-                return Some(found);
-            }
-        } else if entry.file_name() == name {
-            return Some(path);
-        }
-    }
-    None
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::drives::QEMU;
@@ -72,7 +72,7 @@ impl Machine {
         fs::write(&console, "")?;
         let mut command = Command::new(QEMU);
         command
-            .args(["-machine", "q35", "-cpu", "max", "-m", "2G", "-smp", "2"])
+            .args(["-machine", "q35", "-cpu", "max", "-m", "4G", "-smp", "2"])
             .args(["-accel", parts.accelerator])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             .arg("-kernel")
@@ -137,6 +137,22 @@ impl Machine {
     /// If QEMU refuses it.
     pub fn execute(&mut self, command: &str, arguments: &Value) -> Result<Value> {
         self.qmp.execute(command, arguments)
+    }
+
+    /// Unplugs a device and waits until the guest has let go of it.
+    ///
+    /// # Errors
+    /// If QEMU refuses, or the guest holds on.
+    pub fn unplug(&mut self, device: &str) -> Result<()> {
+        self.qmp.execute("device_del", &json!({"id": device}))?;
+        self.qmp.wait_for("DEVICE_DELETED", device)
+    }
+
+    /// Ends it in the middle of what it does, and gives what it had still told.
+    pub fn cut(mut self) -> Vec<Told> {
+        end(&mut self.child);
+        // The listener has come to the end of what was on its way when it hangs up.
+        std::iter::from_fn(|| self.told.recv().ok()?.ok()).collect()
     }
 
     /// The console's last lines, for messages.

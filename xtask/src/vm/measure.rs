@@ -1,12 +1,9 @@
 //! The scenario `measure`: workloads and experiments on the real NVMe driver, through the block layer and past it.
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::scenario::Scenario;
+use super::scenario::{Guest, Scenario, Stage};
 
 /// See the module.
 #[derive(Debug)]
@@ -46,36 +43,18 @@ impl Scenario for Measure {
         "workloads by block layer and passthrough; links and neighbours as the drives tell them"
     }
 
-    fn script(&self) -> String {
+    fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
         let mut script = "cd /tmp\n".to_owned();
         for (name, arguments) in RUNS {
-            script += &format!(
-                "say {name}\n\
-                 longtake measure {arguments} --json --output /tmp/{name}.d > /tmp/{name} 2> /tmp/{name}.errors || echo \"exit code $?\" >> /tmp/{name}.errors\n\
-                 give /tmp/{name}\n\
-                 give /tmp/{name}.errors\n"
-            );
+            script +=
+                &format!("run {name} longtake measure {arguments} --json --output /tmp/{name}.d\n");
         }
         script += "cp /tmp/neighbours.d/run.json /tmp/neighbours-run\ngive /tmp/neighbours-run\n";
-        script
-    }
-
-    fn time_limit(&self) -> Duration {
-        Duration::from_secs(600)
-    }
-
-    fn judge(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<String>> {
-        let text = |name: &str| {
-            let bytes = files.get(name).with_context(|| format!("no {name} was handed over"))?;
-            Ok::<_, anyhow::Error>(String::from_utf8_lossy(bytes).into_owned())
-        };
+        let files = stage.run_alone(&Guest::new(script))?;
         let mut told = Vec::new();
         for (name, _) in RUNS {
-            let errors = text(&format!("{name}.errors"))?;
-            if errors.contains("exit code") {
-                bail!("{name} failed: {errors}");
-            }
-            let json: Vec<Value> = serde_json::Deserializer::from_str(&text(name)?)
+            files.expect_code(name, 0)?;
+            let json: Vec<Value> = serde_json::Deserializer::from_str(files.text(name)?)
                 .into_iter()
                 .collect::<Result<_, _>>()
                 .with_context(|| format!("{name} printed no JSON"))?;
@@ -85,8 +64,7 @@ impl Scenario for Measure {
                 _ => judge_run(name, &first["step"]["measurement"])?,
             });
         }
-        let run: Value =
-            serde_json::from_str(&text("neighbours-run")?).context("reading run.json")?;
+        let run = files.json("neighbours-run")?;
         let relations: Vec<&str> = run["outcomes"][0]["beside"]
             .as_array()
             .context("neighbours found nothing")?

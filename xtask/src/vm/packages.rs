@@ -8,10 +8,11 @@ use anyhow::Result;
 use super::programs::run;
 
 /// A package and the file that shows that it is there.
-const PACKAGES: [(&str, &str); 3] = [
+const PACKAGES: [(&str, &str); 4] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("busybox-static", "/bin/busybox"),
     ("nvme-cli", "/usr/sbin/nvme"),
+    ("kmod", "/sbin/depmod"),
 ];
 
 /// Installs what is missing.

@@ -53,6 +53,20 @@ impl Qmp {
         }
     }
 
+    /// Waits for an event about a device. Only one that comes after the last command's answer is seen.
+    ///
+    /// # Errors
+    /// If it doesn't come, or QEMU is gone.
+    pub fn wait_for(&mut self, event: &str, device: &str) -> Result<()> {
+        loop {
+            let told =
+                self.message().with_context(|| format!("waiting for {event} of {device}"))?;
+            if told["event"] == event && told["data"]["device"] == device {
+                return Ok(());
+            }
+        }
+    }
+
     fn message(&mut self) -> Result<Value> {
         let mut line = String::new();
         if self.lines.read_line(&mut line)? == 0 {

@@ -1,40 +1,25 @@
-//! A scenario: a machine with its drives, a script for the guest, and a verdict on what came of it.
+//! A scenario: machines with their drives, scripts for their guests, and a verdict on what came of it.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use super::drives::{self, Drive};
+use super::drives::{self, Backing, Drive};
+use super::handed::Files;
 use super::image::Image;
 use super::kernel::Kernel;
 use super::machine::{Machine, Parts};
 use super::report::Told;
 
-/// The guest's modules in the order of their needs. One that a kernel lacks or has built in is passed over;
-/// the last two must be there.
-const MODULES: [&str; 9] = [
-    "crct10dif_common",
-    "crct10dif_generic",
-    "crc-t10dif",
-    "crc64",
-    "crc64_rocksoft_generic",
-    "crc64-rocksoft",
-    "t10-pi",
-    "nvme-core",
-    "nvme",
-];
-const MODULES_NEEDED: [&str; 2] = ["nvme-core", "nvme"];
+/// The guest's module. Those that it needs come along.
+const MODULE: &str = "nvme";
 
 /// The guest's first process.
 const INIT: &str = include_str!("init.sh");
 
-/// What the guest runs and how it is judged. Its script runs under `sh -e` with busybox's tools, `nvme`
-/// and `longtake`, and has four commands of its own: `say TEXT` tells the host, `await` prints the next
-/// line that the host says, `give FILE...` hands files over, `nodes DRIVE...` prints the nodes of drives
-/// that are named by class, serial number and namespace (`block,LT-TWIN-0001,1`), with commas between them.
+/// Something to be shown with machines.
 pub trait Scenario {
     /// Its name on the command line, and its folder's.
     fn name(&self) -> &'static str;
@@ -42,134 +27,172 @@ pub trait Scenario {
     /// What it shows, in a few words.
     fn about(&self) -> &'static str;
 
-    /// The machine's drives.
-    fn drives(&self) -> Vec<Drive> {
-        drives::six()
-    }
-
-    /// Options of the guest's `nvme` module, `poll_queues=2`.
-    fn driver_options(&self) -> &'static str {
-        ""
-    }
-
-    /// Further modules, in the order of their needs, loaded before the script starts.
-    fn modules(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Further programs for the guest: where they are here, and their name in `/bin` there.
+    /// Runs its machines and judges them. What it gives tells what was checked.
     ///
     /// # Errors
-    /// If one can't be built.
-    fn programs(&self) -> Result<Vec<(PathBuf, &'static str)>> {
-        Ok(Vec::new())
-    }
-
-    /// The script.
-    fn script(&self) -> String;
-
-    /// How long it may take. It ends runs that hang, so it is generous: emulation without hardware
-    /// support on a busy machine is slow.
-    fn time_limit(&self) -> Duration {
-        Duration::from_secs(600)
-    }
-
-    /// Called for every line that the guest says.
-    ///
-    /// # Errors
-    /// If what was said, or what is done about it, fails the scenario.
-    fn heard(&self, _line: &str, _machine: &mut Machine) -> Result<()> {
-        Ok(())
-    }
-
-    /// Judges the files that the guest handed over, by name. What it gives is printed, a line each.
-    ///
-    /// # Errors
-    /// If they don't show what they should.
-    fn judge(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<String>>;
+    /// If a machine can't be made, its script fails or hangs, or the verdict is against it.
+    fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>>;
 }
 
-/// What every scenario's machine is made with.
+/// A machine and what it is to do. The script runs under `sh -e` with busybox's tools, `nvme` and `longtake`, and
+/// has commands of its own, which `init.sh` describes: `say`, `await`, `give`, `run`, `nodes`, `account`.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// The script.
+    pub script: String,
+    /// The machine's drives.
+    pub drives: Vec<Drive>,
+    /// Media served to the machine; without, new files.
+    pub backing: Backing,
+    /// Options of the `nvme` module, `poll_queues=2`.
+    pub driver_options: &'static str,
+    /// Further programs: where they are here, and their name in `/bin` there.
+    pub programs: Vec<(PathBuf, &'static str)>,
+    /// How long it may take. It ends runs that hang, so it is generous: emulation without hardware support on a busy
+    /// machine is slow.
+    pub time_limit: Duration,
+}
+
+impl Guest {
+    /// A machine with six drives that runs this script.
+    pub fn new(script: impl Into<String>) -> Self {
+        Self {
+            script: script.into(),
+            drives: drives::six(),
+            backing: Backing::Files,
+            driver_options: "",
+            programs: Vec::new(),
+            time_limit: Duration::from_secs(600),
+        }
+    }
+}
+
+/// What every scenario's machines are made with.
 #[derive(Debug)]
 pub struct Tools {
     /// The guest's kernel.
     pub kernel: Kernel,
     /// The program.
     pub longtake: PathBuf,
+    /// This program, which says what a guest has read back.
+    pub packets: PathBuf,
     /// QEMU's accelerator.
     pub accelerator: String,
 }
 
-/// Runs a scenario from boot to verdict, with everything of it kept in `dir`.
-///
-/// # Errors
-/// If the machine can't be made, its script fails or hangs, or the verdict is against it.
-pub fn play(scenario: &dyn Scenario, tools: &Tools, dir: &Path) -> Result<Vec<String>> {
-    if dir.exists() {
-        fs::remove_dir_all(dir).with_context(|| format!("emptying {}", dir.display()))?;
-    }
-    let handed = dir.join("files");
-    fs::create_dir_all(&handed).with_context(|| format!("making {}", handed.display()))?;
-    let drives = scenario.drives();
-    let image = image(scenario, tools, &drives)?.write(&dir.join("image.cpio"))?;
-    let mut machine = Machine::start(&Parts {
-        kernel: &tools.kernel.image,
-        image: &image,
-        accelerator: &tools.accelerator,
-        drives: drives::options(&drives, dir)?,
-        dir,
-        time_limit: scenario.time_limit(),
-    })?;
-    let mut files = BTreeMap::new();
-    let status = loop {
-        match machine.listen()? {
-            Told::Said(line) => {
-                scenario.heard(&line, &mut machine).with_context(|| machine.tail())?;
-            }
-            Told::File { name, bytes } => {
-                fs::write(handed.join(&name), &bytes)?;
-                files.insert(name, bytes);
-            }
-            Told::Ended(status) => break status,
-        }
-    };
-    if status != 0 {
-        bail!("the script ended with status {status}; {}", machine.tail());
-    }
-    scenario.judge(&files).with_context(|| machine.tail())
+/// Where a scenario plays.
+#[derive(Debug)]
+pub struct Stage<'a> {
+    /// What machines are made with.
+    pub tools: &'a Tools,
+    /// Its folder.
+    pub dir: &'a Path,
+    /// What random choices are made from.
+    pub seed: u64,
+    /// Power cuts, where there are any.
+    pub cuts: u32,
 }
 
-/// The guest's file system for a scenario.
-fn image(scenario: &dyn Scenario, tools: &Tools, drives: &[Drive]) -> Result<Image> {
-    let mut image = Image::default();
-    for folder in ["dev", "proc", "sys", "tmp", "run", "etc"] {
-        image.directory(folder);
-    }
-    image.file("init", 0o755, INIT);
-    image.program(Path::new("/bin/busybox"), "/bin/busybox")?;
-    image.program(Path::new("/usr/sbin/nvme"), "/bin/nvme")?;
-    image.program(&tools.longtake, "/bin/longtake")?;
-    for (program, name) in scenario.programs()? {
-        image.program(&program, &format!("/bin/{name}"))?;
-    }
-    let mut order = String::new();
-    for module in MODULES.iter().chain(scenario.modules()) {
-        match tools.kernel.module(module) {
-            Some(file) => {
-                let name = file.file_name().context("a module has a name")?.to_string_lossy();
-                image.copy(&file, &format!("/modules/{name}"))?;
-                order += &format!("{name}\n");
+/// Whether a machine is to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Until its script ends.
+    Listen,
+    /// It ends here, as if its power were cut.
+    Cut,
+}
+
+/// What came of a machine.
+#[derive(Clone, Debug, Default)]
+pub struct Ran {
+    /// What was handed over.
+    pub files: Files,
+    /// Every line that was said.
+    pub said: Vec<String>,
+}
+
+impl Stage<'_> {
+    /// Runs a machine to its end. `heard` is called for every line that the guest says.
+    ///
+    /// # Errors
+    /// If it can't be made, its script fails or hangs, or `heard` fails.
+    pub fn run(
+        &self,
+        guest: &Guest,
+        mut heard: impl FnMut(&str, &mut Machine) -> Result<Next>,
+    ) -> Result<Ran> {
+        let handed = self.dir.join("files");
+        fs::create_dir_all(&handed).with_context(|| format!("making {}", handed.display()))?;
+        let image = self.image(guest)?.write(&self.dir.join("image.cpio"))?;
+        let mut machine = Machine::start(&Parts {
+            kernel: &self.tools.kernel.image,
+            image: &image,
+            accelerator: &self.tools.accelerator,
+            drives: drives::options(&guest.drives, &guest.backing, self.dir)?,
+            dir: self.dir,
+            time_limit: guest.time_limit,
+        })?;
+        let mut ran = Ran::default();
+        let status = loop {
+            match machine.listen()? {
+                Told::Said(line) => {
+                    let next = heard(&line, &mut machine).with_context(|| machine.tail())?;
+                    ran.said.push(line);
+                    if next == Next::Cut {
+                        for told in machine.cut() {
+                            if let Told::Said(line) = told {
+                                ran.said.push(line);
+                            }
+                        }
+                        return Ok(ran);
+                    }
+                }
+                Told::File { name, bytes } => {
+                    fs::write(handed.join(&name), &bytes)?;
+                    ran.files.0.insert(name, bytes);
+                }
+                Told::Ended(status) => break status,
             }
-            None if MODULES_NEEDED.contains(module) => {
-                bail!("the kernel {} has no module {module}", tools.kernel.image.display())
-            }
-            None => {}
+        };
+        if status != 0 {
+            bail!("the script ended with status {status}; {}", machine.tail());
         }
+        Ok(ran)
     }
-    let namespaces: usize = drives.iter().map(|drive| drive.namespaces.len()).sum();
-    image.file("modules/order", 0o644, order);
-    image.file("scenario/driver-options", 0o644, scenario.driver_options());
-    image.file("scenario/namespaces", 0o644, namespaces.to_string());
-    image.file("scenario/script", 0o755, scenario.script());
-    Ok(image)
+
+    /// The same where nothing is done about what the guest says.
+    ///
+    /// # Errors
+    /// As [`Stage::run`].
+    pub fn run_alone(&self, guest: &Guest) -> Result<Files> {
+        Ok(self.run(guest, |_, _| Ok(Next::Listen))?.files)
+    }
+
+    /// The guest's file system.
+    fn image(&self, guest: &Guest) -> Result<Image> {
+        let mut image = Image::default();
+        for folder in ["dev", "proc", "sys", "tmp", "run", "etc"] {
+            image.directory(folder);
+        }
+        image.file("init", 0o755, INIT);
+        image.program(Path::new("/bin/busybox"), "/bin/busybox")?;
+        image.program(Path::new("/usr/sbin/nvme"), "/bin/nvme")?;
+        image.program(&self.tools.longtake, "/bin/longtake")?;
+        image.program(&self.tools.packets, "/bin/xtask")?;
+        for (program, name) in &guest.programs {
+            image.program(program, &format!("/bin/{name}"))?;
+        }
+        let mut order = String::new();
+        for file in self.tools.kernel.modules(MODULE)? {
+            let name = file.file_name().context("a module has a name")?.to_string_lossy();
+            image.copy(&file, &format!("/modules/{name}"))?;
+            order += &format!("{name}\n");
+        }
+        let namespaces: usize = guest.drives.iter().map(|drive| drive.namespaces.len()).sum();
+        image.file("modules/order", 0o644, order);
+        image.file("scenario/driver-options", 0o644, guest.driver_options);
+        image.file("scenario/namespaces", 0o644, namespaces.to_string());
+        image.file("scenario/script", 0o755, guest.script.as_str());
+        Ok(image)
+    }
 }
