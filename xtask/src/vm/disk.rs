@@ -247,8 +247,8 @@ impl Disk {
         Ok(check_body(&bytes, &chunk.record).is_ok())
     }
 
-    /// A chunk starts with a header at a page; the kernel may have joined writes of several. What lay from there to
-    /// the end of the segment is given up.
+    /// A chunk starts with a header at a page; the kernel may have joined writes of several. What an earlier
+    /// lap has left from there to the end of the segment is given up.
     fn notice_chunks(&mut self, offset: u64, bytes: &[u8]) {
         let first = offset.next_multiple_of(PAGE_BYTES).max(DATA_OFFSET);
         let end = offset + bytes.len() as u64;
@@ -258,8 +258,13 @@ impl Disk {
                 && place.offset == page
             {
                 let segment = |offset: u64| (offset - DATA_OFFSET) / self.segment_bytes;
-                let this = segment(page);
-                self.chunks.retain(|other| other.offset < page || segment(other.offset) != this);
+                // Several writes are under way at a time: one behind this may have come before it.
+                let given_up = |other: &Chunk| {
+                    other.offset >= page
+                        && segment(other.offset) == segment(page)
+                        && other.record.sequence < record.sequence
+                };
+                self.chunks.retain(|other| !given_up(other));
                 self.chunks.push(Chunk { offset: page, record });
             }
         }

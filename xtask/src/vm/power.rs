@@ -22,14 +22,14 @@ use super::scenario::{Guest, Next, Scenario, Stage};
 #[derive(Debug)]
 pub struct Power;
 
-const SIZE_BYTES: u64 = 64 << 20;
+const SIZE_BYTES: u64 = 32 << 20;
 const SEGMENT_BYTES: u64 = 4 << 20;
 /// A cut comes so long after the recording has started, at most.
 const CUT_WITHIN_MS: u64 = 4000;
 
 /// Records until the power goes. What is acknowledged is told as it comes.
 const RECORD: &str = r#"
-longtake record --from synthetic:60MB/s,size=9000 --to $six --when-full wrap --flush-interval 300ms --memory 64MiB \
+longtake record --from synthetic:60MB/s,size=9000 --to $six --when-full wrap --trim-ahead 2 --flush-interval 300ms --memory 64MiB \
     --json --keep-privileges | while IFS= read -r line; do
     case $line in *'"acknowledged"'* | *'"started"'*) echo "say $line" >&9 ;; esac
 done
@@ -110,12 +110,12 @@ impl Scenario for Power {
             let durable =
                 told.iter().filter_map(|line| number(line, "/durable/packets").ok()).max();
             eprintln!(
-                "  cut {} of {}, {} ms after the start: {} of {} MB not flushed are lost, {cut:?}",
+                "  cut {} of {}, {} ms after the start: {} of {} kB not flushed are lost, {cut:?}",
                 round + 1,
                 stage.cuts,
                 pause.as_millis(),
-                sums.last.lost_bytes / 1_000_000,
-                sums.last.unflushed_bytes / 1_000_000,
+                sums.last.lost_bytes / 1000,
+                sums.last.unflushed_bytes / 1000,
             );
             sums.last = Lost::default();
             let take = take.to_owned();

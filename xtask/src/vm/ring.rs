@@ -18,7 +18,7 @@ pub struct Full;
 pub struct Ring;
 
 /// Size of each namespace; six of them make an array.
-const SIZE_BYTES: u64 = 64 << 20;
+const SIZE_BYTES: u64 = 40 << 20;
 const SEGMENT_BYTES: u64 = 4 << 20;
 
 impl Scenario for Full {
@@ -79,7 +79,7 @@ impl Scenario for Ring {
         let media = Media::create(&all, stage.dir, SEGMENT_BYTES)?;
         let script = format!(
             "{}say made\n\
-             run record longtake record --from synthetic:80MB/s,size=9000 --to $six --until-bytes 1200MB \
+             run record longtake record --from synthetic:60MB/s,size=9000 --to $six --until-bytes 650MB \
              --when-full wrap --json --keep-privileges\n\
              account after '--size 9000' $six\n",
             create("six", SIX, "--segment 4MiB")
