@@ -3,6 +3,7 @@
 mod bench;
 mod chaos;
 mod golden;
+mod planned;
 mod vm;
 
 use std::process::ExitCode;
@@ -19,6 +20,8 @@ enum Chore {
     Chaos(chaos::Arguments),
     /// Write the media format's golden files.
     Golden(golden::Arguments),
+    /// Compare plans with the least drives that recording on simulated ones finds.
+    Planned(planned::Arguments),
     /// Run Longtake in a virtual machine with the real NVMe driver and emulated drives.
     Vm(vm::Arguments),
 }
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Chaos(arguments) => chaos::run(&arguments),
         Chore::Golden(arguments) => golden::run(&arguments),
+        Chore::Planned(arguments) => planned::run(&arguments),
         Chore::Vm(arguments) => vm::run(&arguments),
     };
     match outcome {

@@ -37,7 +37,7 @@ fn a_signal_ends_a_take_and_keeps_all_that_was_offered() {
         let folder = scratch();
         let array = new_in(&folder, "array");
         let mut recorder =
-            Recorder::start(&format!("--from synthetic:100MB/s --to @ {SMALL}"), &array);
+            Recorder::start(&format!("--from synthetic:40MB/s --to @ {SMALL}"), &array);
         recorder.wait_for_written(30 << 20);
         recorder.signal(signal);
         let ended = recorder.end().code(0);
