@@ -27,14 +27,6 @@ pub fn jobs_bar(jobs: u64, shown: bool) -> ProgressBar {
     bar
 }
 
-/// A bar over seconds of virtual time.
-pub fn virtual_bar(time: base::Duration, shown: bool) -> ProgressBar {
-    let style = ProgressStyle::with_template(
-        "{msg} {wide_bar} {pos} of {len} s in virtual time, {elapsed}, {eta} left",
-    );
-    bar(time.as_nanos() / 1_000_000_000, "", shown, style)
-}
-
 /// A bar over simulations, of something with a name.
 pub fn runs_bar(what: &str, shown: bool) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} runs, {eta} left");

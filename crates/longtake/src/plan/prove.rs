@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
-use base::Duration;
 use plan::answer::{Answer, Design};
-use plan::mission::{Outcome, Progress};
+use plan::mission::Progress;
 use plan::trial::{Finding, Question, Trial, Verdict, trials};
 use plan::{Candidate, Requirement};
 use serde_json::{Value, json};
 use ssd::Spec;
 
+use crate::simulated::descriptors::outcome_json;
 use crate::{outlet, progress};
 
 /// A trial's finding, with its drive's name.
@@ -55,10 +55,10 @@ pub fn prove(
 }
 
 fn run(design: &Design, trial: &Trial, shown: bool) -> Result<Finding> {
-    let bar = progress::virtual_bar(trial.mission.duration, shown);
+    let bar = progress::mission_bar(shown);
     let finding = trial.run(|drives, progress: Progress<'_>| {
-        bar.set_position(progress.at.as_nanos() / 1_000_000_000);
-        bar.set_message(format!("{drives} x {}", design.drive));
+        bar.set_position(1000 * progress.at.as_nanos() / progress.duration.as_nanos().max(1));
+        bar.set_message(format!("{drives} x {}, {} of virtual time", design.drive, progress.at));
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();
@@ -87,55 +87,8 @@ pub fn json(proved: &Proved) -> Value {
         "question": finding.question,
         "verdict": finding.verdict(),
         "drives": finding.proof.drives,
-        "held_s": seconds(finding.held),
-        "with": outcome(&finding.proof.with),
-        "without": finding.proof.without.as_ref().map(outcome),
+        "held_s": finding.held.as_secs_f64(),
+        "with": outcome_json(&finding.proof.with),
+        "without": finding.proof.without.as_ref().map(outcome_json),
     })
-}
-
-/// What came of a mission, as JSON: bytes, seconds, bytes a second.
-pub fn outcome(outcome: &Outcome) -> Value {
-    let drives = outcome.drives.iter().map(|drive| {
-        json!({
-            "name": drive.name,
-            "written_bytes": drive.written_bytes,
-            "media_written_bytes": drive.media_written_bytes,
-            "passes": drive.passes,
-            "life_used": drive.life_used,
-            "rated_used": drive.rated_used,
-            "life_years": drive.life_years.is_finite().then_some(drive.life_years),
-        })
-    });
-    let samples = outcome.samples.iter().map(|sample| {
-        json!({
-            "at_s": seconds(sample.at),
-            "fill": sample.fill,
-            "rates_bytes_per_s": sample.rates,
-            "amplification": sample.amplification,
-            "buffers_most": sample.buffers_most,
-            "lost_bytes": sample.lost_bytes,
-        })
-    });
-    let lost: u64 = outcome.samples.iter().map(|sample| sample.lost_bytes).sum();
-    json!({
-        "time_s": seconds(outcome.time),
-        "whole": outcome.whole,
-        "lossless": outcome.lossless(),
-        "lost_stored_bytes": lost,
-        "first_loss": outcome.first_loss.as_ref().map(|loss| {
-            json!({ "at_s": seconds(loss.at), "array_full": loss.full, "why": loss.to_string() })
-        }),
-        "chunks": outcome.chunks,
-        "buffers": outcome.buffers,
-        "buffers_most": outcome.buffers_most,
-        "retention_s": seconds(outcome.retention),
-        "read_bytes": outcome.read_bytes.0,
-        "read_missed_bytes": outcome.read_bytes.1,
-        "drives": drives.collect::<Vec<_>>(),
-        "samples": samples.collect::<Vec<_>>(),
-    })
-}
-
-fn seconds(time: Duration) -> f64 {
-    time.as_secs_f64()
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
 use base::{ByteSize, Duration, Rate};
+use plan::explain;
 use plan::mission::{Chunk, FirstLoss, Mission, Outcome, Progress, Sample};
 use serde_json::{Value, json};
 use source::spec::SourceSpec;
@@ -146,7 +147,8 @@ fn loss_json(loss: &FirstLoss) -> Value {
     })
 }
 
-fn outcome_json(outcome: &Outcome) -> Value {
+/// What came of a mission, as JSON: bytes, seconds, bytes a second.
+pub fn outcome_json(outcome: &Outcome) -> Value {
     let drives: Vec<Value> = outcome
         .drives
         .iter()
@@ -187,20 +189,20 @@ fn tell(outcome: &Outcome) -> Result<()> {
         outlet::text(&format!("\nfirst loss {loss}"))?;
     }
     outlet::text(&format!(
-        "\nbuffers were filled to {:.0} % at most; nothing older than {} is kept",
+        "\nbuffers were filled to {:.0} % at most; what came in the last {} is held",
         100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers),
         outcome.retention,
     ))?;
-    let heads = ["drive", "written", "passes", "flash for one byte", "years at this rate"];
+    let heads = ["drive", "written", "passes", "flash for one byte", "life at this rate"];
     let mut table = outlet::table(&heads, &[1, 2, 3, 4]);
     for drive in &outcome.drives {
-        let years = drive.life_years;
+        let life_s = drive.life_years * 365.0 * 86_400.0;
         table.add_row([
             drive.name.clone(),
             ByteSize(drive.written_bytes).to_string(),
             format!("{:.2}", drive.passes),
             format!("{:.3}", drive.amplification()),
-            if years.is_finite() { format!("{years:.1}") } else { "-".to_owned() },
+            if life_s.is_finite() { explain::seconds(life_s) } else { "-".to_owned() },
         ]);
     }
     outlet::text(&format!("\n{}", outlet::trimmed(&table)))

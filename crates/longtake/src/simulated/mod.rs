@@ -1,7 +1,7 @@
 //! Simulated drives in the program: from targets on the command line to a bank in virtual time. They live as long as the
 //! command, and the same command gets the same drives.
 
-mod descriptors;
+pub mod descriptors;
 mod facts;
 mod feed;
 mod record;
