@@ -183,12 +183,15 @@ fn drive(random: &mut Random, number: u64) -> Result<Spec> {
         cache.static_bytes = (cache.static_bytes as f64 * size) as u64;
         cache.dynamic_bytes = (cache.dynamic_bytes as f64 * size) as u64;
     }
-    // A cache can't be larger than all flash holds with one bit a cell.
-    while spec.check().is_err()
-        && let Some(cache) = &mut spec.cache
-        && cache.dynamic_bytes > 0
-    {
-        cache.dynamic_bytes /= 2;
+    // Smaller drives have relatively more superblocks kept free, and a cache can't be larger than all flash holds with one bit a cell.
+    for _ in 0..20 {
+        if spec.check().is_ok() {
+            break;
+        }
+        spec.mapping.over_provisioning *= 1.1;
+        if let Some(cache) = &mut spec.cache {
+            cache.dynamic_bytes = cache.dynamic_bytes / 10 * 8;
+        }
     }
     if let Some(upkeep) = &mut spec.upkeep {
         upkeep.every_bytes = (upkeep.every_bytes as f64 * between(random, 0.5, 2.0)) as u64;

@@ -155,8 +155,7 @@ fn a_job_reads_back_from_its_text() {
 
 #[test]
 fn arithmetic_and_recording_of_one_design_stand_side_by_side() {
-    let keys =
-        "drive = \"samsung-970-pro-512gb\"\nrate = \"4GB/s\"\nkeep = \"1m\"\nduration = \"20s\"";
+    let keys = "drive = \"samsung-970-pro-512gb\"\nrate = \"4GB/s\"\nkeep = \"1m\"\nlife_years = 0.01\nduration = \"20s\"";
     let figures = done("\"plan\", \"mission\"", keys).unwrap();
     let drives = number(&figures, "plan.drives");
     assert!(drives >= 2.0, "{figures:?}");

@@ -214,10 +214,11 @@ impl World {
                 }
             }
         }
-        let all_die = (0..case.members.len()).all(|m| {
-            let dies = |f: &(u8, u64, Fault)| matches!(f.2, Fault::Die);
+        // One command that fails is enough for a member to get no more updates.
+        let all_fail = (0..case.members.len()).all(|m| {
+            let fails = |f: &(u8, u64, Fault)| matches!(f.2, Fault::Die | Fault::Once { .. });
             let here = |f: &(u8, u64, Fault)| usize::from(f.0) % case.members.len() == m;
-            round.faults.iter().any(|f| dies(f) && here(f))
+            round.faults.iter().any(|f| fails(f) && here(f))
         });
         let mut protections = round.protections.clone();
         protections.sort_by_key(|&(at, _)| at);
@@ -272,7 +273,7 @@ impl World {
                 self.event(event, &mut report);
             }
             // A member that failed leaves it to the others; if none works, it may stand on any.
-            let stands = recording.update_outcome().is_ok() || !all_die;
+            let stands = recording.update_outcome().is_ok() || !all_fail;
             if !recording.updating() && stands && !self.protected_before.is_empty() {
                 self.protected_before.clear();
             }
