@@ -16,6 +16,9 @@ use crate::palette::{self, Marker};
 use crate::picture::{Kind, Picture};
 use crate::svg;
 
+/// Text of so many bytes without a space stays on one line: a claim's or a drive's name.
+const WORD_MAX: usize = 26;
+
 const CSS: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
@@ -234,8 +237,10 @@ impl Page {
         };
         let class = class(column);
         let _ = match &cell.value {
-            // A name such as REC-1 is one word to its readers, though browsers would break it.
-            Value::Text(text) if class.is_empty() && text.len() <= 12 && !text.contains(' ') => {
+            // A name is one word to its readers, though browsers would break it at its hyphens.
+            Value::Text(text)
+                if class.is_empty() && text.len() <= WORD_MAX && !text.contains(' ') =>
+            {
                 write!(self.html, "<td class=\"word\">{}{note}</td>", markup(text))
             }
             Value::Text(text) => write!(self.html, "<td{class}>{}{note}</td>", markup(text)),

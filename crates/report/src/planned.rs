@@ -58,7 +58,7 @@ fn candidates(answer: &Answer) -> Section {
 fn by_limit(answer: &Answer) -> Picture {
     let names = answer.designs.iter().map(|design| design.drive.clone()).collect();
     let series = LIMITS.map(|limit| BarSeries {
-        name: limit.to_string(),
+        name: title(limit),
         values: answer
             .designs
             .iter()
@@ -106,20 +106,32 @@ fn by_rate(designs: &[Design]) -> Option<Picture> {
     })
 }
 
+/// A limit at the head of a column.
+fn title(limit: Limit) -> String {
+    let name = limit.to_string();
+    name[..1].to_uppercase() + &name[1..]
+}
+
+fn years(years: f64) -> String {
+    explain::seconds(years * 365.0 * 86_400.0)
+}
+
 fn need(design: &Design, limit: Limit) -> Option<u32> {
     design.needs.iter().find(|need| need.limit == limit)?.drives
 }
 
 fn table(answer: &Answer) -> Table {
+    let asks = |limit: &Limit| answer.designs.iter().any(|design| need(design, *limit).is_some());
+    let limits: Vec<Limit> = LIMITS.into_iter().filter(asks).collect();
     let mut columns = vec![Column::text("Drive"), Column::number("Drives", "")];
-    columns.extend(LIMITS.map(|limit| Column::number(limit.to_string(), "")));
+    columns.extend(limits.iter().map(|limit| Column::number(title(*limit), "")));
     columns.extend([
         Column::text("Binds"),
         Column::number("Striped", ""),
         Column::number("Adaptive", ""),
         Column::number("Headroom", "%"),
         Column::text("Holds"),
-        Column::number("Life", "years"),
+        Column::text("Life"),
         Column::text("Buffer"),
         Column::number("Cost", ""),
     ]);
@@ -129,14 +141,14 @@ fn table(answer: &Answer) -> Table {
         let of = |value: fn(&Array) -> Option<f64>| array.and_then(value);
         let words = |value: fn(&Array) -> String| Cell::text(array.map(value).unwrap_or_default());
         let mut cells = vec![Cell::text(&design.drive), whole(array.map(|array| array.drives))];
-        cells.extend(LIMITS.map(|limit| whole(need(design, limit))));
+        cells.extend(limits.iter().map(|limit| whole(need(design, *limit))));
         cells.extend([
             words(|array| array.binds.to_string()),
             whole(design.stripe_drives),
             whole(design.adaptive_drives),
             Cell::maybe(of(|array| Some(array.headroom_percent)), 1),
             words(|array| explain::seconds(array.retention_s)),
-            Cell::maybe(of(|array| array.life_years), 1),
+            words(|array| array.life_years.map_or("not known".to_owned(), years)),
             words(|array| explain::bytes(array.buffer_bytes)),
             Cell::maybe(of(|array| array.cost), 0),
         ]);
@@ -357,7 +369,7 @@ fn outcomes(finding: &Finding) -> Table {
             Cell::text(explain::seconds(outcome.retention.as_secs_f64())),
             Cell::number(amplification, 3),
             Cell::number(wear * 100.0, 3),
-            Cell::maybe(life.is_finite().then_some(life), 1),
+            Cell::text(years(life)),
         ]
     };
     let rows = [with, less].into_iter().filter_map(|(drives, run)| Some(row((drives, run?))));
@@ -373,7 +385,7 @@ fn outcomes(finding: &Finding) -> Table {
             Column::text("Holds"),
             Column::number("Write amplification", ""),
             Column::number("Wear", "%"),
-            Column::number("Life at this rate", "years"),
+            Column::text("Life at this rate"),
         ],
         rows: rows.collect(),
     }
