@@ -224,8 +224,6 @@ pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
     let buffer_bytes = case.buffer_bytes(data, requirement.placement);
     let endurance = candidate.figure(profile::name::ENDURANCE).filter(|figure| figure.value > 0.0);
     let a_year = case.load.life_bytes / requirement.life_years;
-    let chunks_share = (overhead.chunks * overhead.chunk_bytes) as f64
-        / (overhead.chunks * overhead.chunk_bytes + overhead.index_bytes) as f64;
     Array {
         drives,
         data_drives: data,
@@ -241,7 +239,7 @@ pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
         cost: candidate.price.map(|price| price * f64::from(drives)),
         take: PlannedTake {
             members,
-            stored_bytes_per_s: offered * chunks_share,
+            stored_bytes_per_s: offered * overhead.share_of_chunks(),
             chunk_bytes: overhead.chunk_bytes,
             buffers: (buffer_bytes / overhead.chunk_max_bytes as f64).ceil() as u32,
             wraps: requirement.wraps(),

@@ -4,6 +4,7 @@
 mod array;
 mod feed;
 mod outcome;
+mod planned;
 mod readers;
 
 use std::fmt;

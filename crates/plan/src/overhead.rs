@@ -46,6 +46,12 @@ pub struct TooLong {
 }
 
 impl Overhead {
+    /// Bytes of chunks for each byte that is written, indexes included.
+    pub fn share_of_chunks(&self) -> f64 {
+        let chunks = self.chunks * self.chunk_bytes;
+        chunks as f64 / (chunks + self.index_bytes) as f64
+    }
+
     /// Packs frames into a chunk until it is full, or as many as come in the time after which it is sealed, at so many bytes of
     /// packets a second.
     ///

@@ -2,19 +2,20 @@
 //!
 //! A ring has two questions. That drives are fast enough shows on as many as the rate alone asks for, full from the beginning, so that
 //! everything is written over stale data. That enough is held shows on all drives, from empty ones on, once the ring has come round. A
-//! mission has one: it fits and nothing is lost. Parity drives get as much as the others, so that those for data stand for all.
+//! mission has one: it fits and nothing is lost.
 
 use std::fmt;
 use std::ops::ControlFlow;
 
-use base::{Duration, Rate};
+use base::Duration;
+use format::superblock::MEMBERS_MAX;
 use serde::Serialize;
-use ssd::{Slot, Spec, Start, Uplink};
+use ssd::{Spec, Start};
 
-use crate::answer::{Array, Design};
+use crate::answer::Design;
 use crate::explain;
 use crate::limits::Limit;
-use crate::mission::{Chunk, Mission, MissionError, Outcome, Progress, Readers};
+use crate::mission::{Mission, MissionError, Outcome, Progress};
 use crate::proof::{Proof, prove};
 use crate::requirement::Requirement;
 
@@ -24,10 +25,6 @@ const LAPS: f64 = 1.1;
 const RATE_TIME_MIN: Duration = Duration::from_secs(60);
 /// A trial of what is held goes on for this long after it could be, so that the ring has come round.
 const HELD_TIMES: f64 = 1.1;
-/// Bytes of a reader's read, as extraction reads; and reads under way.
-const READ_BYTES: u32 = 1 << 20;
-const READ_DEPTH: u32 = 4;
-
 /// What a trial is to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,71 +74,34 @@ pub enum Verdict {
 /// The trials of a design on drives made like this: none if the design has no answer.
 pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Trial> {
     let Some(array) = &design.array else { return Vec::new() };
-    let mut held = Duration::ZERO;
-    if let Some(load) = &design.load {
-        held = Duration::from_secs_f64(load.held_s);
-    }
+    let on = |drives, start| Mission::planned(requirement, design, spec, drives, &start);
+    let whole = on(array.data_drives, Start::Empty);
     if !requirement.wraps() {
-        let mission = mission(requirement, array, spec, array.data_drives, Start::Empty, held);
-        return vec![Trial { question: Question::Whole, mission, held: Duration::ZERO }];
+        let trial = |mission| Trial { question: Question::Whole, mission, held: Duration::ZERO };
+        return whole.map(trial).into_iter().collect();
     }
     let need = design.needs.iter().find(|need| need.limit == Limit::Rate);
     let fast = need.and_then(|need| need.drives).unwrap_or(array.data_drives);
-    let lap = Rate(array.take.stored_bytes_per_s).time_for(spec.capacity_bytes * u64::from(fast));
-    let time = Duration::from_secs_f64(lap.as_secs_f64() * LAPS).max(RATE_TIME_MIN);
-    let of_rate = mission(requirement, array, spec, fast, Start::Full, time);
-    let time = Duration::from_secs_f64(held.as_secs_f64() * HELD_TIMES);
-    let of_whole = mission(requirement, array, spec, array.data_drives, Start::Empty, time);
-    let mut trials =
-        vec![Trial { question: Question::Rate, mission: of_rate, held: Duration::ZERO }];
-    if array.binds == Limit::Capacity {
-        trials.push(Trial { question: Question::Whole, mission: of_whole, held });
-    }
-    trials
-}
-
-fn mission(
-    requirement: &Requirement,
-    array: &Array,
-    spec: &Spec,
-    drives: u32,
-    start: Start,
-    time: Duration,
-) -> Mission {
-    let mut spec = spec.clone();
-    if let Some(link) = requirement.host.link_for(spec.link, drives) {
-        spec.link = link;
-    }
-    let slots = (0..drives).map(|number| Slot {
-        spec: spec.clone(),
-        start: start.clone(),
-        namespaces: vec![0],
-        seed: u64::from(number),
+    let of_rate = on(fast, Start::Full).map(|mut mission| {
+        let bytes = spec.capacity_bytes as f64 * f64::from(fast);
+        let lap = bytes / array.take.stored_bytes_per_s;
+        mission.duration = Duration::from_secs_f64(lap * LAPS).max(RATE_TIME_MIN);
+        Trial { question: Question::Rate, mission, held: Duration::ZERO }
     });
-    let rate = Rate(array.take.stored_bytes_per_s);
-    let mut mission = Mission::new(slots.collect(), rate, time);
-    let packet = requirement.frames.kept().into_iter().map(|(bytes, _)| bytes).max().unwrap_or(1);
-    mission.chunk = Chunk::of(array.take.chunk_bytes as u32, packet);
-    mission.buffers = array.take.buffers.max(2);
-    mission.placement = requirement.placement;
-    if !requirement.wraps() {
-        mission.when_full = recorder::WhenFull::Stop;
-    }
-    mission.uplink = requirement.host.uplink.map(|uplink| Uplink {
-        read_bytes_per_s: uplink.to_host.0,
-        write_bytes_per_s: uplink.to_drives.0,
+    let of_whole = whole.filter(|_| array.binds == Limit::Capacity).map(|mut mission| {
+        let held = mission.duration;
+        mission.duration = Duration::from_secs_f64(held.as_secs_f64() * HELD_TIMES);
+        Trial { question: Question::Whole, mission, held }
     });
-    let reads = requirement.readers.bytes_per_s();
-    if reads > 0.0 {
-        let depth = READ_DEPTH * requirement.readers.count;
-        let rate = Rate(reads);
-        mission.readers =
-            vec![Readers { random: false, bytes: READ_BYTES, rate, depth, drives: None }];
-    }
-    mission
+    of_rate.into_iter().chain(of_whole).collect()
 }
 
 impl Trial {
+    /// Whether it takes more drives than one array has members: several arrays side by side would have to be tried one by one.
+    pub fn too_many(&self) -> bool {
+        self.mission.drives.len() > MEMBERS_MAX
+    }
+
     /// Runs it. `watch` is told on how many drives it runs and how it goes, and may break it off.
     ///
     /// # Errors

@@ -43,6 +43,14 @@ pub fn prove(
             }
         };
         for trial in trials(requirement, design, &spec) {
+            if trial.too_many() {
+                outlet::tell(&format!(
+                    "longtake: {} drives of {} are more than one array has, so that what they hold is not proved by recording",
+                    trial.mission.drives.len(),
+                    design.drive
+                ));
+                continue;
+            }
             let finding = run(design, &trial, shown)
                 .with_context(|| format!("proving the plan of {}", design.drive))?;
             if shown {

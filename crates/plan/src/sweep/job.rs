@@ -6,16 +6,15 @@ use std::ops::ControlFlow;
 
 use base::{ByteSize, Duration, Rate};
 use profile::{Parameter, Profile, Unit};
-use recorder::WhenFull;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use ssd::{Slot, Spec, SpecError, Start, Uplink};
+use ssd::{Spec, SpecError, Start};
 use toml::Value;
 
 use super::What;
 use crate::answer::{Design, plan};
 use crate::candidate::Candidate;
-use crate::mission::{Chunk, Mission, MissionError, Outcome, Readers};
+use crate::mission::{Mission, MissionError, Outcome};
 use crate::requirement::{Draft, Requirement, RequirementError};
 
 /// A design to compute. As TOML or JSON it is all that another machine needs.
@@ -218,7 +217,7 @@ impl Job {
     ) -> Result<(), JobError> {
         let spec = Spec::from_profile(profile).map_err(JobError::Spec)?;
         spec.check().map_err(JobError::Spec)?;
-        let planned = design.array.as_ref().map(|array| array.take.members);
+        let planned = design.array.as_ref().map(|array| array.data_drives);
         let Some(members) = self.get::<u32>("count", "a number of drives")?.or(planned) else {
             text(figures, "mission.left_out", "the plan finds no number of drives: give `count`");
             return Ok(());
@@ -254,47 +253,18 @@ impl Job {
                 return Err(JobError::Key { key: "begins".to_owned(), problem });
             }
         };
-        let (Some(load), Some(overhead)) = (design.load, design.overhead) else {
+        let Some(mut mission) = Mission::planned(requirement, design, spec, members, &start) else {
             let problem = design.obstacles.first().map_or_else(String::new, ToString::to_string);
             return Err(JobError::Key { key: "drive".to_owned(), problem });
         };
-        let whole = overhead.chunks * overhead.chunk_bytes;
-        let share = whole as f64 / (whole + overhead.index_bytes) as f64;
-        let rate = Rate(load.offered_bytes_per_s * share);
-        let slot =
-            |seed| Slot { spec: spec.clone(), start: start.clone(), namespaces: vec![0], seed };
-        let drives: Vec<Slot> = (0..u64::from(members)).map(slot).collect();
-        let capacity = spec.capacity_bytes as f64 * f64::from(members);
-        // A ring is filled and written over once; a mission ends when it is over.
-        let length =
-            if requirement.wraps() { 2.0 * capacity / rate.0 } else { requirement.held_s() };
-        let duration = self.quantity("duration", "a time, as in 8h")?;
-        let duration = duration.unwrap_or_else(|| Duration::from_secs_f64(length));
-        let chunk = Chunk {
-            bytes: overhead.chunk_bytes as u32,
-            packets: overhead.packets,
-            packet_bytes: (overhead.packet_bytes / u64::from(overhead.packets.max(1))) as u32,
-        };
-        let of_memory = requirement.host.memory.map(|memory| memory.0 / overhead.chunk_max_bytes);
-        let of_plan = design.array.as_ref().map(|array| array.take.buffers);
-        let mut mission = Mission::new(drives, rate, duration);
-        let default = of_memory.map(|n| n.min(u64::from(u32::MAX)) as u32).or(of_plan);
-        mission.buffers = default.unwrap_or(mission.buffers);
-        mission.chunk = chunk;
-        mission.placement = requirement.placement;
-        mission.when_full = if requirement.wraps() { WhenFull::Wrap } else { WhenFull::Stop };
-        mission.uplink = requirement.host.uplink.as_ref().map(|uplink| Uplink {
-            read_bytes_per_s: uplink.to_host.0,
-            write_bytes_per_s: uplink.to_drives.0,
-        });
-        let readers = |_| Readers {
-            random: false,
-            bytes: 1 << 20,
-            rate: requirement.readers.rate,
-            depth: 4,
-            drives: None,
-        };
-        mission.readers = (0..requirement.readers.count).map(readers).collect();
+        if requirement.wraps() {
+            // A ring is filled and written over once.
+            let bytes: f64 = mission.drives.iter().map(|d| d.spec.capacity_bytes as f64).sum();
+            mission.duration = Duration::from_secs_f64(2.0 * bytes / mission.load[0].rate.0);
+        }
+        if let Some(time) = self.quantity("duration", "a time, as in 8h")? {
+            mission.duration = time;
+        }
         self.set(&mut mission.rest, "rest", "a number of drives")?;
         self.set(&mut mission.trim_ahead, "trim_ahead", "a number of segments")?;
         self.set(&mut mission.depth, "depth", "a number of writes")?;
