@@ -6,8 +6,6 @@ mod parts;
 mod show;
 mod twin;
 
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -22,6 +20,7 @@ use ssd::Spec;
 
 use crate::arguments::FitArguments;
 use crate::measure::setup::stop_on_signals;
+use crate::new_file;
 use crate::profiles::shelf;
 use crate::sim;
 use crate::simulated::Target;
@@ -63,12 +62,7 @@ struct Found<'a> {
 pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let path = &arguments.measurement;
     let output = &arguments.output;
-    if output.exists() && !arguments.overwrite {
-        bail!(
-            "{} is there already: name another file, or add -y to overwrite it",
-            output.display()
-        );
-    }
+    new_file::check(output, arguments.overwrite)?;
     let name =
         output.file_stem().map_or_else(|| "twin".to_owned(), |s| s.to_string_lossy().into_owned());
     let given = if path.is_dir() { of_folder(path, &name)? } else { of_file(path, &name)? };
@@ -108,10 +102,7 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let origin = path.display().to_string();
     let found = Found { given: &given, origin, spec, parts, left_out, rest, fit, tried, scale };
     let text = found.profile().to_toml()?;
-    let attempt = || format!("writing {} (-y overwrites a file)", output.display());
-    if arguments.overwrite { File::create(output) } else { File::create_new(output) }
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(attempt)?;
+    new_file::write(output, &text, arguments.overwrite)?;
     show::show(&found, output, arguments.json)?;
     Ok(ExitCode::SUCCESS)
 }

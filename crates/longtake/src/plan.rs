@@ -13,7 +13,7 @@ use profile::{Profile, library};
 use serde_json::json;
 
 use crate::profiles::shelf;
-use crate::{exit, outlet};
+use crate::{exit, new_file, outlet};
 use arguments::PlanArguments;
 
 /// Plans, and prints what came of it. Done (0) if some drive will do, failed (1) if none will, wrong arguments (2) for what can't be
@@ -32,6 +32,9 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     if arguments.print.is_some() {
         outlet::text(draft.to_toml()?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(path) = &arguments.html {
+        new_file::check(path, arguments.overwrite)?;
     }
     let candidates = candidates(&draft)?;
     let is_one = |name: &String| {
@@ -56,8 +59,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     };
     if let Some(path) = &arguments.html {
         let page = report::planned::document(&show::facts(&requirement), &answer, &proved);
-        fs::write(path, report::html::page(&page))
-            .with_context(|| format!("writing the report {}", path.display()))?;
+        new_file::write(path, &report::html::page(&page), arguments.overwrite)?;
         outlet::tell(&format!("report: {}", path.display()));
     }
     if arguments.json {

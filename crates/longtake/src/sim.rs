@@ -4,8 +4,6 @@ pub mod arguments;
 mod rest;
 mod show;
 
-use std::fs::File;
-use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -14,10 +12,11 @@ use profile::{Profile, library};
 use serde_json::{Value, json};
 use ssd::Spec;
 
+use crate::profiles::arguments::ListArguments;
 use crate::profiles::shelf;
 use crate::simulated::{Model, Target};
-use crate::{exit, outlet};
-use arguments::{CheckArguments, ListArguments, NewArguments, SimAction};
+use crate::{exit, new_file, outlet};
+use arguments::{CheckArguments, NewArguments, SimAction};
 
 /// Does what is asked with simulated drives.
 ///
@@ -99,10 +98,7 @@ fn new(arguments: &NewArguments) -> Result<ExitCode> {
         made.to_toml()?
     );
     let path = &arguments.output;
-    let attempt = || format!("writing {} (-y overwrites a file)", path.display());
-    if arguments.overwrite { File::create(path) } else { File::create_new(path) }
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(attempt)?;
+    new_file::write(path, &text, arguments.overwrite)?;
     outlet::text(&path.display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }

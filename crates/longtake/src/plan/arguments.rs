@@ -91,6 +91,9 @@ pub struct PlanArguments {
     /// Write a report with pictures to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Overwrite the report if it is there.
+    #[arg(long, short = 'y', requires = "html")]
+    pub overwrite: bool,
     /// Print the requirement as a file, and plan nothing.
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["json", "explain", "prove", "html"])]
     pub print: Option<Printed>,

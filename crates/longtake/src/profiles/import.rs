@@ -2,9 +2,8 @@
 
 mod given;
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -14,7 +13,7 @@ use serde_json::json;
 
 use super::arguments::ImportArguments;
 use super::{shelf, show};
-use crate::outlet;
+use crate::{new_file, outlet};
 use given::Given;
 
 /// Reads what was measured and keeps it as a profile.
@@ -112,11 +111,7 @@ fn place(arguments: &ImportArguments, name: &str) -> Result<PathBuf> {
     Ok(folder.join(format!("{name}.toml")))
 }
 
-fn write(arguments: &ImportArguments, path: &PathBuf, profile: &Profile) -> Result<()> {
+fn write(arguments: &ImportArguments, path: &Path, profile: &Profile) -> Result<()> {
     let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
-    if arguments.overwrite { File::create(path) } else { File::create_new(path) }
-        .and_then(|mut file| file.write_all(text.as_bytes()))
-        .with_context(|| {
-            format!("writing {} (-y overwrites a file; --name gives another)", path.display())
-        })
+    new_file::write(path, &text, arguments.overwrite).context("--name gives it another name")
 }

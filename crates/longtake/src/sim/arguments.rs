@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::profiles::arguments::{ListArguments, ShowArguments};
+
 /// What can be done with the drives that are simulated.
 #[derive(Debug, Subcommand)]
 pub enum SimAction {
@@ -17,25 +19,6 @@ pub enum SimAction {
     Check(CheckArguments),
     /// Show what trimming ahead and letting members rest does to the rate that a wrapped ring sustains, by simulation.
     Rest(RestArguments),
-}
-
-/// `sim list`.
-#[derive(Debug, Args)]
-pub struct ListArguments {
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `sim show`.
-#[derive(Debug, Args)]
-pub struct ShowArguments {
-    /// A drive of the library, or a file (with a / or ending in .toml).
-    #[arg(value_name = "NAME|PATH")]
-    pub drive: String,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `sim new`.
