@@ -6,6 +6,7 @@ mod results;
 mod run;
 mod table;
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,6 +39,12 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     check(&sweep.job(0)).with_context(|| format!("the first job of {}", path.display()))?;
     let folder = arguments.output.clone().unwrap_or_else(|| beside(path));
     let mut results = Results::open(&folder, arguments.dry_run)?;
+    let mut known = HashMap::new();
+    results.forget_others(|job| {
+        *known
+            .entry(job.drive().ok().map(str::to_owned))
+            .or_insert_with(|| run::drive_checksum(job))
+    });
     let left: Vec<u64> = (0..sweep.count()).filter(|&n| !results.has(&sweep.job(n))).collect();
     if arguments.dry_run {
         return estimate::estimate(&sweep, &left, arguments);

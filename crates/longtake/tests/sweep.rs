@@ -55,6 +55,26 @@ fn a_sweep_that_was_killed_goes_on_to_the_same_table() {
 }
 
 #[test]
+fn a_drive_of_ones_own_that_has_changed_is_computed_anew() {
+    let folder = scratch();
+    let drive = new_in(&folder, "own.toml");
+    line("sim new own --from ideal -o @", &drive).code(0);
+    let text = format!(
+        "run = [\"plan\"]\n[base]\ndrive = \"{}\"\nmission = \"60s\"\n[axes]\nrate = [\"1GB/s\", \"2GB/s\"]\n",
+        drive.display()
+    );
+    let spec = spec(&folder, &text);
+    let run = || line("sweep @ --quiet --json", &spec).code(0).json()["run"].clone();
+    assert_eq!((run(), run()), (2.into(), 0.into()));
+    let text = fs::read_to_string(&drive).expect("there is a drive");
+    fs::write(&drive, format!("# looked at again\n{text}")).expect("writing a file");
+    assert_eq!(run(), 0, "only what it says counts");
+    fs::write(&drive, text.replace("Ideal 1 TB", "Ideal 1 TB, another one"))
+        .expect("writing a file");
+    assert_eq!(run(), 2);
+}
+
+#[test]
 fn a_job_that_fails_is_counted_and_the_others_are_done() {
     let folder = scratch();
     let text = "[base]\nrate = \"2GB/s\"\nmission = \"60s\"\n[axes]\ndrive = [\"ideal\", \"samsung-970-pro-512gb\", \"nowhere\"]\nparity = [0, 99]\n";

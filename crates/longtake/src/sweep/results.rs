@@ -20,6 +20,9 @@ pub struct Finished {
     pub version: String,
     /// The job.
     pub job: Job,
+    /// CRC32C of its drive's profile as TOML: a drive of one's own may have changed under its name. None if there was none.
+    #[serde(default)]
+    pub drive: Option<u32>,
     /// Its figures; none if it failed.
     #[serde(default)]
     pub figures: BTreeMap<String, Figure>,
@@ -47,6 +50,8 @@ impl Results {
     /// If they can't be read or written.
     pub fn open(folder: &Path, only_look: bool) -> Result<Self> {
         let path = folder.join(FILE);
+        // Locked before it is read: what another sweep adds meanwhile would be cut off.
+        let mut file = if only_look { None } else { Some(locked(folder, &path)?) };
         let text = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -73,29 +78,17 @@ impl Results {
                 by_job.insert(key(&finished.job), finished);
             }
         }
-        let file = if only_look { None } else { Some(Self::appending(folder, &path, whole)?) };
+        if let Some(file) = &mut file {
+            file.set_len(whole as u64)
+                .and_then(|()| file.seek(SeekFrom::End(0)))
+                .with_context(|| format!("going on behind the results in {}", path.display()))?;
+        }
         Ok(Self { path, file, by_job })
     }
 
-    fn appending(folder: &Path, path: &Path, whole: usize) -> Result<File> {
-        fs::create_dir_all(folder)
-            .with_context(|| format!("making the folder for results, {}", folder.display()))?;
-        let attempt = || format!("opening {} for writing", path.display());
-        let mut file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(path)
-            .with_context(attempt)?;
-        if file.try_lock().is_err() {
-            bail!(
-                "{} is being written by another sweep: wait for its end, or name another folder with --output",
-                path.display()
-            );
-        }
-        file.set_len(whole as u64).with_context(attempt)?;
-        file.seek(SeekFrom::End(0)).with_context(attempt)?;
-        Ok(file)
+    /// Drops what was computed for drives that have changed since.
+    pub fn forget_others(&mut self, mut drive: impl FnMut(&Job) -> Option<u32>) {
+        self.by_job.retain(|_, finished| finished.drive == drive(&finished.job));
     }
 
     /// Whether a job is done.
@@ -122,6 +115,25 @@ impl Results {
         self.by_job.insert(key(&finished.job), finished);
         Ok(())
     }
+}
+
+/// The file of results, made if need be, which no other sweep writes until it is closed.
+fn locked(folder: &Path, path: &Path) -> Result<File> {
+    fs::create_dir_all(folder)
+        .with_context(|| format!("making the folder for results, {}", folder.display()))?;
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .with_context(|| format!("opening {} for writing", path.display()))?;
+    if file.try_lock().is_err() {
+        bail!(
+            "{} is being written by another sweep: wait for its end, or name another folder with --output",
+            path.display()
+        );
+    }
+    Ok(file)
 }
 
 /// A job by all that it says: its keys are in order, so that the same job is the same text.

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use anyhow::Result;
 use crossbeam_channel::unbounded;
+use format::crc::crc32c;
 use plan::sweep::{Job, Sweep};
+use profile::Profile;
 
 use super::arguments::SweepArguments;
 use super::results::{Finished, Results};
@@ -75,14 +77,21 @@ pub fn threads(arguments: &SweepArguments) -> usize {
     arguments.jobs.map_or_else(there, usize::from)
 }
 
+/// What tells the drive of a job from another one of the same name: CRC32C of its profile as TOML. None if it can't be had.
+pub fn drive_checksum(job: &Job) -> Option<u32> {
+    let toml = drive(job).ok()?.to_toml().ok()?;
+    Some(crc32c(toml.as_bytes()))
+}
+
+fn drive(job: &Job) -> Result<Profile> {
+    shelf::find(job.drive()?.trim_start_matches("sim:"))
+}
+
 /// Runs one job, whatever comes of it.
 pub fn job(job: &Job, stop: &(impl Fn() -> bool + ?Sized)) -> Finished {
     let began = Instant::now();
     let watch = |_| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-    let computed = || -> Result<_> {
-        let profile = shelf::find(job.drive()?.trim_start_matches("sim:"))?;
-        Ok(job.run(&profile, watch)?)
-    };
+    let computed = || -> Result<_> { Ok(job.run(&drive(job)?, watch)?) };
     // A fault of ours in one design is no reason to lose the others.
     let outcome = catch_unwind(AssertUnwindSafe(computed)).unwrap_or_else(|_| {
         Err(anyhow::anyhow!(
@@ -96,6 +105,7 @@ pub fn job(job: &Job, stop: &(impl Fn() -> bool + ?Sized)) -> Finished {
     Finished {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         job: job.clone(),
+        drive: drive_checksum(job),
         figures,
         error,
         took_s: began.elapsed().as_secs_f64(),
