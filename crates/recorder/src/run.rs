@@ -102,8 +102,8 @@ pub struct Recording<'a, B, M, F> {
     metadata: VecDeque<Metadata>,
     /// Commands that a drive did not take yet.
     commands: VecDeque<(DriveId, Operation, Owner, Option<BufferId>)>,
-    /// By tag; the places of those that are done are used again.
-    under_way: Vec<UnderWay>,
+    /// By tag; the places of those that are done are empty, and used again.
+    under_way: Vec<Option<UnderWay>>,
     free_tags: Vec<u32>,
     update: Option<SuperblockUpdate>,
     update_outcome: Result<(), DeviceError>,
@@ -334,7 +334,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                 self.commands.push_back(next);
                 continue;
             }
-            let under_way = UnderWay { owner, buffer };
+            let under_way = Some(UnderWay { owner, buffer });
             match self.free_tags.pop() {
                 Some(tag) => self.under_way[tag as usize] = under_way,
                 None => self.under_way.push(under_way),
@@ -343,7 +343,9 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
     }
 
     fn completed(&mut self, now: Instant, completion: Completion) {
-        let UnderWay { owner, buffer } = self.under_way[completion.tag as usize];
+        // A completion that belongs to nothing, or comes twice, must not stand for another command.
+        let place = self.under_way.get_mut(completion.tag as usize);
+        let Some(UnderWay { owner, buffer }) = place.and_then(Option::take) else { return };
         self.free_tags.push(completion.tag as u32);
         if let Some(buffer) = buffer {
             self.metadata_free.push(buffer);
