@@ -1,6 +1,8 @@
 //! `cargo xtask golden`: writes the media format's golden files. Their tests fail when the encoder's
 //! output changes; making them anew is right only after `docs/format.md` has changed.
 
+#[path = "../../crates/format/tests/golden/parity.rs"]
+mod parity;
 #[path = "../../crates/format/tests/golden/recipe.rs"]
 mod recipe;
 
@@ -23,7 +25,8 @@ pub struct Arguments {
 /// If one is there already, or can't be written.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/format/tests/golden");
-    for (name, bytes) in recipe::FILES.into_iter().zip(recipe::members()) {
+    let plain = recipe::FILES.into_iter().zip(recipe::members());
+    for (name, bytes) in plain.chain(parity::FILES.into_iter().zip(parity::members())) {
         let path = directory.join(name);
         if path.exists() && !arguments.force {
             bail!(

@@ -127,6 +127,7 @@ impl<'c> World<'c> {
                 created: Timestamp::from_nanos(EPOCH_NS),
                 generation: 1,
                 protected: Vec::new(),
+                parity: 0,
             };
             let capacity = case.drives[usize::from(member)].capacity_bytes;
             for offset in [0, Layout::copy_offset(capacity)] {

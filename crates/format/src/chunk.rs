@@ -15,14 +15,16 @@ use crate::fields::{Get, Put};
 use crate::layout::PAGE_BYTES;
 use crate::ledger::{Count, Ledger};
 use crate::packet::{Interface, Packet};
+use crate::parity::Part;
 use crate::pcapng::{
     self, InterfaceTotals, PACKET_OVERHEAD_BYTES, PRIVATE_LEAST_BYTES, STATISTICS_BYTES_MAX,
 };
-use crate::section::{Damage, HEADER_BYTES, Header, Kind, Place, RECORD_BYTES};
+use crate::section::{Damage, HEADER_BYTES, Header, Kind, MINOR_PARITY, Place, RECORD_BYTES};
 
 const FLAG_END: u16 = 1;
 const FLAG_PLAIN: u16 = 2;
 const FLAG_LOSS: u16 = 4;
+const FLAG_PARITY: u16 = 8;
 const NO_SEQUENCE: u64 = u64::MAX;
 /// Sequence numbers are below this, so that counting on from any of them never overflows.
 pub(crate) const SEQUENCE_END: u64 = 1 << 63;
@@ -60,7 +62,7 @@ pub struct Summary {
     pub captured_bytes: u64,
     /// Packet bytes on the wire.
     pub original_bytes: u64,
-    /// Earliest packet time, ns since 1970; all ones without packets.
+    /// Earliest packet time, ns since 1970; all ones without packets. A parity chunk has its group's times.
     pub first_ns: u64,
     /// Latest packet time, ns since 1970; 0 without packets.
     pub last_ns: u64,
@@ -99,6 +101,8 @@ pub struct ChunkRecord {
     pub ledger: Ledger,
     /// The greatest sequence number that the ring has given up, if any.
     pub reused: Option<u64>,
+    /// What it is of its group, if it holds no packets but parity.
+    pub parity: Option<Part>,
     /// Its contents.
     pub summary: Summary,
 }
@@ -115,7 +119,12 @@ impl ChunkRecord {
             .u64(self.sequence)
             .u64(self.replaces.unwrap_or(NO_SEQUENCE))
             .u16(s.queue)
-            .u16(flag(s.end, FLAG_END) | flag(s.plain, FLAG_PLAIN) | flag(s.loss, FLAG_LOSS))
+            .u16(
+                flag(s.end, FLAG_END)
+                    | flag(s.plain, FLAG_PLAIN)
+                    | flag(s.loss, FLAG_LOSS)
+                    | flag(self.parity.is_some(), FLAG_PARITY),
+            )
             .u32(s.packets)
             .u32(s.packets_start)
             .u32(s.packets_end)
@@ -126,8 +135,12 @@ impl ChunkRecord {
             .u64(s.sealed_ns);
         self.ledger.put(&mut put);
         put.u64(self.reused.unwrap_or(NO_SEQUENCE));
+        if let Some(Part { group, place, of }) = self.parity {
+            put.u64(group).u16(place.into()).u16(of.into());
+        }
         Header {
             kind: Kind::Chunk,
+            minor: if self.parity.is_some() { MINOR_PARITY } else { 0 },
             place: *place,
             body_crc: s.body_crc,
             length: s.length,
@@ -167,7 +180,14 @@ impl ChunkRecord {
         };
         let ledger = Ledger::get(&mut get);
         let reused = Some(get.u64()).filter(|&n| n != NO_SEQUENCE);
-        let record = Self { take, sequence, replaces, ledger, reused, summary };
+        let (group, place, of) = (get.u64(), get.u16(), get.u16());
+        let short = |number| u8::try_from(number).unwrap_or(u8::MAX);
+        let parity = (flags & FLAG_PARITY != 0).then_some(Part {
+            group,
+            place: short(place),
+            of: short(of),
+        });
+        let record = Self { take, sequence, replaces, ledger, reused, parity, summary };
         record.sound().map(|()| (header.place, record))
     }
 
@@ -183,7 +203,11 @@ impl ChunkRecord {
                 <= u64::from(s.packets_end - s.packets_start)
             && s.captured_bytes <= u64::from(s.length);
         let first = self.take.first_sequence;
+        let part = self.parity.is_none_or(|part| {
+            s.packets == 0 && self.replaces.is_none() && !s.end && part.sound(self.sequence)
+        });
         let numbers = (first..SEQUENCE_END).contains(&self.sequence)
+            && part
             && self.replaces.is_none_or(|n| (first..self.sequence).contains(&n))
             && s.queue < u16::MAX
             && (s.packets == 0 || s.first_ns <= s.last_ns);
@@ -452,6 +476,7 @@ mod tests {
             replaces: None,
             ledger: Ledger::default(),
             reused: None,
+            parity: None,
             summary: sealed.summary,
         };
         let place = Place { array: Uuid::nil(), member: 0, members: 1, offset: 0 };
@@ -474,13 +499,14 @@ mod tests {
         for change in lengths {
             assert_eq!(refusal(change), Some(Damage::Length));
         }
-        let contradictions: [fn(&mut ChunkRecord); 6] = [
+        let contradictions: [fn(&mut ChunkRecord); 7] = [
             |r| r.take.first_sequence = r.sequence + 1,
             |r| r.sequence = SEQUENCE_END,
             |r| r.replaces = Some(r.sequence),
             |r| r.replaces = Some(r.take.first_sequence - 1),
             |r| r.summary.queue = u16::MAX,
             |r| r.summary.first_ns = r.summary.last_ns + 1,
+            |r| r.parity = Some(Part { group: 7, place: 0, of: 1 }),
         ];
         for change in contradictions {
             assert_eq!(refusal(change), Some(Damage::Contradiction));

@@ -74,6 +74,7 @@ pub fn encode(place: &Place, section_bytes: u64, chunks: &[(Place, ChunkRecord)]
     assert!(count > 0 && section_bytes >= length_for(count), "index of {count} in {section_bytes}");
     let header = Header {
         kind: Kind::Index,
+        minor: 0,
         place: *place,
         body_crc: 0,
         length: section_bytes as u32,
@@ -243,6 +244,7 @@ mod tests {
                         replaces: None,
                         ledger: Ledger::default(),
                         reused: Some(1),
+                        parity: None,
                         summary,
                     },
                 )

@@ -13,6 +13,7 @@ pub mod layout;
 pub mod ledger;
 pub mod packet;
 pub mod packets;
+pub mod parity;
 pub mod pcapng;
 pub mod section;
 pub mod superblock;

@@ -43,6 +43,8 @@ pub enum PrivateKind {
     Index = 2,
     /// Nothing.
     Padding = 3,
+    /// Parity over other chunks, and which they are.
+    Parity = 4,
 }
 
 /// Writes the first 16 bytes of a private block of `length` bytes in all.

@@ -15,13 +15,17 @@ pub const HEADER_BYTES: usize = 512;
 pub const RECORD_BYTES: usize = 440;
 /// Where the record starts.
 pub(crate) const RECORD_AT: usize = 32;
-/// The format's version that this program writes.
-pub const VERSION: (u16, u16) = (1, 0);
+/// The newest version of the format that this program knows. It writes the least that has what a section uses.
+pub const VERSION: (u16, u16) = (1, 1);
+/// The least minor version that has parity.
+pub(crate) const MINOR_PARITY: u16 = 1;
 
 const MAGIC: &[u8; 8] = b"LONGTAKE";
 const OPTION_CUSTOM_BINARY: u16 = 2989;
 const OPTION_USER_APPLICATION: u16 = 4;
 const APPLICATION: &[u8; 27] = b"Longtake (media format 1.0)";
+/// Where the minor version's digit stands in it.
+const APPLICATION_MINOR: usize = 25;
 const CRC_AT: usize = RECORD_AT + 20;
 const _: () = assert!(RECORD_AT + RECORD_BYTES + 4 + 28 + 4 + 4 == HEADER_BYTES);
 
@@ -99,6 +103,8 @@ impl std::error::Error for Damage {}
 pub struct Header {
     /// What the section holds.
     pub kind: Kind,
+    /// The minor version of the format that it takes to understand all of it.
+    pub minor: u16,
     /// Where it says that it lies.
     pub place: Place,
     /// CRC32C of the body.
@@ -120,6 +126,8 @@ impl Header {
     /// If `section` is shorter than [`HEADER_BYTES`].
     pub fn stamp(&self, section: &mut [u8], section_length: u64) {
         let block = &mut section[..HEADER_BYTES];
+        let mut application = *APPLICATION;
+        application[APPLICATION_MINOR] = b'0' + self.minor as u8;
         let mut put = Put::new(block);
         put.u32(SECTION_HEADER)
             .u32(HEADER_BYTES as u32)
@@ -132,8 +140,8 @@ impl Header {
             .u32(ENTERPRISE)
             .zeros(RECORD_BYTES)
             .u16(OPTION_USER_APPLICATION)
-            .u16(APPLICATION.len() as u16)
-            .raw(APPLICATION)
+            .u16(application.len() as u16)
+            .raw(&application)
             .zeros(1)
             .u32(0)
             .u32(HEADER_BYTES as u32);
@@ -152,7 +160,7 @@ impl Header {
                 Kind::Index => 3,
             })
             .u16(VERSION.0)
-            .u16(VERSION.1)
+            .u16(self.minor)
             .u16(self.place.member)
             .u16(self.place.members)
             .u16(0)
@@ -193,7 +201,7 @@ impl Header {
         }
         let mut get = Get::new(&record[8..]);
         let kind = get.u16();
-        let (major, _minor) = (get.u16(), get.u16());
+        let (major, minor) = (get.u16(), get.u16());
         if major > VERSION.0 {
             return Err(Damage::Newer { major });
         }
@@ -208,7 +216,7 @@ impl Header {
         let array = Uuid::from_bytes(get.raw());
         let offset = get.u64();
         let place = Place { array, member, members, offset };
-        Ok(Self { kind, place, body_crc, length, specific: get.raw() })
+        Ok(Self { kind, minor, place, body_crc, length, specific: get.raw() })
     }
 
     /// Checks the kind and, where given, the place.
@@ -230,7 +238,7 @@ mod tests {
 
     fn header() -> Header {
         let place = Place { array: Uuid::from_u128(7), member: 2, members: 4, offset: 1 << 20 };
-        Header { kind: Kind::Chunk, place, body_crc: 9, length: 8192, specific: [3; 384] }
+        Header { kind: Kind::Chunk, minor: 0, place, body_crc: 9, length: 8192, specific: [3; 384] }
     }
 
     #[test]

@@ -7,8 +7,9 @@ use uuid::Uuid;
 use crate::crc::crc32c;
 use crate::fields::{Get, Put};
 use crate::layout::{DATA_OFFSET, Layout, SUPERBLOCK_BYTES};
+use crate::parity::{OVERHEAD_BYTES, PARITY_MAX};
 use crate::pcapng::{self, LOCAL_HEADER_BYTES, PrivateKind};
-use crate::section::{Damage, HEADER_BYTES, Header, Kind, Place};
+use crate::section::{Damage, HEADER_BYTES, Header, Kind, MINOR_PARITY, Place};
 
 const ROW_BYTES: usize = 64;
 /// Rows that both tables have room for.
@@ -61,9 +62,26 @@ pub struct Superblock {
     pub generation: u64,
     /// What a ring must not reuse.
     pub protected: Vec<Protected>,
+    /// Parity chunks for each group of chunks: so many members may die and nothing is lost. 0 for none, at most
+    /// [`PARITY_MAX`].
+    pub parity: u8,
 }
 
 impl Superblock {
+    /// The longest chunk of packets: of an array with parity a page less than the longest chunk, which is parity.
+    pub const fn data_chunk_max(&self) -> u32 {
+        self.layout.chunk_max - if self.parity > 0 { OVERHEAD_BYTES } else { 0 }
+    }
+
+    /// Whether so many parity chunks suit an array of so many members that are divided so: each lies on a member of its own, and
+    /// room is left for the data.
+    pub const fn suits_parity(parity: u8, members: usize, layout: &Layout) -> bool {
+        parity == 0
+            || (parity <= PARITY_MAX
+                && members > parity as usize
+                && layout.chunk_min + OVERHEAD_BYTES <= layout.chunk_max)
+    }
+
     /// The superblock's bytes for its place at `offset`: 64 KiB.
     ///
     /// # Panics
@@ -97,10 +115,11 @@ impl Superblock {
             .u32(self.layout.chunk_max)
             .u32(self.layout.chunk_min)
             .u32(self.protected.len() as u32)
-            .u32(0)
+            .u32(self.parity.into())
             .text(&self.name, 64);
         let header = Header {
             kind: Kind::Superblock,
+            minor: if self.parity > 0 { MINOR_PARITY } else { 0 },
             place: Place {
                 array: self.array,
                 member: self.member,
@@ -148,7 +167,8 @@ impl Superblock {
             chunk_min: get.u32(),
         };
         let protected = get.u32() as usize;
-        let name = get.skip(4).text(64);
+        let parity = u8::try_from(get.u32()).map_err(|_| Damage::Length)?;
+        let name = get.text(64);
         let members = usize::from(header.place.members);
         // Checksums guard against accidents, not against a hostile hand: the layout must hold by itself.
         let capacity = layout
@@ -160,7 +180,8 @@ impl Superblock {
             && Layout::new(capacity, layout.segment_bytes, layout.chunk_max) == Ok(layout)
             && (1..=MEMBERS_MAX).contains(&members)
             && header.place.member < header.place.members
-            && protected <= PROTECTED_MAX;
+            && protected <= PROTECTED_MAX
+            && Self::suits_parity(parity, members, &layout);
         if !sound {
             return Err(Damage::Length);
         }
@@ -185,6 +206,7 @@ impl Superblock {
             created,
             generation,
             protected,
+            parity,
         })
     }
 }
@@ -210,6 +232,7 @@ mod tests {
                 made: Timestamp::from_nanos(30),
                 label: "überflug".into(),
             }],
+            parity: 0,
         }
     }
 
@@ -221,6 +244,18 @@ mod tests {
             assert_eq!(Superblock::read(&bytes, offset), Ok(superblock()));
             assert_eq!(Superblock::read(&bytes, offset + 4096), Err(Damage::Elsewhere));
         }
+    }
+
+    #[test]
+    fn parity_that_an_array_cannot_have_is_damage() {
+        for parity in 0..=3 {
+            let bytes = Superblock { parity, ..superblock() }.encode(0);
+            let read = Superblock::read(&bytes, 0).map(|found| found.parity);
+            assert_eq!(read, if parity < 3 { Ok(parity) } else { Err(Damage::Length) });
+        }
+        let mut pair = Superblock { parity: 2, ..superblock() };
+        pair.members.pop();
+        assert_eq!(Superblock::read(&pair.encode(0), 0), Err(Damage::Length));
     }
 
     #[test]

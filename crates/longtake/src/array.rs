@@ -75,6 +75,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
         chunk_max: arguments.chunk.map(|c| u32::try_from(c.0)).transpose().context("--chunk")?,
         identities,
         trim: !arguments.no_trim,
+        parity: 0,
     };
     let (pool, _) = Pool::new(2, 1 << 20, Pages::Transparent)?;
     let (mut bank, _) = UringBank::open(targets, pool.clone(), Options::default())?;

@@ -109,6 +109,7 @@ fn make(directory: &Path, paths: &[PathBuf], size: u64, new: New) -> Result<()> 
         identities: (0..paths.len()).map(|n| format!("file member{n}")).collect(),
         // The files are new: there is nothing to trim, and it would undo their preallocation.
         trim: false,
+        parity: 0,
     };
     let buffers = pool.buffer_ids().collect();
     create::create(&mut Reader { bank: &mut bank, memory: &pool, buffers }, &plan)?;

@@ -31,6 +31,8 @@ pub struct Plan {
     pub identities: Vec<String>,
     /// Whether to trim each drive that can.
     pub trim: bool,
+    /// Parity chunks for each group: so many members may die and nothing is lost.
+    pub parity: u8,
 }
 
 /// Why an array could not be made.
@@ -61,6 +63,13 @@ pub enum CreateError {
         /// Why it failed.
         error: DeviceError,
     },
+    /// So much parity does not suit so many members, or such short chunks.
+    Parity {
+        /// Parity chunks for each group.
+        parity: u8,
+        /// How many members there would be.
+        members: usize,
+    },
     /// The bank failed, or reading did.
     Read(ReadError),
 }
@@ -79,6 +88,10 @@ impl fmt::Display for CreateError {
             Self::Write { drive, attempted, error } => {
                 write!(f, "{drive}: {attempted} failed: {error}; the array was not made")
             }
+            Self::Parity { parity, members } => write!(
+                f,
+                "parity {parity} over {members} members: give 1 or 2, more members than that, and chunks that are two pages longer than the shortest"
+            ),
             Self::Read(error) => error.fmt(f),
         }
     }
@@ -121,7 +134,14 @@ pub fn layouts<B: Bank>(bank: &B, plan: &Plan) -> Result<Vec<Layout>, CreateErro
                         Layout::new(capacity, segment, chunk)
                     }),
             };
-            layout.map_err(|error| CreateError::Layout { drive: drive.name.clone(), error })
+            let layout =
+                layout.map_err(|error| CreateError::Layout { drive: drive.name.clone(), error })?;
+            let members = drives.len();
+            if Superblock::suits_parity(plan.parity, members, &layout) {
+                Ok(layout)
+            } else {
+                Err(CreateError::Parity { parity: plan.parity, members })
+            }
         })
         .collect()
 }
@@ -162,6 +182,7 @@ pub fn create<B: Bank, M: Buffers>(
             created: plan.created,
             generation: 1,
             protected: Vec::new(),
+            parity: plan.parity,
         };
         // A chunk of an earlier array would not be taken for one of this: its UUID differs. But
         // the first page of each segment must read as no chunk to tools that look by hand.

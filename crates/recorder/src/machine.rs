@@ -440,6 +440,7 @@ impl Recorder {
             replaces: waiting.first_sequence,
             ledger: self.carried,
             reused: self.reused,
+            parity: None,
             summary,
         };
         self.next_sequence += 1;

@@ -93,6 +93,7 @@ fn array() -> (Logged, MemoryBuffers) {
         chunk_max: Some(64 << 10),
         identities: vec!["memory".into()],
         trim: false,
+        parity: 0,
     };
     let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
     create::create(&mut reader, &plan).unwrap();

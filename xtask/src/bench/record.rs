@@ -173,6 +173,7 @@ impl Rig {
             chunk_max: Some(CHUNK_MAX_DEFAULT),
             identities: (0..MEMBERS).map(|n| format!("file member{n}")).collect(),
             trim: false,
+            parity: 0,
         };
         let buffers = pool.buffer_ids().collect();
         create::create(&mut Reader { bank: &mut bank, memory: &pool, buffers }, &plan)?;

@@ -3,6 +3,8 @@
 
     check.py MEMBER...
 
+The members are one array's, in their order.
+
 A second reading of the specification: it shares no code with Longtake. Every checksum, length and
 balance that the document promises is asserted on the way; what is printed is compared with
 expected.txt, and so is what Longtake's own reader finds.
@@ -31,6 +33,20 @@ def crc_table():
 
 
 TABLE = crc_table()
+
+# What section 9 says of the field: polynomials by word.
+BASIS = [
+    0x0001, 0xACCA, 0x3C0E, 0x163E, 0xC582, 0xED2E, 0x914C, 0x4012,
+    0x6C98, 0x10D8, 0x6A72, 0xB900, 0xFDB8, 0xFB34, 0xFF38, 0x991E,
+]
+POLYNOMIAL = [0]
+for polynomial in BASIS:
+    POLYNOMIAL += [polynomial ^ other for other in POLYNOMIAL]
+assert len(set(POLYNOMIAL)) == 65536
+
+# Filled while members are listed: chunks by member and offset, and the parity chunks among them.
+CHUNKS = {}
+PARITIES = []
 
 
 def crc32c(data):
@@ -92,9 +108,9 @@ def section(data, at):
     assert u32(head, 8) == 0x1A2B3C4D and u16(head, 12) == 1 and u16(head, 14) == 0
     assert u16(head, 24) == 2989 and u16(head, 26) == 444 and u32(head, 28) == ENTERPRISE
     assert u16(head, 472) == 4 and u16(head, 474) == 27
-    assert head[476:504] == b"Longtake (media format 1.0)\0"
     assert u32(head, 504) == 0 and u32(head, 508) == 512
     record = Record(head[32:472])
+    assert head[476:504] == b"Longtake (media format 1.%d)\0" % record.minor
     return record, u64(head, 16)
 
 
@@ -139,10 +155,11 @@ def superblock(data, offset):
         "chunk_max": u32(own, 40),
         "chunk_min": u32(own, 44),
         "protected": u32(own, 48),
+        "parity": u32(own, 52),
         "name": text(own[56:120]),
         "record": record,
     }
-    assert not any(own[52:56]) and not any(own[120:])
+    assert found["parity"] <= 2 and not any(own[120:])
     end = offset + 512 + section_length
     inside = list(blocks(data, offset + 512, end))
     tables = private(inside[0][2], 1)
@@ -170,7 +187,9 @@ def show_superblock(found, offset):
         f" member {record.member} of {record.members} generation {found['generation']}"
         f" created {found['created']} data {found['data_offset']} segments {found['segments']}"
         f" of {found['segment_bytes']} chunks {found['chunk_min']} to {found['chunk_max']}"
+        + (f" parity {found['parity']}" if found["parity"] else "")
     )
+    assert record.minor == (1 if found["parity"] else 0)
     for capacity, identity in found["member_rows"]:
         print(f"  member of {capacity}: {identity}")
     for start, end, made, label in found["ranges"]:
@@ -194,8 +213,13 @@ def show_chunk(record):
     own = record.own
     offered, stored, lost = ledger(own)
     flags = u16(own, 50)
-    names = [name for bit, name in ((1, "end"), (2, "plain"), (4, "loss")) if flags & bit]
-    assert flags < 8 and not any(own[272:])
+    bits = ((1, "end"), (2, "plain"), (4, "loss"), (8, "parity"))
+    names = [name for bit, name in bits if flags & bit]
+    assert flags < 16 and not any(own[284:])
+    if flags & 8:
+        assert u16(own, 280) < u16(own, 282) <= 2 and u64(own, 272) < u64(own, 32)
+    else:
+        assert not any(own[272:284])
     print(
         f"  chunk at {record.offset} length {record.length} sequence {u64(own, 32)}"
         f" replaces {or_none(u64(own, 40))} queue {u16(own, 48)} flags [{' '.join(names)}]"
@@ -261,11 +285,18 @@ def chunk_body(data, record):
                 f" interface drops {number(5)} system drops {number(7)} delivered {number(8)}:"
                 f" {found[1].decode()}"
             )
+        elif u32(body, 4) == 4:
+            PARITIES.append((record, body))
+            padding = offset
         else:
             assert kind == PRIVATE
             assert not any(private(body, 3))
             padding = offset
     assert (count, kept, wire) == (u32(own, 52), u64(own, 64), u64(own, 72))
+    CHUNKS[record.member, at] = record, data[at : at + record.length]
+    if u16(own, 50) & 8:
+        assert count == 0 and u32(own, 56) == u32(own, 60) == 512
+        return
     assert (first, last) == (u64(own, 80), u64(own, 88))
     start, end = u32(own, 56), u32(own, 60)
     assert (start, end) == (where[0][0], where[-1][1]) if where else start == end
@@ -370,6 +401,48 @@ def member(path):
             assert entry.own == chunk.own
 
 
+def words(data):
+    """The words of section 9, as polynomials."""
+    return [
+        POLYNOMIAL[data[run + k] | data[run + 32 + k] << 8]
+        for run in range(0, len(data), 64)
+        for k in range(32)
+    ]
+
+
+def parity(record, body):
+    """Makes a parity chunk's parity anew from the chunks that it names."""
+    own = record.own
+    assert u32(body, 0) == ENTERPRISE and len(body) + 12 + 512 == record.length
+    group, place, of, count, zero, length = struct.unpack_from("<QHHHHI", body, 8)
+    assert (group, place, of) == (u64(own, 272), u16(own, 280), u16(own, 282))
+    assert zero == 0 and not any(body[28:56]) and length + 4096 == record.length
+    found, table = body[56 : 56 + length], body[56 + length :]
+    rows = [struct.unpack_from("<QQIHH", table, 24 * n) for n in range(count)]
+    assert not any(table[24 * count :])
+    assert rows[0][0] == group and length == max(row[2] for row in rows)
+    assert rows == sorted(rows) and rows[-1][0] < u64(own, 32)
+    assert len({row[3] for row in rows} | {record.member}) == count + 1
+    result = [0] * (length // 2)
+    times = []
+    for sequence, offset, size, of_member, zero in rows:
+        chunk, data = CHUNKS[of_member, offset]
+        assert (u64(chunk.own, 32), chunk.length, zero) == (sequence, size, 0)
+        if u64(chunk.own, 80) != NONE:
+            times += [u64(chunk.own, 80), u64(chunk.own, 88)]
+        if place == 1:
+            result = [w << 1 ^ (0x1002D if w >> 15 else 0) for w in result]
+        for at, word in enumerate(words(data)):
+            result[at] ^= word
+    assert (u64(own, 80), u64(own, 88)) == ((min(times), max(times)) if times else (NONE, 0))
+    fits = "fits" if result == words(found) else "DOES NOT FIT"
+    names = ", ".join(f"{row[0]} on {row[3]} at {row[1]}" for row in rows)
+    print(f"parity {place} of {of} of group {group} in chunk {u64(own, 32)}:"
+          f" {length} bytes over {names}; {fits}")
+
+
 if __name__ == "__main__":
     for path in sys.argv[1:]:
         member(path)
+    for found in PARITIES:
+        parity(*found)

@@ -6,6 +6,7 @@ use format::chunk::check_body;
 use format::index::{self, Footer};
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
 use format::packets::{Item, Items};
+use format::parity::{self, PARITY_AT, Table};
 use format::pcapng::{self, Block, Blocks};
 use format::section::HEADER_BYTES;
 use format::{ChunkRecord, Interface, Layout, PAGE_BYTES, Place, Stage, Superblock};
@@ -65,6 +66,52 @@ pub fn list(bytes: &[u8]) -> String {
     out
 }
 
+/// Holds each parity chunk of an array to the chunks that it is of.
+pub fn parities(members: &[&[u8]]) -> String {
+    let mut out = String::new();
+    for member in members {
+        let superblock = Superblock::read(member, 0).expect("a sound superblock");
+        let place = Place {
+            array: superblock.array,
+            member: superblock.member,
+            members: members.len() as u16,
+            offset: 0,
+        };
+        for number in 0..superblock.layout.segments {
+            let offset = superblock.layout.segment_offset(number);
+            let segment = &member[offset as usize..][..superblock.layout.segment_bytes as usize];
+            for (place, record) in walk(segment, &Place { offset, ..place }) {
+                let chunk = &member[place.offset as usize..];
+                let Some(part) = record.parity else { continue };
+                let (table, parity) = Table::read(chunk, &record).expect("a sound table");
+                let mut made = vec![0; PARITY_AT + parity.len()];
+                let mut filled = 0;
+                let mut rows = Vec::new();
+                for row in &table.rows {
+                    let chunk = &members[usize::from(row.member)][row.offset as usize..];
+                    parity::fold(part.place, &mut made, filled, &chunk[..row.length as usize]);
+                    filled = filled.max(row.length);
+                    rows.push(format!("{} on {} at {}", row.sequence, row.member, row.offset));
+                }
+                let fits = if &made[PARITY_AT..] == parity { "fits" } else { "DOES NOT FIT" };
+                put(
+                    &mut out,
+                    format_args!(
+                        "parity {} of {} of group {} in chunk {}: {} bytes over {}; {fits}",
+                        part.place,
+                        part.of,
+                        part.group,
+                        record.sequence,
+                        parity.len(),
+                        rows.join(", "),
+                    ),
+                );
+            }
+        }
+    }
+    out
+}
+
 /// The chunks of a segment, by the rules of `docs/format.md`, section 7.
 fn walk(segment: &[u8], start: &Place) -> Vec<(Place, ChunkRecord)> {
     let mut chunks: Vec<(Place, ChunkRecord)> = Vec::new();
@@ -95,13 +142,14 @@ fn superblock(out: &mut String, found: &Superblock, offset: u64) {
         out,
         format_args!(
             "superblock at {offset}: array {} name '{}' member {} of {} generation {} created {} \
-             data {DATA_OFFSET} segments {segments} of {segment_bytes} chunks {chunk_min} to {chunk_max}",
+             data {DATA_OFFSET} segments {segments} of {segment_bytes} chunks {chunk_min} to {chunk_max}{}",
             found.array,
             found.name,
             found.member,
             found.members.len(),
             found.generation,
             found.created.as_nanos(),
+            if found.parity > 0 { format!(" parity {}", found.parity) } else { String::new() },
         ),
     );
     for member in &found.members {
@@ -115,10 +163,12 @@ fn superblock(out: &mut String, found: &Superblock, offset: u64) {
 
 fn chunk(out: &mut String, place: &Place, record: &ChunkRecord) {
     let s = &record.summary;
-    let flags: Vec<&str> = [(s.end, "end"), (s.plain, "plain"), (s.loss, "loss")]
-        .into_iter()
-        .filter_map(|(set, name)| set.then_some(name))
-        .collect();
+    let parity = record.parity.is_some();
+    let flags: Vec<&str> =
+        [(s.end, "end"), (s.plain, "plain"), (s.loss, "loss"), (parity, "parity")]
+            .into_iter()
+            .filter_map(|(set, name)| set.then_some(name))
+            .collect();
     put(
         out,
         format_args!(

@@ -18,17 +18,17 @@ use uuid::Uuid;
 pub const FILES: [&str; 2] = ["member0.bin", "member1.bin"];
 
 const ARRAY: Uuid = Uuid::from_u128(0x4c6f_6e67_7461_6b65_4172_7261_7900_0001);
-const SEGMENT_BYTES: u64 = 256 << 10;
-const CHUNK_MAX: u32 = 64 << 10;
+pub(super) const SEGMENT_BYTES: u64 = 256 << 10;
+pub(super) const CHUNK_MAX: u32 = 64 << 10;
 /// Two segments each. The second member's end is no multiple of 4 KiB.
 const CAPACITIES: [u64; 2] = [1_638_400, 1_638_400 + 4096 + 512];
 /// What the drives held before.
 const BEFORE: [u8; 2] = [0x00, 0xA5];
 /// 2027-01-15 08:00 UTC, in ns.
-const STARTED: u64 = 1_800_000_000_000_000_000;
-const MS: u64 = 1_000_000;
+pub(super) const STARTED: u64 = 1_800_000_000_000_000_000;
+pub(super) const MS: u64 = 1_000_000;
 /// The first take's first sequence number: its start in microseconds (`docs/format.md`, section 7).
-const FIRST: u64 = STARTED / 1000;
+pub(super) const FIRST: u64 = STARTED / 1000;
 
 /// The two members' bytes, whole.
 pub fn members() -> Vec<Vec<u8>> {
@@ -47,9 +47,9 @@ struct Array {
 }
 
 /// One member, and where writing on it goes on.
-struct Writing {
-    bytes: Vec<u8>,
-    layout: Layout,
+pub(super) struct Writing {
+    pub(super) bytes: Vec<u8>,
+    pub(super) layout: Layout,
     segment: u64,
     used: u64,
     chunks: Vec<(Place, ChunkRecord)>,
@@ -57,13 +57,7 @@ struct Writing {
 
 impl Array {
     fn new() -> Self {
-        let member = |(capacity, before): (u64, u8)| Writing {
-            bytes: vec![before; capacity as usize],
-            layout: Layout::new(capacity, SEGMENT_BYTES, CHUNK_MAX).expect("lengths that fit"),
-            segment: 0,
-            used: 0,
-            chunks: Vec::new(),
-        };
+        let member = |(capacity, before)| Writing::new(capacity, before);
         let members = CAPACITIES.into_iter().zip(BEFORE).map(member).collect();
         let take = TakeId {
             uuid: Uuid::from_u128(0xA),
@@ -202,30 +196,18 @@ impl Array {
             replaces,
             ledger: self.ledger,
             reused: self.reused,
+            parity: None,
             summary: sealed.summary,
         };
         let mut chunk = sealed.buffer;
-        let writing = &mut self.members[member];
-        let place = place(member, writing.layout.segment_offset(writing.segment) + writing.used);
-        record.stamp(&place, &mut chunk);
-        let length = record.summary.length as usize;
-        writing.put(place.offset, &chunk[..length]);
-        writing.used += length as u64;
-        writing.chunks.push((place, record));
+        let at = self.members[member].head();
+        self.members[member].append(&place(member, at), record, &mut chunk);
     }
 
     /// Writes the index of a member's segment and goes on in the next.
     fn close(&mut self, member: usize) {
-        let writing = &mut self.members[member];
-        let start = writing.layout.segment_offset(writing.segment);
-        let place = place(member, start + writing.used);
-        let section = SEGMENT_BYTES - writing.used;
-        let written = index::encode(&place, section, &writing.chunks);
-        writing.put(place.offset, &written.front);
-        writing.put(start + SEGMENT_BYTES - written.tail.len() as u64, &written.tail);
-        writing.segment += 1;
-        writing.used = 0;
-        writing.chunks.clear();
+        let at = self.members[member].head();
+        self.members[member].close(&place(member, at));
     }
 
     fn finish(mut self) -> Vec<Vec<u8>> {
@@ -251,6 +233,7 @@ impl Array {
                     made: Timestamp::from_nanos(STARTED + 20 * MS),
                     label: "Überflug".into(),
                 }],
+                parity: 0,
             };
             let copy = Layout::copy_offset(CAPACITIES[at]);
             let mut newer = superblock.clone();
@@ -270,7 +253,43 @@ impl Array {
 }
 
 impl Writing {
-    fn put(&mut self, offset: u64, bytes: &[u8]) {
+    /// A member of so many bytes that all are `before`.
+    pub(super) fn new(capacity: u64, before: u8) -> Self {
+        Self {
+            bytes: vec![before; capacity as usize],
+            layout: Layout::new(capacity, SEGMENT_BYTES, CHUNK_MAX).expect("lengths that fit"),
+            segment: 0,
+            used: 0,
+            chunks: Vec::new(),
+        }
+    }
+
+    /// Where the next chunk goes.
+    pub(super) fn head(&self) -> u64 {
+        self.layout.segment_offset(self.segment) + self.used
+    }
+
+    /// Writes a chunk at the head, which is `place`.
+    pub(super) fn append(&mut self, place: &Place, record: ChunkRecord, chunk: &mut [u8]) {
+        record.stamp(place, chunk);
+        let length = record.summary.length as usize;
+        self.put(place.offset, &chunk[..length]);
+        self.used += length as u64;
+        self.chunks.push((*place, record));
+    }
+
+    /// Writes the index of the segment, whose head is `place`, and goes on in the next.
+    pub(super) fn close(&mut self, place: &Place) {
+        let end = self.layout.segment_offset(self.segment) + SEGMENT_BYTES;
+        let written = index::encode(place, SEGMENT_BYTES - self.used, &self.chunks);
+        self.put(place.offset, &written.front);
+        self.put(end - written.tail.len() as u64, &written.tail);
+        self.segment += 1;
+        self.used = 0;
+        self.chunks.clear();
+    }
+
+    pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) {
         let at = offset as usize;
         self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
     }
@@ -280,20 +299,20 @@ fn place(member: usize, offset: u64) -> Place {
     Place { array: ARRAY, member: member as u16, members: 2, offset }
 }
 
-fn sealed_at(chunk: u64) -> Timestamp {
+pub(super) fn sealed_at(chunk: u64) -> Timestamp {
     Timestamp::from_nanos(STARTED + chunk * MS + MS / 2)
 }
 
-fn writer(queue: u16) -> ChunkWriter<Vec<u8>> {
+pub(super) fn writer(queue: u16) -> ChunkWriter<Vec<u8>> {
     let layout = Layout::new(CAPACITIES[0], SEGMENT_BYTES, CHUNK_MAX).expect("lengths that fit");
     ChunkWriter::new(vec![0xEE; CHUNK_MAX as usize], layout.chunk_min, CHUNK_MAX, queue)
 }
 
-fn describe(writer: &mut ChunkWriter<Vec<u8>>, number: u32, interface: &Interface) {
+pub(super) fn describe(writer: &mut ChunkWriter<Vec<u8>>, number: u32, interface: &Interface) {
     writer.interface(number, interface).expect("a chunk with room");
 }
 
-fn put(
+pub(super) fn put(
     writer: &mut ChunkWriter<Vec<u8>>,
     interface: u32,
     chunk: u64,
@@ -323,7 +342,7 @@ fn full_chunk(chunk: u64) -> Sealed<Vec<u8>> {
 }
 
 /// An Ethernet frame of the type for local experiments (IEEE 802, 0x88B5).
-fn frame(chunk: u64, number: u64, length: usize) -> Vec<u8> {
+pub(super) fn frame(chunk: u64, number: u64, length: usize) -> Vec<u8> {
     let mut frame = vec![0x02, 0, 0, 0, 0, 1, 0x02, 0, 0, 0, 0, 2, 0x88, 0xB5];
     frame.push(chunk as u8);
     frame.push(number as u8);
@@ -332,7 +351,7 @@ fn frame(chunk: u64, number: u64, length: usize) -> Vec<u8> {
     frame
 }
 
-fn ethernet() -> Interface {
+pub(super) fn ethernet() -> Interface {
     Interface {
         name: "eth0".into(),
         description: "the first of two".into(),

@@ -142,6 +142,7 @@ fn array(drives: &Drives, arguments: &RecordArguments) -> Result<Array> {
             .context("--chunk")?,
         identities: names(&timed),
         trim: false,
+        parity: 0,
     };
     let layouts = create::layouts(&timed, &plan)?;
     let chunk_max = layouts.iter().map(|layout| layout.chunk_max).max().unwrap_or(0) as usize;

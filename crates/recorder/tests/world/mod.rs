@@ -113,6 +113,7 @@ impl World {
             chunk_max: Some(CHUNK_MAX),
             identities: (0..count).map(|n| format!("memory {n}")).collect(),
             trim: true,
+            parity: 0,
         };
         let mut bank = world.bank.another(|_| true);
         let superblocks =
