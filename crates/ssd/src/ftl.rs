@@ -137,6 +137,8 @@ pub struct Ftl {
     superblock_units: Divisor,
     map: Map,
     superblocks: Vec<Superblock>,
+    /// Erases of all superblocks, and the most of one.
+    erases: (u64, u32),
     free: Free,
     open: [Option<Open>; 3],
     victim: Option<Victim>,
@@ -171,6 +173,7 @@ impl Ftl {
             superblock_units: Divisor::new(setup.stripe.units(false)),
             map: Map::new(setup.units),
             superblocks: vec![superblock; setup.superblocks as usize],
+            erases: (0, 0),
             free,
             open: [None; 3],
             victim: None,
@@ -304,9 +307,8 @@ impl Ftl {
 
     /// Times that superblocks were erased: mean and most.
     pub fn erases(&self) -> (f64, u32) {
-        let all = self.superblocks.iter().map(|superblock| superblock.erases);
-        let sum: u64 = all.clone().map(u64::from).sum();
-        (sum as f64 / self.superblocks.len().max(1) as f64, all.max().unwrap_or(0))
+        let (sum, most) = self.erases;
+        (sum as f64 / self.superblocks.len().max(1) as f64, most)
     }
 
     /// Valid units of each closed superblock.
@@ -375,17 +377,23 @@ impl Ftl {
             self.collect_one(flash);
         }
         let index = self.free.take().expect("over-provisioning leaves the collector a superblock");
-        let superblock = &mut self.superblocks[index as usize];
-        if std::mem::replace(&mut superblock.dirty, true) {
-            superblock.erases += 1;
-            for die in 0..self.setup.stripe.dies() {
-                flash.erase(die);
-            }
+        if std::mem::replace(&mut self.superblocks[index as usize].dirty, true) {
+            self.erase(index, flash);
         }
+        let superblock = &mut self.superblocks[index as usize];
         superblock.state = State::Open;
         superblock.slc = stream == Stream::Cached;
         self.cache.superblocks += u32::from(superblock.slc);
         Open { superblock: index, next: 0 }
+    }
+
+    fn erase(&mut self, index: u32, flash: &mut impl Flash) {
+        let erases = &mut self.superblocks[index as usize].erases;
+        *erases += 1;
+        self.erases = (self.erases.0 + 1, self.erases.1.max(*erases));
+        for die in 0..self.setup.stripe.dies() {
+            flash.erase(die);
+        }
     }
 
     fn close(&mut self, stream: Stream, open: Open) {

@@ -24,6 +24,8 @@ pub struct Descriptors {
     filling: Option<BufferId>,
     /// Since when the chunk at hand is filled, or packets are lost.
     since: Instant,
+    /// When it will be full, by the load; what it is sealed at without being full is not looked at here.
+    full: Instant,
     /// Packets that came up to `since`, so that no part of one is counted twice.
     counted: u64,
     losses: Ledger,
@@ -39,7 +41,7 @@ impl Descriptors {
         let chunk = mission.chunk;
         let mut free: Vec<BufferId> = (0..mission.buffers).map(BufferId).collect();
         let filling = free.pop();
-        Self {
+        let mut feed = Self {
             load: Load::new(&mission.load, f64::from(chunk.bytes) / f64::from(chunk.packets)),
             chunk,
             chunk_min,
@@ -48,12 +50,21 @@ impl Descriptors {
             free,
             filling,
             since: Instant::START,
+            full: Instant::START,
             counted: 0,
             losses: Ledger::default(),
             lost: Count::ZERO,
             stopped: false,
             chunks: 0,
-        }
+        };
+        feed.go_on(0, Instant::START);
+        feed
+    }
+
+    /// Goes on after so many packets, from that moment.
+    fn go_on(&mut self, counted: u64, since: Instant) {
+        (self.counted, self.since) = (counted, since);
+        self.full = self.load.when(counted + u64::from(self.chunk.packets));
     }
 
     /// Ends it before its time.
@@ -85,14 +96,13 @@ impl Descriptors {
             self.losses.lose(Stage::NoBuffer, count);
             self.lost += count;
         }
-        (self.counted, self.since) = (came, now);
+        self.go_on(came, now);
         self.filling = self.free.pop();
     }
 
     /// When the chunk at hand is ready.
     fn ready(&self) -> Instant {
-        let full = self.load.when(self.counted + u64::from(self.chunk.packets));
-        full.min(self.since + self.age_max).min(self.end)
+        self.full.min(self.since + self.age_max).min(self.end)
     }
 }
 
@@ -117,7 +127,7 @@ impl Feed for Descriptors {
             let came = self.load.packets_until(ready);
             let packets = (came - self.counted).min(self.chunk.packets.into()) as u32;
             let since = self.since;
-            (self.counted, self.since) = (self.counted + u64::from(packets), ready);
+            self.go_on(self.counted + u64::from(packets), ready);
             self.stopped = ready >= self.end;
             if packets == 0 && self.losses == Ledger::default() {
                 if self.stopped {

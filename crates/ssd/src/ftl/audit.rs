@@ -41,6 +41,9 @@ impl Ftl {
         ensure(cached == self.cache.superblocks as usize, || {
             format!("{cached} superblocks are the cache, which counts {}", self.cache.superblocks)
         })?;
+        let erases = self.superblocks.iter().map(|one| one.erases);
+        let all = (erases.clone().map(u64::from).sum(), erases.max().unwrap_or(0));
+        ensure(all == self.erases, || format!("{all:?} erases, counted as {:?}", self.erases))?;
         let victim = self.victim.map(|victim| victim.superblock);
         let state = victim.map(|victim| self.superblocks[victim as usize].state);
         ensure(matches!(state, None | Some(State::Closed)), || {

@@ -116,12 +116,8 @@ impl Ftl {
         }
         self.cache.bypassed = false;
         let Some(index) = self.free.erase() else { return false };
-        let superblock = &mut self.superblocks[index as usize];
-        superblock.dirty = false;
-        superblock.erases += 1;
-        for die in 0..self.setup.stripe.dies() {
-            flash.erase(die);
-        }
+        self.superblocks[index as usize].dirty = false;
+        self.erase(index, flash);
         true
     }
 

@@ -76,6 +76,7 @@ impl Ftl {
         let mut settled = Self::new(self.setup);
         settled.scatter(run);
         settled.done = self.done;
+        settled.erases = self.erases;
         for (new, old) in settled.superblocks.iter_mut().zip(&self.superblocks) {
             new.erases = old.erases;
         }
