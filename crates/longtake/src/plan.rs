@@ -1,6 +1,7 @@
 //! `longtake plan`: how many drives a rate needs, which limit binds, and the arithmetic of it.
 
 pub mod arguments;
+mod beside;
 mod prove;
 mod show;
 
@@ -52,19 +53,24 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     if !arguments.json {
         show::show(&requirement, &answer, arguments.explain)?;
     }
+    let compared = beside::beside(&requirement, &answer, &candidates, !arguments.json)?;
     let proved = if arguments.prove {
         prove::prove(&requirement, &answer, &candidates, !arguments.json)?
     } else {
         Vec::new()
     };
     if let Some(path) = &arguments.html {
-        let page = report::planned::document(&show::facts(&requirement), &answer, &proved);
+        let page =
+            report::planned::document(&show::facts(&requirement), &answer, &compared, &proved);
         new_file::write(path, &report::html::page(&page), arguments.overwrite)?;
         outlet::tell(&format!("report: {}", path.display()));
     }
     if arguments.json {
         let proofs: Vec<_> = proved.iter().map(prove::json).collect();
-        outlet::json(&json!({"requirement": draft, "designs": answer.designs, "proofs": proofs}))?;
+        let beside: Vec<_> = compared.iter().map(beside::json).collect();
+        outlet::json(&json!({
+            "requirement": draft, "designs": answer.designs, "beside": beside, "proofs": proofs,
+        }))?;
     }
     let possible = answer.designs.iter().any(|design| design.array.is_some());
     Ok(match (possible, prove::all_confirmed(&proved)) {

@@ -96,7 +96,7 @@ fn what_was_published_counts_as_such_and_the_known_drive_fills_the_gaps() {
     let native = &shown["figures"]["write.native"];
     assert_eq!(
         (&native["source"]["kind"], &native["trust"]),
-        (&"published".into(), &"word".into())
+        (&"published".into(), &"published".into())
     );
     assert!(native["source"]["origin"].as_str().unwrap().starts_with("example.org: a table"));
     assert_eq!(figure(&shown, "endurance.bytes"), 600e12, "of the datasheet");

@@ -3,10 +3,11 @@
 mod series;
 
 use format::superblock::MEMBERS_MAX;
+use profile::Trust;
 use recorder::Placement;
 use serde::Serialize;
 
-use crate::candidate::{Candidate, DATASHEET_WRITE, Evidence, Figure};
+use crate::candidate::{Candidate, DATASHEET_WRITE, Figure};
 use crate::explain;
 use crate::host::MEMORY_CROSSINGS;
 use crate::limits::{Case, Limit, Load, Need, Obstacle, Subject};
@@ -14,6 +15,7 @@ use crate::overhead::Overhead;
 use crate::phases::{Phase, Stage};
 use crate::requirement::Requirement;
 use crate::sensitivity::{Saving, savings};
+use crate::sets::Split;
 
 pub use series::Series;
 
@@ -55,7 +57,7 @@ pub struct Design {
     /// Drives by dividing by that, which is wrong (REC-1).
     pub datasheet_drives: Option<u32>,
     /// What the rate rests on that it was computed from.
-    pub evidence: Option<Evidence>,
+    pub evidence: Option<Trust>,
     /// What has to be known before it is relied on.
     pub doubts: Vec<String>,
     /// The least of each single change that saves a drive, or makes it possible.
@@ -70,6 +72,8 @@ pub struct Design {
     pub figures: Vec<Figure>,
     /// Curves for pictures.
     pub series: Option<Series>,
+    /// What separate NVM Sets come to, if they are required and an array will do.
+    pub sets: Option<Split>,
 }
 
 /// An array that will do.
@@ -161,11 +165,13 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
         phases: Vec::new(),
         figures: Vec::new(),
         series: None,
+        sets: None,
     };
     let subject = match Subject::new(candidate, requirement) {
         Ok(subject) => subject,
         Err(obstacle) => {
             design.obstacles.push(obstacle);
+            design.savings = savings(requirement, candidate, None);
             return design;
         }
     };
@@ -173,10 +179,9 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
     let sizing = case.size(requirement.placement);
     (design.stripe_rate_drives, design.stripe_drives) = placed(&case, Placement::Stripe);
     (design.adaptive_rate_drives, design.adaptive_drives) = placed(&case, Placement::Adaptive);
-    let peak =
-        [DATASHEET_WRITE, profile::name::WRITE_FAST, profile::name::WRITE_NATIVE].iter().find_map(
-            |name| candidate.rate(name).filter(|figure| figure.evidence == Evidence::Datasheet),
-        );
+    let peak = [DATASHEET_WRITE, profile::name::WRITE_FAST, profile::name::WRITE_NATIVE]
+        .iter()
+        .find_map(|name| candidate.rate(name).filter(|figure| figure.evidence == Trust::Datasheet));
     if let Some(peak) = &peak {
         design.datasheet_bytes_per_s = Some(peak.value);
         design.datasheet_drives =
@@ -184,7 +189,7 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
     }
     design.figures = used(&sizing.needs, &subject, peak);
     design.doubts.clone_from(&subject.phases.doubts);
-    design.savings = savings(requirement, &subject);
+    design.savings = savings(requirement, candidate, Some(&subject));
     design.load = Some(case.load);
     design.overhead = Some(subject.overhead);
     design.phases.clone_from(&subject.phases.phases);
@@ -194,6 +199,7 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
         design.evidence = Some(subject.phases.slowest(case.fill(data), stripe).figure.evidence);
         design.doubts.extend(doubts(&case, &array));
         design.series = Some(Series::of(&case, data));
+        design.sets = Split::of(&case, &array);
         design.array = Some(array);
     }
     design.needs = sizing.needs;
@@ -220,7 +226,7 @@ pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
     let written = each * f64::from(data) * case.left(data);
     let offered = case.load.offered_bytes_per_s;
     let usable = case.subject.usable_bytes(requirement.wraps(), requirement.placement);
-    let full_s = usable * f64::from(data) / case.load.space_bytes_per_s;
+    let full_s = usable * f64::from(data) / case.load.space_bytes_per_s - case.turns_s();
     let buffer_bytes = case.buffer_bytes(data, requirement.placement);
     let endurance = candidate.figure(profile::name::ENDURANCE).filter(|figure| figure.value > 0.0);
     let a_year = case.load.life_bytes / requirement.life_years;
@@ -233,7 +239,7 @@ pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
         slowest: slowest.stage,
         headroom_percent: (written / offered - 1.0) * 100.0,
         drive_bytes_per_s: offered / f64::from(data),
-        retention_s: requirement.duty.span_of(full_s),
+        retention_s: requirement.duty.span_of(full_s.max(0.0)),
         life_years: endurance.map(|figure| figure.value * f64::from(data) / a_year),
         buffer_bytes,
         cost: candidate.price.map(|price| price * f64::from(drives)),
@@ -268,7 +274,7 @@ fn doubts(case: &Case<'_>, array: &Array) -> Vec<String> {
     let requirement = case.requirement;
     let mut doubts = Vec::new();
     let slowest = case.subject.phases.slowest(case.fill(array.data_drives), false);
-    if slowest.figure.evidence == Evidence::Assumed {
+    if slowest.figure.evidence == Trust::Assumed {
         doubts.push(format!(
             "{} {} is assumed ({})",
             explain::rate(slowest.figure.value),
@@ -288,12 +294,20 @@ fn doubts(case: &Case<'_>, array: &Array) -> Vec<String> {
             "how much may be written to it is not known: look up its endurance (TBW)".to_owned(),
         );
     }
-    let members = (array.data_drives + array.parity_drives) as usize;
+    let parts = case.subject.parts.map_or(1, |parts| parts.count);
+    let members = ((array.data_drives + array.parity_drives) * parts) as usize;
     if members > MEMBERS_MAX {
         doubts.push(format!(
             "an array has {MEMBERS_MAX} members at most: it takes {} of them side by side",
             members.div_ceil(MEMBERS_MAX)
         ));
+    }
+    let cached = |phase: &Phase| matches!(phase.stage, Stage::Cache | Stage::Shrunk);
+    if case.subject.parts.is_some() && case.subject.phases.phases.iter().any(cached) {
+        doubts.push(
+            "how sets share the cache is not known; each is taken to have its share of it"
+                .to_owned(),
+        );
     }
     if let Some(bandwidth) = requirement.host.memory_bandwidth {
         let most = case.load.packet_bytes_per_s * MEMORY_CROSSINGS;

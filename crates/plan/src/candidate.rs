@@ -1,29 +1,15 @@
 //! A drive as a plan sees it: the figures that it is computed from, and what each rests on.
 
 use format::{Layout, LayoutError};
-use profile::{Known, Profile, SourceKind, Unit, name};
+use profile::{Profile, Trust, Unit, name};
 use serde::Serialize;
 use ssd::Spec;
-use ssd::spec::Link;
+use ssd::spec::{Link, SetLayout};
 
 use crate::host::LINK_EFFICIENCY;
 
 /// What the datasheet promises of writing, in bytes a second, where a measurer's figure stands under the name of the phase.
 pub const DATASHEET_WRITE: &str = "datasheet.write";
-
-/// What a figure rests on; later ones are worth more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Evidence {
-    /// Taken for granted, or computed from what a simulated drive is made of.
-    Assumed,
-    /// The maker's word: what it holds for, and for how long, isn't known (REC-1).
-    Datasheet,
-    /// Published by somebody who measured.
-    Published,
-    /// Measured with this program, or read from its own results.
-    Measured,
-}
 
 /// A figure that a plan has used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,9 +21,24 @@ pub struct Figure {
     /// What it counts.
     pub unit: Unit,
     /// What it rests on.
-    pub evidence: Evidence,
+    pub evidence: Trust,
     /// Where it comes from.
     pub origin: String,
+}
+
+/// A drive's flash in parts that share nothing: namespaces on NVM Sets of their own.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parts {
+    /// How sets divide the flash.
+    pub layout: SetLayout,
+    /// NVM Sets.
+    pub sets: u32,
+    /// Namespaces: parts of the flash.
+    pub count: u32,
+    /// The share of the flash that the smallest has.
+    pub share: f64,
+    /// Bytes of the smallest.
+    pub bytes: u64,
 }
 
 /// A drive model that may be planned with.
@@ -51,27 +52,10 @@ pub struct Candidate {
     model: Option<Spec>,
 }
 
-impl Evidence {
-    /// Of a figure's source. A maker's word is told from a measurer's by the origin: profiles write `datasheet` there.
-    pub fn of(known: &Known) -> Self {
-        let maker = known.source.origin.to_lowercase().contains("datasheet");
-        match known.source.kind {
-            SourceKind::Measured => Self::Measured,
-            SourceKind::Published if maker => Self::Datasheet,
-            SourceKind::Published => Self::Published,
-            SourceKind::Assumed => Self::Assumed,
-        }
-    }
-}
-
-impl std::fmt::Display for Evidence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Self::Measured => "measured",
-            Self::Published => "published by a measurer",
-            Self::Datasheet => "datasheet",
-            Self::Assumed => "assumed",
-        })
+impl Parts {
+    /// The share of the flash that is not recorded to while one part is.
+    pub fn quiet_share(&self) -> f64 {
+        self.share * f64::from(self.count - 1)
     }
 }
 
@@ -89,7 +73,7 @@ impl Candidate {
             name: name.to_owned(),
             value: known.value,
             unit: known.unit,
-            evidence: Evidence::of(known),
+            evidence: known.trust(),
             origin: known.source.origin.clone(),
         })
     }
@@ -113,12 +97,54 @@ impl Candidate {
         })
     }
 
+    /// Reading so many bytes at places drawn at random, at depth: the most that was measured of it, or what the simulated drive's
+    /// dies come to, each read taking one of them from its program and back.
+    pub fn random_read(&self, read_bytes: u32) -> Option<Figure> {
+        let depths = (0..=10).map(|power| 1 << power);
+        let names = depths.map(|depth| name::random_rate(read_bytes.into(), depth));
+        let measured = names.filter_map(|name| self.rate(&name));
+        measured.max_by(|a, b| a.value.total_cmp(&b.value)).or_else(|| {
+            let model = self.model.as_ref()?;
+            let flash = &model.flash;
+            let die_bytes = f64::from(flash.planes) * f64::from(flash.page_bytes);
+            let accesses = (f64::from(read_bytes) / die_bytes).ceil();
+            let access_us = flash.read_us + flash.suspend_us.unwrap_or(0.0);
+            let dies = f64::from(flash.dies()) / (accesses * access_us / 1e6);
+            let most = model.sequential_read_bytes_per_s() / f64::from(read_bytes);
+            let reads = dies.min(model.controller.read_iops).min(most);
+            let name = format!("random.read.{}", name::block(read_bytes.into()));
+            Some(self.of_model(&name, reads * f64::from(read_bytes)))
+        })
+    }
+
+    /// The parts that its NVM Sets divide it into; None if all namespaces share flash, or nothing tells.
+    pub fn parts(&self) -> Option<Parts> {
+        let model = self.model.as_ref()?;
+        let (sets, namespaces) = (&model.sets, &model.sets.namespaces);
+        let alone = |at: usize| {
+            let others = namespaces.iter().enumerate().filter(|(other, _)| *other != at);
+            let mut others = others.flat_map(|(_, namespace)| &namespace.sets);
+            !others.any(|set| namespaces[at].sets.contains(set))
+        };
+        if namespaces.len() < 2 || !(0..namespaces.len()).all(alone) {
+            return None;
+        }
+        let share = |sets_of: usize| sets_of as f64 / f64::from(sets.count);
+        Some(Parts {
+            layout: sets.layout,
+            sets: sets.count,
+            count: namespaces.len() as u32,
+            share: namespaces.iter().map(|n| share(n.sets.len())).fold(1.0, f64::min),
+            bytes: namespaces.iter().map(|n| model.namespace_bytes(n)).min().unwrap_or(0),
+        })
+    }
+
     fn of_model(&self, name: &str, value: f64) -> Figure {
         Figure {
             name: name.to_owned(),
             value,
             unit: Unit::BytesPerSecond,
-            evidence: Evidence::Assumed,
+            evidence: Trust::Assumed,
             origin: "parts of the simulated drive".to_owned(),
         }
     }
@@ -136,11 +162,11 @@ impl Candidate {
         Some(Link::Pcie { generation, lanes: link.lanes, efficiency })
     }
 
-    /// How it is divided for recording.
+    /// How it is divided for recording: all of it, or each of its parts.
     ///
     /// # Errors
     /// If it is too small for it.
-    pub fn layout(&self) -> Result<Layout, LayoutError> {
-        Layout::default_for(self.profile.capacity_bytes)
+    pub fn layout(&self, parts: Option<Parts>) -> Result<Layout, LayoutError> {
+        Layout::default_for(parts.map_or(self.profile.capacity_bytes, |parts| parts.bytes))
     }
 }

@@ -45,20 +45,42 @@ impl Duty {
     }
 
     /// How many seconds at the full rate come to as much as the busiest span of so many seconds.
-    ///
-    /// A window over a load of steps is busiest where one of its ends lies on a step, so that those are all that is tried.
     pub fn busiest(&self, seconds: f64) -> f64 {
         let days = (seconds / DAY_S).floor();
         let rest = seconds - days * DAY_S;
+        let start = self.busiest_start(rest);
+        days * DAY_S * self.mean() + self.until(start + rest) - self.until(start)
+    }
+
+    /// The day's spans, in seconds with the share of the full rate, from where a span of so many seconds is busiest on.
+    pub fn from_busiest(&self, seconds: f64) -> Vec<(f64, f64)> {
+        let start = self.busiest_start(seconds.rem_euclid(DAY_S));
+        let (mut before, mut after, mut edge) = (Vec::new(), Vec::new(), 0.0);
+        for &(span, share) in &self.spans {
+            let passed = (start - edge).clamp(0.0, span);
+            before.push((passed, share));
+            after.push((span - passed, share));
+            edge += span;
+        }
+        after.into_iter().chain(before).filter(|(span, _)| *span > 0.0).collect()
+    }
+
+    /// Where in the day the busiest span of less than a day begins.
+    ///
+    /// A window over a load of steps is busiest where one of its ends lies on a step, so that those are all that is tried.
+    fn busiest_start(&self, seconds: f64) -> f64 {
         let mut edge = 0.0;
-        let mut best: f64 = 0.0;
+        let (mut best, mut at) = (0.0, 0.0);
         for (span, _) in &self.spans {
-            for start in [edge, (edge - rest).rem_euclid(DAY_S)] {
-                best = best.max(self.until(start + rest) - self.until(start));
+            for start in [edge, (edge - seconds).rem_euclid(DAY_S)] {
+                let comes = self.until(start + seconds) - self.until(start);
+                if comes > best {
+                    (best, at) = (comes, start);
+                }
             }
             edge += span;
         }
-        days * DAY_S * self.mean() + best
+        at
     }
 
     /// The longest span, in seconds, whose busiest occurrence comes to no more than so many seconds at the full rate.
@@ -122,6 +144,13 @@ mod tests {
             let duty = Duty::hours(&shares);
             let here = duty.until(start + length) - duty.until(start);
             prop_assert!(here <= duty.busiest(length) + 1e-3);
+            let (mut left, mut first) = (length % DAY_S, 0.0);
+            for (span, share) in duty.from_busiest(length) {
+                first += left.min(span) * share;
+                left = (left - span).max(0.0);
+            }
+            let days = (length / DAY_S).floor() * DAY_S * duty.mean();
+            prop_assert!((days + first - duty.busiest(length)).abs() < 1e-3);
             // And the way back: the span that comes to that much is the one asked for, or a longer one.
             prop_assert!(duty.span_of(duty.busiest(length)) >= length - 1.0);
         }

@@ -73,6 +73,9 @@ pub fn lines(design: &Design) -> Vec<String> {
     for need in &design.needs {
         lines.extend(need.arithmetic.iter().map(|line| format!("{}: {line}", need.limit)));
     }
+    if let Some(split) = &design.sets {
+        lines.extend(split.arithmetic.iter().map(|line| format!("sets: {line}")));
+    }
     if let Some(array) = &design.array {
         let parts = [(array.parity_drives, "parity"), (array.spare_drives, "spare")];
         let more: String = parts

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod answer;
+pub mod beside;
 pub mod candidate;
 pub mod duty;
 pub mod explain;
@@ -16,9 +17,10 @@ pub mod proof;
 pub mod requirement;
 pub mod rest;
 pub mod sensitivity;
+pub mod sets;
 pub mod sweep;
 pub mod trial;
 
 pub use answer::{Answer, Design, plan};
-pub use candidate::{Candidate, Evidence};
+pub use candidate::Candidate;
 pub use requirement::{Draft, Requirement, RequirementError};

@@ -7,10 +7,10 @@ use format::Layout;
 use recorder::Placement;
 use serde::Serialize;
 
-use crate::candidate::{Candidate, Figure};
+use crate::candidate::{Candidate, Figure, Parts};
 use crate::overhead::Overhead;
 use crate::phases::Phases;
-use crate::requirement::{Counts, Frames, Requirement};
+use crate::requirement::{Counts, Frames, Requirement, Sets};
 
 pub use obstacle::Obstacle;
 
@@ -22,6 +22,9 @@ pub const DRIFT: u64 = 2;
 const CHUNKS_PER_MEMBER: f64 = 2.0;
 /// Chunks in memory beside those: one being filled, one to go on in.
 const CHUNKS_FILLED: f64 = 2.0;
+/// Those of a recording that leaves parts of drives to readers, as many times over: when buffers fill past half, a recorder writes to
+/// all members, those among them that it should leave alone.
+const APART: f64 = 2.0;
 /// More drives than this is no answer.
 const DRIVES_MAX: u32 = 1 << 20;
 
@@ -68,8 +71,10 @@ pub struct Subject<'a> {
     pub layout: Layout,
     /// What recording adds to the stream on it.
     pub overhead: Overhead,
-    /// How fast it writes.
+    /// How fast it writes: with all its flash, or with one of its parts.
     pub phases: Phases,
+    /// Its parts, if it is recorded to one at a time and readers have the others.
+    pub parts: Option<Parts>,
     wire_per_kept: f64,
 }
 
@@ -127,23 +132,39 @@ impl<'a> Subject<'a> {
     /// The drive under the stream.
     ///
     /// # Errors
-    /// [`Obstacle`] if the drive is too small, nothing tells how fast it writes, or a block is longer than a chunk.
+    /// [`Obstacle`] if the drive is too small, has no sets to be separated, nothing tells how fast it writes, or a block is longer
+    /// than a chunk.
     pub fn new(candidate: &'a Candidate, requirement: &Requirement) -> Result<Self, Obstacle> {
-        let layout = candidate.layout().map_err(|error| Obstacle::TooSmall(error.to_string()))?;
+        let parts = match requirement.sets {
+            Sets::Shared => None,
+            Sets::Separate { .. } => Some(candidate.parts().ok_or(Obstacle::NoSets)?),
+        };
+        let layout = candidate.layout(parts);
+        let layout = layout.map_err(|error| Obstacle::TooSmall(error.to_string()))?;
         let wire_per_kept = requirement.frames.wire_per_kept();
         let packets = packets(requirement, wire_per_kept);
         let overhead = Overhead::of(&requirement.frames, &layout, packets)
             .map_err(|too_long| Obstacle::BlockTooLong { most_bytes: too_long.most_bytes })?;
-        let phases = Phases::of(candidate).ok_or(Obstacle::NoRate)?;
-        Ok(Self { candidate, layout, overhead, phases, wire_per_kept })
+        let mut phases = Phases::of(candidate).ok_or(Obstacle::NoRate)?;
+        if let Some(parts) = parts {
+            phases.slow(parts.share);
+        }
+        Ok(Self { candidate, layout, overhead, phases, parts, wire_per_kept })
+    }
+
+    /// Segments of one drive, in all its parts.
+    pub fn segments(&self) -> u64 {
+        self.layout.segments * self.parts.map_or(1, |parts| u64::from(parts.count))
     }
 
     /// Bytes of one drive that a recording may take up: all of it, or what a ring leaves beside the segment being written, those
-    /// trimmed ahead, and those that adaptive placement may have drives drift apart by.
+    /// trimmed ahead, and those that adaptive placement may have drives drift apart by, in each part.
     pub fn usable_bytes(&self, wraps: bool, placement: Placement) -> f64 {
         let drift = if placement == Placement::Adaptive { DRIFT } else { 0 };
         let kept_free = if wraps { 1 + TRIM_AHEAD + drift } else { 0 };
-        (self.layout.segments.saturating_sub(kept_free) * self.layout.segment_bytes) as f64
+        let of_part = self.layout.segments.saturating_sub(kept_free);
+        let parts = self.segments() / self.layout.segments.max(1);
+        (parts * of_part * self.layout.segment_bytes) as f64
     }
 }
 
@@ -188,22 +209,50 @@ impl<'a> Case<'a> {
         if self.requirement.wraps() { share } else { share.min(capacity) }
     }
 
+    /// Seconds at the full rate that a ring holds beyond what is required: of parts that are recorded to in turn, each may have been
+    /// left alone for as long as the others had theirs.
+    pub fn turns_s(&self) -> f64 {
+        match (self.requirement.sets, self.subject.parts) {
+            (Sets::Separate { turn }, Some(parts)) if self.requirement.wraps() => {
+                f64::from(parts.count - 1) * turn.as_secs_f64()
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// What a drive reads as readers do, with all its flash.
+    pub fn read(&self) -> Option<Figure> {
+        let candidate = self.subject.candidate;
+        match self.requirement.readers.random_bytes {
+            Some(bytes) => candidate.random_read(bytes),
+            None => candidate.read(),
+        }
+    }
+
     /// The share of their time that so many drives have for writing beside the readers: a drive that reads a tenth of what it
-    /// could read has nine tenths of its time left.
+    /// could read has nine tenths of its time left. All of it where readers have parts of their own.
     pub fn left(&self, drives: u32) -> f64 {
         let reads = self.requirement.readers.bytes_per_s();
-        if reads <= 0.0 {
+        if reads <= 0.0 || self.subject.parts.is_some() {
             return 1.0;
         }
-        let Some(read) = self.subject.candidate.read() else { return 1.0 };
+        let Some(read) = self.read() else { return 1.0 };
         (1.0 - reads / (read.value * f64::from(drives))).max(0.0)
+    }
+
+    /// Whether readers get what they want from the parts of so many drives that are not recorded to.
+    fn readable(&self, drives: u32) -> bool {
+        let Some((parts, read)) = self.subject.parts.zip(self.read()) else { return true };
+        let there = read.value * parts.quiet_share() * f64::from(drives);
+        self.requirement.readers.bytes_per_s() <= there
     }
 
     /// Bytes of chunks in memory while nothing dips.
     pub fn pipeline_bytes(&self, drives: u32) -> f64 {
         let members = f64::from(drives + self.requirement.parity);
         let chunks = CHUNKS_PER_MEMBER * members + CHUNKS_FILLED;
-        chunks * self.subject.overhead.chunk_max_bytes as f64
+        let times = if self.subject.parts.is_some() { APART } else { 1.0 };
+        chunks * times * self.subject.overhead.chunk_max_bytes as f64
     }
 
     /// Bytes of buffers that so many drives need; infinite if buffers fill up whatever their number.
@@ -215,7 +264,8 @@ impl<'a> Case<'a> {
         let (offered, count, left) =
             (self.load.offered_bytes_per_s, f64::from(drives), self.left(drives));
         let dips = self.subject.phases.dip_bytes(offered, self.fill(drives), count, left);
-        pipeline + dips + self.backlog(drives)
+        let waits = dips + self.backlog(drives);
+        pipeline + if self.subject.parts.is_some() { APART * waits } else { waits }
     }
 
     /// Bytes that wait because a phase is slower than the stream.
@@ -228,6 +278,9 @@ impl<'a> Case<'a> {
     /// Whether so many drives write as fast as data comes: striped, as fast as the slowest moment of every phase; adaptive, by the
     /// means of phases, with what waits meanwhile in the memory that is given.
     pub fn sustains(&self, drives: u32, placement: Placement) -> bool {
+        if !self.readable(drives) {
+            return false;
+        }
         match placement {
             Placement::Stripe => {
                 let slowest = self.subject.phases.slowest(self.fill(drives), true);

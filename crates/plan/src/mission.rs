@@ -21,8 +21,8 @@ pub use array::EPOCH_NS;
 use feed::Descriptors;
 use outcome::Book;
 pub use outcome::{Behind, DriveOutcome, FirstLoss, Outcome, Sample};
-pub use readers::Readers;
 use readers::Shared;
+pub use readers::{Readers, Reads, SETTLING};
 
 /// Samples that are kept of a mission at most.
 pub const SAMPLES_MAX: u64 = 500;
@@ -30,8 +30,8 @@ pub const SAMPLES_MAX: u64 = 500;
 /// What is recorded, on what, and how.
 #[derive(Clone, Debug)]
 pub struct Mission {
-    /// The drives, one member and one namespace each. What a drive holds in the beginning is, to a ring, older
-    /// takes, and to a take that stops when full, nothing.
+    /// The drives, all showing as many namespaces, each of which is a member. What a drive holds in the beginning is, to a ring,
+    /// older takes, and to a take that stops when full, nothing.
     pub drives: Vec<Slot>,
     /// What all drives share on their way to the processor.
     pub uplink: Option<Uplink>,
@@ -192,7 +192,7 @@ impl Mission {
         let slots = self.slots();
         let bank = SimBank::new(&slots, self.uplink).map_err(MissionError::Spec)?;
         let found = array::image(self, &bank).map_err(MissionError::Array)?;
-        let mut bank = Shared::new(bank, &self.readers, self.seed);
+        let mut bank = Shared::new(bank, self.namespaces(), &self.readers, self.seed);
         let layout = found.superblock.layout;
         let chunk_min = found.members.iter().map(|m| m.layout.chunk_min).max().unwrap_or(0);
         let config = Config {
@@ -247,12 +247,26 @@ impl Mission {
         }
     }
 
+    /// The mean rate of the load, in bytes of chunks a second.
+    pub fn mean_rate(&self) -> Rate {
+        let time: f64 = self.load.iter().map(|span| span.time.as_secs_f64()).sum();
+        let bytes: f64 = self.load.iter().map(|span| span.time.as_secs_f64() * span.rate.0).sum();
+        Rate(bytes / time)
+    }
+
+    /// Namespaces that each drive shows.
+    fn namespaces(&self) -> usize {
+        self.drives.first().map_or(0, |slot| slot.namespaces.len())
+    }
+
     /// The drives as they are simulated.
     fn slots(&self) -> Vec<Slot> {
         let slot = |(number, slot): (usize, &Slot)| {
             let mut slot = slot.clone();
             if self.coarse {
-                slot.spec = slot.spec.coarsened();
+                let coarse = &slot.spec;
+                slot.spec =
+                    if self.readers.is_empty() { coarse.coarsest() } else { coarse.coarsened() };
             }
             slot.seed = slot.seed.wrapping_add(self.seed).wrapping_add(number as u64);
             slot
@@ -262,9 +276,10 @@ impl Mission {
 
     fn check(&self) -> Result<(), MissionError> {
         let nonsense = |what: &str| Err(MissionError::Nonsense(what.to_owned()));
-        if self.drives.is_empty() || self.drives.iter().any(|slot| slot.namespaces.len() != 1) {
+        let each = self.namespaces();
+        if each == 0 || self.drives.iter().any(|slot| slot.namespaces.len() != each) {
             return nonsense(
-                "there must be drives, each showing the one namespace that is recorded on",
+                "there must be drives, each showing as many namespaces as the others to be recorded on",
             );
         }
         let time: f64 = self.load.iter().map(|span| span.time.as_secs_f64()).sum();

@@ -1,10 +1,10 @@
 //! How fast a drive writes, by how much it was written: into its cache, past it, with the cache shrinking, over stale data
 //! (REC-2); and what that leaves in buffers when data comes faster.
 
-use profile::name;
+use profile::{Trust, name};
 use serde::Serialize;
 
-use crate::candidate::{Candidate, Evidence, Figure};
+use crate::candidate::{Candidate, Figure};
 
 /// How long a dip is taken to last where the profile doesn't tell: a figure of the worst second is of a second.
 const DIP_S: f64 = 1.0;
@@ -125,7 +125,7 @@ impl Phases {
             None => phase(Stage::Native, Some(capacity), &native),
         }
         phase(Stage::Overwrite, None, &overwrite);
-        if phases.iter().any(|phase| phase.figure.evidence == Evidence::Datasheet) {
+        if phases.iter().any(|phase| phase.figure.evidence == Trust::Datasheet) {
             doubts.push(format!(
                 "how fast it writes is the datasheet's word, which need not hold for long (REC-1): {measure}"
             ));
@@ -133,6 +133,14 @@ impl Phases {
         let mut all = Self { phases, dip_s: DIP_S, figures, doubts };
         all.dip(candidate);
         Some(all)
+    }
+
+    /// The same with a share of the flash, which is a share of the rate.
+    pub fn slow(&mut self, share: f64) {
+        for phase in &mut self.phases {
+            phase.mean_bytes_per_s *= share;
+            phase.worst_bytes_per_s *= share;
+        }
     }
 
     /// Slow moments: the worst second, held against the slowest phase, in which it was; or how deep dips are.
@@ -247,10 +255,13 @@ impl Phases {
     }
 }
 
-/// Of two figures of one thing the one to be trusted more; the first if both are alike.
+/// Of two figures of one thing the one that rests on more; the first if both are alike, however closely they were measured.
 fn better(one: Option<Figure>, other: Option<Figure>) -> Option<Figure> {
     match (one, other) {
-        (Some(one), Some(other)) => Some(if other.evidence > one.evidence { other } else { one }),
+        (Some(one), Some(other)) => {
+            let worth = |figure: &Figure| figure.evidence.min(Trust::Measured);
+            Some(if worth(&other) > worth(&one) { other } else { one })
+        }
         (one, other) => one.or(other),
     }
 }

@@ -41,6 +41,8 @@ pub struct Requirement {
     pub host: Host,
     /// How chunks are spread over the drives.
     pub placement: Placement,
+    /// Which NVM Sets of a drive readers and the recorder use.
+    pub sets: Sets,
 }
 
 /// What a rate counts.
@@ -85,7 +87,25 @@ pub struct Readers {
     pub count: u32,
     /// What each reads.
     pub rate: Rate,
+    /// Bytes of a read at a place drawn at random; None for long reads in order, as extraction reads.
+    pub random_bytes: Option<u32>,
 }
+
+/// Which NVM Sets of a drive readers and the recorder use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sets {
+    /// All data lies on all flash: whoever reads meets what is written.
+    #[default]
+    Shared,
+    /// It is recorded to one part of each drive's flash at a time, and readers read from the others.
+    Separate {
+        /// How long it is recorded to the same part.
+        turn: Duration,
+    },
+}
+
+/// Bytes of each read of readers that read in order, as extraction reads.
+pub const READ_BYTES: u32 = 1 << 20;
 
 /// The "simple IMIX": 7 frames of 64, 4 of 594 and 1 of 1518 bytes, as `synthetic:RATE,imix` sends them.
 pub const IMIX: [(u32, u32); 3] = [(64, 7), (594, 4), (1518, 1)];
@@ -130,6 +150,11 @@ impl Readers {
     pub fn bytes_per_s(&self) -> f64 {
         f64::from(self.count) * self.rate.0
     }
+
+    /// Bytes of each of their reads.
+    pub fn read_bytes(&self) -> u32 {
+        self.random_bytes.unwrap_or(READ_BYTES)
+    }
 }
 
 impl Frames {
@@ -156,6 +181,15 @@ impl Frames {
             }
             Self::Raw { .. } => 1.0,
         }
+    }
+}
+
+impl std::fmt::Display for Sets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Self::Shared => "shared",
+            Self::Separate { .. } => "separate",
+        })
     }
 }
 

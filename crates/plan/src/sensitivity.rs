@@ -4,10 +4,11 @@ use base::{ByteSize, Duration, Rate};
 use recorder::Placement;
 use serde::Serialize;
 
+use crate::candidate::Candidate;
 use crate::explain::factor;
 use crate::host::Uplink;
 use crate::limits::{Case, Sizing, Subject};
-use crate::requirement::{Requirement, Term};
+use crate::requirement::{Requirement, Sets, Term};
 
 /// Something that may be changed while all else stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -37,6 +38,8 @@ pub enum Change {
     Parity,
     /// One spare less.
     Spare,
+    /// Readers that share all flash with the recorder.
+    Sets,
 }
 
 /// The least of one change that does it.
@@ -55,7 +58,7 @@ pub struct Saving {
     pub drives_after: u32,
 }
 
-const ALL: [Change; 12] = [
+const ALL: [Change; 13] = [
     Change::Adaptive,
     Change::Rate,
     Change::Time,
@@ -68,20 +71,28 @@ const ALL: [Change; 12] = [
     Change::Generation,
     Change::Parity,
     Change::Spare,
+    Change::Sets,
 ];
 
 /// As many times as an amount is halved in the search, and the step that it is then rounded up to, in percent.
 const HALVINGS: usize = 16;
 const STEP_PERCENT: f64 = 0.1;
 
-/// The least of each change that saves a drive, or that makes possible what isn't.
-pub fn savings(requirement: &Requirement, subject: &Subject<'_>) -> Vec<Saving> {
+/// The least of each change that saves a drive, or that makes possible what isn't: with this drive under the stream, or without if it
+/// can't be put there as required.
+pub fn savings(
+    requirement: &Requirement,
+    candidate: &Candidate,
+    subject: Option<&Subject<'_>>,
+) -> Vec<Saving> {
     let total = |requirement: &Requirement, sizing: &Sizing| {
         sizing.answer.map(|(data, _)| data + requirement.parity + requirement.spare)
     };
-    let size = |requirement: &Requirement| {
-        let sizing = Case::new(requirement, subject).size(requirement.placement);
-        total(requirement, &sizing)
+    let size = |changed: &Requirement| {
+        // What is recorded with other sets is recorded with other parts of the drive.
+        let other = (changed.sets != requirement.sets).then(|| Subject::new(candidate, changed));
+        let subject = other.as_ref().map_or(subject, |other| other.as_ref().ok())?;
+        total(changed, &Case::new(changed, subject).size(changed.placement))
     };
     let before = size(requirement);
     let better = |requirement: &Requirement| {
@@ -131,12 +142,13 @@ impl Change {
             Self::Adaptive => (r.placement == Placement::Stripe).then_some(1.0),
             Self::Parity => (r.parity > 0 && !desperate).then_some(1.0),
             Self::Spare => (r.spare > 0 && !desperate).then_some(1.0),
+            Self::Sets => (r.sets != Sets::Shared).then_some(1.0),
         }
     }
 
     /// Whether it comes in any amount.
     const fn measured(self) -> bool {
-        !matches!(self, Self::Generation | Self::Adaptive | Self::Parity | Self::Spare)
+        !matches!(self, Self::Generation | Self::Adaptive | Self::Parity | Self::Spare | Self::Sets)
     }
 
     /// The requirement with so much of it: a share less of what there is, or a share more.
@@ -174,6 +186,7 @@ impl Change {
             Self::Adaptive => r.placement = Placement::Adaptive,
             Self::Parity => r.parity -= 1,
             Self::Spare => r.spare -= 1,
+            Self::Sets => r.sets = Sets::Shared,
         }
         r
     }
@@ -215,6 +228,7 @@ impl Change {
                 "one drive's worth of parity less, which survives one failure less".to_owned()
             }
             Self::Spare => "one spare less, which one failure sooner needs a person".to_owned(),
+            Self::Sets => "shared sets: readers then meet what is written".to_owned(),
         }
     }
 }

@@ -1,7 +1,8 @@
-//! A design put to the test: recorded on simulated drives at its full rate, on as many drives as planned and on one less.
+//! A design put to the test: recorded on simulated drives with the load that is required over the day, on as many drives as planned
+//! and on one less.
 //!
-//! A ring has two questions. That drives are fast enough shows on as many as the rate alone asks for, full from the beginning, so that
-//! everything is written over stale data. That enough is held shows on all drives, from empty ones on, once the ring has come round. A
+//! A ring has two questions. That drives are fast enough shows on as many as the rate alone asks for, in the phase that they are slowest
+//! in: full from the beginning, so that everything is written over stale data, or empty and filled first. That enough is held shows on all drives, from empty ones on, once the ring has come round. A
 //! mission has one: it fits and nothing is lost.
 
 use std::fmt;
@@ -16,11 +17,14 @@ use crate::answer::Design;
 use crate::explain;
 use crate::limits::Limit;
 use crate::mission::{Mission, MissionError, Outcome, Progress};
+use crate::phases::Stage;
 use crate::proof::{Proof, prove};
 use crate::requirement::Requirement;
 
-/// How often every byte of the drives is written in a trial of the rate: stale data once over, and a little more.
+/// How often every byte of the drives is written in a trial of the rate: stale data once over, and a little more; before that, where the
+/// first pass is what drives are slowest in, that too.
 const LAPS: f64 = 1.1;
+const FIRST_LAP: f64 = 1.0;
 /// A trial of the rate lasts this long at least.
 const RATE_TIME_MIN: Duration = Duration::from_secs(60);
 /// A trial of what is held goes on for this long after it could be, so that the ring has come round.
@@ -82,10 +86,16 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
     }
     let need = design.needs.iter().find(|need| need.limit == Limit::Rate);
     let fast = need.and_then(|need| need.drives).unwrap_or(array.data_drives);
-    let of_rate = on(fast, Start::Full).map(|mut mission| {
+    // A cache that shrinks while drives fill up for the first time is slower than writing over stale data ever is.
+    let (start, laps) = match array.slowest {
+        Stage::Overwrite => (Start::Full, LAPS),
+        _ => (Start::Empty, FIRST_LAP + LAPS),
+    };
+    let of_rate = on(fast, start).map(|mut mission| {
         let bytes = spec.capacity_bytes as f64 * f64::from(fast);
-        let lap = bytes / array.take.stored_bytes_per_s;
-        mission.duration = Duration::from_secs_f64(lap * LAPS).max(RATE_TIME_MIN);
+        let lap_s = bytes / (array.take.stored_bytes_per_s / requirement.duty.peak());
+        let time = Duration::from_secs_f64(requirement.duty.span_of(lap_s * laps));
+        mission.duration = time.max(RATE_TIME_MIN);
         Trial { question: Question::Rate, mission, held: Duration::ZERO }
     });
     let of_whole = whole.filter(|_| array.binds == Limit::Capacity).map(|mut mission| {

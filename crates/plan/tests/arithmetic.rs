@@ -5,8 +5,8 @@ use plan::answer::{Answer, Design, plan};
 use plan::limits::{Case, Limit, Subject};
 use plan::phases::Stage;
 use plan::sensitivity::Change;
-use plan::{Candidate, Draft, Evidence, Requirement};
-use profile::{Known, Profile, Source, SourceKind, library, name};
+use plan::{Candidate, Draft, Requirement};
+use profile::{Known, Profile, Source, SourceKind, Trust, library, name};
 use proptest::prelude::*;
 use recorder::Placement;
 
@@ -194,7 +194,7 @@ fn a_datasheets_peak_is_told_and_not_used() {
     let at = design("rate = \"12.5GB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"", &candidate);
     // 12.5 / 3.3, against 12.5 / 1.6.
     assert_eq!((at.datasheet_drives, need(&at, Limit::Rate)), (Some(4), Some(8)));
-    assert_eq!(at.evidence, Some(Evidence::Published));
+    assert_eq!(at.evidence, Some(Trust::Published));
     // Where nothing else is known, it is used and not trusted.
     let mut profile = candidate.profile;
     profile.figures.retain(|name, _| !name.starts_with("write.") && name != "datasheet.write");
@@ -207,7 +207,7 @@ fn a_datasheets_peak_is_told_and_not_used() {
         "rate = \"12.5GB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"",
         &Candidate::new(profile, None),
     );
-    assert_eq!((need(&peak, Limit::Rate), peak.evidence), (Some(4), Some(Evidence::Datasheet)));
+    assert_eq!((need(&peak, Limit::Rate), peak.evidence), (Some(4), Some(Trust::Datasheet)));
     assert!(peak.doubts.iter().any(|d| d.contains("REC-1") && d.contains("longtake measure fill")));
 }
 
@@ -348,7 +348,7 @@ proptest! {
         let requirement = required(&text);
         let subject = Subject::new(&candidate, &requirement).unwrap();
         let before = data(&requirement, &candidate, Placement::Adaptive);
-        for saving in plan::sensitivity::savings(&requirement, &subject) {
+        for saving in plan::sensitivity::savings(&requirement, &candidate, Some(&subject)) {
             if saving.change != Change::Rate {
                 continue;
             }

@@ -104,12 +104,20 @@ fn an_array_that_stops_when_it_is_full_says_so() {
 #[test]
 fn the_same_mission_comes_out_the_same() {
     let mut mission = Mission::new(slots(&small(), 3, Start::Full), Rate(4e9), seconds(5.0));
-    mission.readers =
-        vec![Readers { random: true, bytes: 65_536, rate: Rate(2e8), depth: 16, drives: None }];
+    mission.readers = vec![Readers {
+        random: true,
+        bytes: 65_536,
+        rate: Rate(2e8),
+        depth: 16,
+        drives: None,
+        apart: false,
+        begins: Duration::ZERO,
+    }];
     let (one, other) = (run(&mission), run(&mission));
     assert_eq!(one.samples, other.samples);
     assert_eq!(one.drives, other.drives);
-    let (read, missed) = one.read_bytes;
+    assert_eq!(one.reads, other.reads);
+    let (read, missed) = (one.reads.bytes, one.reads.missed_bytes);
     assert!((read + missed) as f64 >= 0.99e9 && read > missed, "{read} read, {missed} missed");
 }
 
@@ -177,4 +185,62 @@ fn a_mission_can_be_broken_off() {
         .unwrap();
     assert!(!outcome.whole && outcome.ledger.balances());
     assert!(outcome.time < seconds(60.0));
+}
+
+/// Two small drives of two NVM Sets, full, each part of which is recorded to for two seconds while readers have the other.
+fn apart() -> Mission {
+    let mut spec = spec("memblaze-4tb-horizontal");
+    spec.capacity_bytes = 16 << 30;
+    spec.flash.pages_per_block = 24;
+    let slot = Slot { spec, start: Start::Full, namespaces: vec![0, 1], seed: 1 };
+    let mut mission = Mission::new(vec![slot; 2], Rate(1.5e9), seconds(20.0));
+    (mission.rest, mission.rest_turn) = (2, seconds(2.0));
+    mission.readers = vec![Readers {
+        random: true,
+        bytes: 4096,
+        rate: Rate(4e7),
+        depth: 64,
+        drives: None,
+        apart: true,
+        begins: seconds(4.0),
+    }];
+    mission.coarse = false;
+    mission
+}
+
+#[test]
+fn a_recorder_and_readers_change_places_on_the_parts_of_drives() {
+    let mission = apart();
+    let outcome = run(&mission);
+    assert!(outcome.lossless());
+    // Outcomes are of drives, and not of their parts: 30 GB on two drives of 16 GiB.
+    assert_eq!(outcome.drives.len(), 2);
+    assert!(outcome.drives.iter().all(|drive| drive.passes > 0.8 && drive.passes < 1.2));
+    assert!(outcome.samples.iter().all(|sample| sample.rates.len() == 2));
+    let reads = &outcome.reads;
+    assert!(((reads.bytes + reads.missed_bytes) as f64 / (16.0 * 4e7) - 1.0).abs() < 0.01);
+    assert!(reads.latencies.count() > 50_000 && reads.after_change.count() > 50_000);
+    // Whoever reads where nobody writes meets nothing but other readers.
+    let mean_us = reads.latencies.mean_ns().unwrap() / 1e3;
+    assert!(mean_us < 110.0, "{mean_us} us");
+    let beside = Mission {
+        rest: 0,
+        readers: vec![Readers { apart: false, ..mission.readers[0].clone() }],
+        ..mission
+    };
+    let beside_us = run(&beside).reads.latencies.mean_ns().unwrap() / 1e3;
+    assert!(beside_us > 1.2 * mean_us, "{beside_us} us beside, {mean_us} us apart");
+}
+
+#[test]
+fn a_ring_in_turns_holds_all_that_its_parts_hold_but_a_turn() {
+    let mut mission = apart();
+    mission.readers.clear();
+    mission.duration = seconds(60.0);
+    let outcome = run(&mission);
+    assert!(outcome.lossless());
+    let held = outcome.retention.as_secs_f64();
+    // 32 GiB at 1.5 GB/s are 22.9 s; each of four members keeps 7 of its 32 segments free, and a turn is 2 s.
+    let most = 32.0 * 1.0737 / 1.5 * 25.0 / 32.0;
+    assert!(held > most - 2.5 && held < most + 2.5, "{held} s of {most}");
 }

@@ -2,17 +2,22 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::{Known, SourceKind};
 
 /// How far to trust a figure. The later ones are worth more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// Somebody's guess: measure before relying on it.
-    Guess,
-    /// A maker's or a reviewer's word for a drive of this model.
-    Word,
+    /// Taken for granted, or computed from what a simulated drive is made of: measure before relying on it.
+    Assumed,
+    /// The maker's word: what it holds for, and for how long, isn't known (REC-1).
+    Datasheet,
+    /// Published by somebody who measured a drive of this model.
+    Published,
     /// Measured, but it isn't known how far it strays, or it strays far.
-    Loose,
+    Measured,
     /// Measured, and known to lie within a tenth of its value.
     Close,
 }
@@ -25,23 +30,26 @@ const CONFIDENCE_MIN: f64 = 0.95;
 impl fmt::Display for Trust {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::Guess => "guess",
-            Self::Word => "word",
-            Self::Loose => "loose",
-            Self::Close => "close",
+            Self::Assumed => "assumed",
+            Self::Datasheet => "datasheet",
+            Self::Published => "published by a measurer",
+            Self::Measured => "measured",
+            Self::Close => "measured closely",
         })
     }
 }
 
 impl Known {
-    /// How far to trust it.
+    /// How far to trust it. A maker's word is told from a measurer's by the origin: profiles write `datasheet` there.
     pub fn trust(&self) -> Trust {
         let sure = self.confidence.is_none_or(|confidence| confidence >= CONFIDENCE_MIN);
+        let maker = || self.source.origin.to_lowercase().contains("datasheet");
         match (self.source.kind, self.spread()) {
-            (SourceKind::Assumed, _) => Trust::Guess,
-            (SourceKind::Published, _) => Trust::Word,
+            (SourceKind::Assumed, _) => Trust::Assumed,
+            (SourceKind::Published, _) if maker() => Trust::Datasheet,
+            (SourceKind::Published, _) => Trust::Published,
             (SourceKind::Measured, Some(spread)) if spread <= WIDE_SHARE && sure => Trust::Close,
-            (SourceKind::Measured, _) => Trust::Loose,
+            (SourceKind::Measured, _) => Trust::Measured,
         }
     }
 
@@ -67,23 +75,28 @@ mod tests {
     fn what_was_measured_closely_is_worth_most_and_a_guess_least() {
         use SourceKind::{Assumed, Measured, Published};
         for (kind, range, confidence, trust) in [
-            (Assumed, Some((100.0, 100.0)), None, Trust::Guess),
-            (Published, None, None, Trust::Word),
-            (Measured, None, None, Trust::Loose),
-            (Measured, Some((80.0, 101.0)), None, Trust::Loose),
-            (Measured, Some((95.0, 110.0)), Some(0.5), Trust::Loose),
+            (Assumed, Some((100.0, 100.0)), None, Trust::Assumed),
+            (Published, None, None, Trust::Published),
+            (Measured, None, None, Trust::Measured),
+            (Measured, Some((80.0, 101.0)), None, Trust::Measured),
+            (Measured, Some((95.0, 110.0)), Some(0.5), Trust::Measured),
             (Measured, Some((95.0, 110.0)), Some(0.99), Trust::Close),
             (Measured, Some((100.0, 100.0)), None, Trust::Close),
         ] {
             assert_eq!(known(kind, range, confidence).trust(), trust, "{kind:?} {range:?}");
         }
-        assert!(Trust::Guess < Trust::Word && Trust::Loose < Trust::Close);
+        let mut told = known(Published, None, None);
+        told.source.origin = "Datasheet, page 3".to_owned();
+        assert_eq!(told.trust(), Trust::Datasheet);
+        let all =
+            [Trust::Assumed, Trust::Datasheet, Trust::Published, Trust::Measured, Trust::Close];
+        assert!(all.is_sorted());
     }
 
     #[test]
     fn a_range_around_nothing_is_as_wide_as_can_be() {
         let known = Known { value: 0.0, ..known(SourceKind::Measured, Some((0.0, 1.0)), None) };
         assert_eq!(known.spread(), Some(f64::INFINITY));
-        assert_eq!(known.trust(), Trust::Loose);
+        assert_eq!(known.trust(), Trust::Measured);
     }
 }

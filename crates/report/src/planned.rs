@@ -1,8 +1,11 @@
 //! A plan as a document: drives for each limit on every candidate, the arithmetic and what it rests on, the curves of each design, and
 //! what came of recording it on simulated drives.
 
+mod beside;
+
 use base::Duration;
 use plan::answer::{Answer, Array, Design};
+use plan::beside::Comparison;
 use plan::explain;
 use plan::limits::Limit;
 use plan::mission::{Outcome, Sample};
@@ -18,10 +21,12 @@ use crate::picture::{
 const LIMITS: [Limit; 6] =
     [Limit::Rate, Limit::Capacity, Limit::Endurance, Limit::Link, Limit::Uplink, Limit::Memory];
 
-/// The report of a plan. `asked` says what is required, label by label; `findings` are trials, each with its drive's name.
+/// The report of a plan. `asked` says what is required, label by label; `compared` are readers beside the recording and `findings`
+/// trials, each with its drive's name.
 pub fn document(
     asked: &[(String, String)],
     answer: &Answer,
+    compared: &[(String, Comparison)],
     findings: &[(String, Finding)],
 ) -> Document {
     let mut document = Document::new("How many drives it takes");
@@ -34,7 +39,11 @@ pub fn document(
     for design in &answer.designs {
         let own: Vec<&Finding> =
             findings.iter().filter(|(drive, _)| *drive == design.drive).map(|(_, f)| f).collect();
-        document.sections.push(section(design, &own));
+        let mut section = section(design, &own);
+        for (_, comparison) in compared.iter().filter(|(drive, _)| *drive == design.drive) {
+            beside::add(&mut section, comparison);
+        }
+        document.sections.push(section);
     }
     document
 }
@@ -184,6 +193,8 @@ fn section(design: &Design, findings: &[&Finding]) -> Section {
         }
         None => format!("{} drives would do: {}.", saving.drives_after, saving.words),
     }));
+    let split = design.sets.iter().flat_map(|split| &split.arithmetic);
+    section.paragraphs.extend(split.map(|line| format!("NVM Sets: {line}.")));
     let proved = findings.iter().filter(|finding| finding.verdict() == Verdict::Confirmed);
     section.paragraphs.extend(proved.map(|finding| format!("{}: {finding}.", asks(finding))));
     section.pictures = curves(design);
@@ -220,7 +231,7 @@ fn figures(design: &Design) -> Table {
 
 fn asks(finding: &Finding) -> &'static str {
     match finding.question {
-        Question::Rate => "Recorded on simulated drives, full from the beginning",
+        Question::Rate => "Recorded on simulated drives, at their slowest",
         Question::Whole => "Recorded on simulated drives, all of it",
     }
 }

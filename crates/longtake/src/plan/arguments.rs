@@ -52,9 +52,15 @@ pub struct PlanArguments {
     /// Plan for a rate higher by so many percent [default: 0].
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     pub margin: Option<f64>,
-    /// Who reads while it is recorded: 2x500MB/s.
-    #[arg(long, value_name = "NxRATE")]
+    /// Who reads while it is recorded: 2x500MB/s of long reads; 2x50MB/s,4KiB of reads at random places.
+    #[arg(long, value_name = "NxRATE[,SIZE]")]
     pub readers: Option<String>,
+    /// NVM Sets of drives that have them: shared by readers and the recorder, or separate, so that they change places [default: shared].
+    #[arg(long, value_name = "shared|separate")]
+    pub sets: Option<String>,
+    /// How long it is recorded to the same part of separate sets [default: 10m].
+    #[arg(long, value_name = "TIME")]
+    pub turn: Option<String>,
     /// The host's PCIe lanes for drives and network interfaces together.
     #[arg(long, value_name = "N")]
     pub lanes: Option<u32>,
@@ -131,6 +137,8 @@ impl PlanArguments {
             life_years: self.life,
             margin_percent: self.margin,
             readers: self.readers.clone(),
+            sets: self.sets.clone(),
+            turn: self.turn.clone(),
             lanes: self.lanes,
             pcie_generation: self.pcie_generation,
             uplink: self.uplink.clone(),

@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use anyhow::Result;
+use plan::Requirement;
 use plan::answer::{Answer, Array, Design};
 use plan::explain::{bytes, factor, lines, rate, seconds};
 use plan::limits::Limit;
-use plan::requirement::{Counts, Term};
-use plan::{Evidence, Requirement};
+use plan::requirement::{Counts, Sets, Term};
+use profile::Trust;
 use recorder::Placement;
 
 use crate::outlet;
@@ -35,6 +36,9 @@ pub fn show(requirement: &Requirement, answer: &Answer, explain: bool) -> Result
             said.extend(
                 design.obstacles.iter().map(|obstacle| format!("no number will do: {obstacle}")),
             );
+        }
+        if let Some(split) = design.sets.as_ref().filter(|_| !explain) {
+            said.extend(split.arithmetic.iter().cloned());
         }
         if all || best {
             said.extend(design.doubts.iter().map(|doubt| format!("note: {doubt}")));
@@ -85,7 +89,14 @@ pub fn facts(requirement: &Requirement) -> Vec<(String, String)> {
         );
     }
     if requirement.readers.bytes_per_s() > 0.0 {
-        fact("Readers", rate(requirement.readers.bytes_per_s()));
+        let of = requirement.readers.random_bytes;
+        let of = of.map_or(String::new(), |size| {
+            format!(", {} at random", profile::name::block(size.into()))
+        });
+        fact("Readers", format!("{}{of}", rate(requirement.readers.bytes_per_s())));
+    }
+    if let Sets::Separate { turn } = requirement.sets {
+        fact("NVM Sets", format!("separate, turns of {turn}"));
     }
     facts
 }
@@ -199,7 +210,7 @@ fn row(design: &Design, limits: &[Limit], adaptive: bool, priced: bool) -> Vec<S
         of(&|array| seconds(array.retention_s)),
         of(&|array| array.life_years.map_or_else(dash, |years| format!("{} y", factor(years)))),
         of(&|array| bytes(array.buffer_bytes)),
-        design.evidence.map_or_else(dash, |evidence: Evidence| evidence.to_string()),
+        design.evidence.map_or_else(dash, |evidence: Trust| evidence.to_string()),
     ]);
     if priced {
         cells.push(of(&|array| array.cost.map_or_else(dash, |cost| format!("{cost:.0}"))));

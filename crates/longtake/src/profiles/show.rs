@@ -47,8 +47,8 @@ pub fn print(profile: &Profile) -> Result<()> {
     }
     outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
     outlet::text(
-        "\nTrust: close (measured, within a tenth), loose (measured, it strays further or by an unknown amount), word (a \
-         maker's or a reviewer's), guess.",
+        "\nTrust: measured closely (within a tenth), measured (it strays further, or by an unknown amount), published by a \
+         measurer, datasheet (the maker's word), assumed.",
     )?;
     outlet::text(&if profile.simulated.is_empty() {
         "It can't be simulated yet: `longtake fit` finds the simulated drive that comes closest."
@@ -78,7 +78,7 @@ fn source(known: &Known) -> String {
 pub fn value(profile: &Profile) -> Value {
     let mut value = json!(profile);
     for (name, known) in &profile.figures {
-        value["figures"][name]["trust"] = json!(known.trust().to_string());
+        value["figures"][name]["trust"] = json!(known.trust());
     }
     value
 }

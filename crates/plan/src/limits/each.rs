@@ -48,9 +48,13 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
         ));
     }
     let what = if stripe { "slowest moments" } else { "mean" };
+    let flash = case
+        .subject
+        .parts
+        .map_or_else(String::new, |parts| format!(", with {:.2} of the flash", parts.share));
     let beside = if left < 1.0 { format!(" x {left:.3} left by readers") } else { String::new() };
     arithmetic.push(format!(
-        "{placement}: {} / {} ({}, {what}; {}, {}){beside} = {:.2}: {}",
+        "{placement}: {} / {} ({}, {what}{flash}; {}, {}){beside} = {:.2}: {}",
         gb(offered),
         gb(each),
         slowest.stage,
@@ -65,8 +69,8 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     }
     let mut figures = vec![slowest.figure.clone()];
     figures.extend(phases.figures.iter().cloned());
-    if left < 1.0 {
-        figures.extend(case.subject.candidate.read());
+    if left < 1.0 || case.subject.parts.is_some() {
+        figures.extend(case.read());
     }
     Need { limit: Limit::Rate, drives: Some(drives), obstacle: None, arithmetic, figures }
 }
@@ -74,7 +78,8 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
 /// Drives that hold what is to be held.
 fn capacity(case: &Case<'_>, placement: Placement) -> Need {
     let usable = case.subject.usable_bytes(case.requirement.wraps(), placement);
-    let held = case.load.held_s * case.load.space_bytes_per_s;
+    let held_s = case.load.held_s + case.turns_s();
+    let held = held_s * case.load.space_bytes_per_s;
     if usable <= 0.0 {
         let why = "a ring keeps as many segments free as it has: take a larger drive".to_owned();
         return never(Limit::Capacity, Obstacle::TooSmall(why));
@@ -82,12 +87,12 @@ fn capacity(case: &Case<'_>, placement: Placement) -> Need {
     let drives = (held / usable).ceil().max(1.0);
     let line = format!(
         "{} at {} = {} / {} of each drive ({} of {} segments) = {:.2}: {}",
-        seconds(case.load.held_s),
+        seconds(held_s),
         gb(case.load.space_bytes_per_s),
         bytes(held),
         bytes(usable),
         (usable / case.subject.layout.segment_bytes as f64).round(),
-        case.subject.layout.segments,
+        case.subject.segments(),
         held / usable,
         count(drives as u32),
     );

@@ -19,6 +19,8 @@ pub enum Obstacle {
         /// The longest that fits.
         most_bytes: u32,
     },
+    /// It has no NVM Sets that readers and the recorder could have apart.
+    NoSets,
     /// What can't be read beside the writing.
     Readers {
         /// Asked for together, bytes a second.
@@ -85,9 +87,13 @@ impl fmt::Display for Obstacle {
                 f,
                 "a raw block is longer than a chunk: give --raw {most_bytes} at most, or hand blocks over in pieces"
             ),
+            Self::NoSets => f.write_str(
+                "its profile tells of no namespaces on NVM Sets of their own ([simulated.sets]), and readers can't have what is not \
+                 divided: take a drive with sets, or --sets shared",
+            ),
             Self::Readers { reads } => write!(
                 f,
-                "reading {} beside the recording leaves drives no time to write: read less at once",
+                "reading {} beside the recording leaves drives no time to write, or is more than they read: read less at once",
                 rate(*reads)
             ),
             Self::TooMany => f.write_str("it would take more than a million drives"),

@@ -22,6 +22,10 @@ pub fn time(at: Instant) -> Timestamp {
 /// The array. On a ring, drives that are full in the beginning hold older takes, a second before the mission, oldest first.
 pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage, CreateError> {
     let uuid = Uuid::from_u128(0xA44A);
+    let each = mission.namespaces();
+    // The first namespaces of all drives, then the second ones: members that rest together are of one part of each drive.
+    let order =
+        || (0..each).flat_map(|part| (0..mission.drives.len()).map(move |at| at * each + part));
     let identities: Vec<String> = bank.drives().iter().map(|drive| drive.name.clone()).collect();
     let plan = Plan {
         uuid,
@@ -29,17 +33,18 @@ pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage,
         created: time(Instant::START),
         segment_bytes: mission.segment_bytes,
         chunk_max: Some(mission.chunk.bytes.max(format::layout::CHUNK_MAX_LEAST)),
-        identities: identities.clone(),
+        identities,
         trim: false,
+        parity: 0,
     };
     let layouts = layouts(bank, &plan)?;
-    let table: Vec<Member> = bank
-        .drives()
-        .iter()
-        .zip(identities)
-        .map(|(drive, identity)| Member { capacity_bytes: drive.capacity_bytes, identity })
-        .collect();
-    let members = layouts.iter().zip(&mission.drives).enumerate().map(|(at, (layout, slot))| {
+    let member = |at: usize| {
+        let drive = &bank.drives()[at];
+        Member { capacity_bytes: drive.capacity_bytes, identity: drive.name.clone() }
+    };
+    let table: Vec<Member> = order().map(member).collect();
+    let members = order().map(|at| {
+        let (layout, slot) = (&layouts[at], &mission.drives[at / each]);
         let wraps = mission.when_full == WhenFull::Wrap;
         let older = wraps && slot.start != Start::Empty;
         let segment = |number: u64| {

@@ -10,7 +10,7 @@ use ssd::{Health, Start};
 
 use super::array::EPOCH_NS;
 use super::feed::Descriptors;
-use super::readers::Shared;
+use super::readers::{Reads, Shared};
 use super::{Mission, SAMPLES_MAX};
 
 /// What came of a mission.
@@ -34,8 +34,8 @@ pub struct Outcome {
     pub time: Duration,
     /// Chunks recorded, the one that ends the take among them.
     pub chunks: u64,
-    /// Bytes that readers got, and those they did not get in time.
-    pub read_bytes: (u64, u64),
+    /// What came of the readers' reads.
+    pub reads: Reads,
     /// Whether it went on to its end, and was not broken off.
     pub whole: bool,
 }
@@ -148,7 +148,7 @@ pub struct Book {
     next: Instant,
     depth: u32,
     duration: Duration,
-    /// Bytes that each member can hold, and what it held in the beginning.
+    /// Bytes that each drive can hold, and what it held in the beginning.
     data_bytes: Vec<u64>,
     held: Vec<f64>,
     rated: Vec<Option<u64>>,
@@ -166,9 +166,10 @@ pub struct Book {
 type Live<'a> = Recording<'a, Shared, NoBuffers, Descriptors>;
 
 impl Book {
-    /// Of a mission that is about to begin.
+    /// Of a mission that is about to begin, with the bytes that each member can hold.
     pub fn new(mission: &Mission, data_bytes: &[u64]) -> Self {
         let count = mission.drives.len();
+        let data_bytes = by_drive(data_bytes.iter().copied(), count);
         let interval = Duration::from_nanos((mission.duration.as_nanos() / SAMPLES_MAX).max(1));
         let held = |start: &Start| if *start == Start::Empty { 0.0 } else { 1.0 };
         Self {
@@ -176,7 +177,7 @@ impl Book {
             next: Instant::START + interval,
             depth: mission.depth,
             duration: mission.duration,
-            data_bytes: data_bytes.to_vec(),
+            data_bytes,
             held: mission.drives.iter().map(|slot| held(&slot.start)).collect(),
             rated: mission.drives.iter().map(|slot| slot.spec.endurance.rated_bytes).collect(),
             written: vec![0; count],
@@ -195,7 +196,7 @@ impl Book {
                 samples: Vec::new(),
                 time: Duration::ZERO,
                 chunks: 0,
-                read_bytes: (0, 0),
+                reads: Reads::default(),
                 whole: true,
             },
         }
@@ -228,8 +229,7 @@ impl Book {
         if held <= self.outcome.buffers / 2 {
             self.pressed = None;
         } else if self.pressed.is_none() {
-            let written = recording.core().members().map(|m| m.written).collect();
-            self.pressed = Some((recording.now(), written));
+            self.pressed = Some((recording.now(), self.written(recording)));
         }
         let lost_first =
             self.outcome.first_loss.is_none() && (self.full || !recording.feed().lost().is_zero());
@@ -244,13 +244,18 @@ impl Book {
         Some(sample)
     }
 
+    /// Bytes written to each drive.
+    fn written(&self, recording: &Live<'_>) -> Vec<u64> {
+        by_drive(recording.core().members().map(|m| m.written), self.data_bytes.len())
+    }
+
     fn sample(&mut self, recording: &mut Live<'_>, lost_first: bool) -> Sample {
         let now = recording.now();
         let Count { packets, .. } = recording.feed().lost();
         let lost = recording.feed().bytes_of(packets);
         let begun = self.next.since(Instant::START).saturating_sub(self.interval);
         let seconds = now.since(Instant::START).saturating_sub(begun).as_secs_f64().max(1e-9);
-        let written: Vec<u64> = recording.core().members().map(|m| m.written).collect();
+        let written = self.written(recording);
         let rates: Vec<f64> = written
             .iter()
             .zip(&self.written)
@@ -272,12 +277,14 @@ impl Book {
                 .members()
                 .enumerate()
                 .filter(|(_, m)| m.under_way >= self.depth)
+                .map(|(member, m)| (member % written.len(), m))
                 .map(|(drive, m)| Behind {
                     drive,
-                    rate: self.pressed.as_ref().map_or(Rate(m.rate), |(since, written)| {
-                        Rate::of(m.written - written[drive], now.since(*since))
+                    rate: self.pressed.as_ref().map_or(Rate(m.rate), |(since, before)| {
+                        Rate::of(written[drive] - before[drive], now.since(*since))
                     }),
-                    passes: self.held[drive] + m.written as f64 / self.data_bytes[drive] as f64,
+                    passes: self.held[drive]
+                        + written[drive] as f64 / self.data_bytes[drive] as f64,
                     amplification: amplification[drive],
                 })
                 .collect();
@@ -318,7 +325,8 @@ impl Book {
         let end_ns = EPOCH_NS + self.duration.as_nanos().min(now.as_nanos());
         let kept_from = core.reused_to_ns().max(EPOCH_NS);
         let years = now.as_nanos() as f64 / 1e9 / (365.0 * 86_400.0);
-        let drives = core.members().enumerate().map(|(drive, member)| {
+        let written = self.written(recording);
+        let drives = written.iter().enumerate().map(|(drive, written)| {
             let health = bank.health(drive);
             let (written_bytes, media_written_bytes) = bytes(&health);
             let life_used = health.sets.iter().map(|set| set.life_used).fold(0.0, f64::max);
@@ -327,7 +335,7 @@ impl Book {
                 name: bank.spec(drive).name.clone(),
                 written_bytes,
                 media_written_bytes,
-                passes: member.written as f64 / self.data_bytes[drive] as f64,
+                passes: *written as f64 / self.data_bytes[drive] as f64,
                 life_used,
                 rated_used,
                 life_years: years / life_used.max(rated_used.unwrap_or(0.0)),
@@ -339,10 +347,19 @@ impl Book {
             retention: Duration::from_nanos(end_ns.saturating_sub(kept_from)),
             drives,
             time: now.since(Instant::START),
-            read_bytes: recording.bank().read(),
+            reads: recording.bank().reads().clone(),
             ..self.outcome
         }
     }
+}
+
+/// Sums over the members on each drive: their first ones stand first, then their second ones, and so on.
+fn by_drive(members: impl Iterator<Item = u64>, drives: usize) -> Vec<u64> {
+    let mut sums = vec![0; drives];
+    for (member, bytes) in members.enumerate() {
+        sums[member % drives] += bytes;
+    }
+    sums
 }
 
 /// Bytes of the host's and of the media's.

@@ -4,18 +4,19 @@ use base::{Duration, Rate};
 use recorder::WhenFull;
 use ssd::{Slot, Spec, Start, Uplink};
 
-use super::{Chunk, Mission, Readers};
+use super::{Chunk, Mission, Readers, Span};
 use crate::answer::Design;
-use crate::requirement::Requirement;
+use crate::requirement::{Requirement, Sets};
 
-/// Bytes of a reader's read, as extraction reads; and each one's reads under way.
-const READ_BYTES: u32 = 1 << 20;
+/// Reads under way of each reader: of long ones as many as extraction has, of random ones as many as come while a drive erases.
 const READ_DEPTH: u32 = 4;
+const RANDOM_DEPTH: u32 = 256;
 
 impl Mission {
-    /// What is to be recorded for a requirement, on drives made like this: at the full rate, for as many seconds at that rate as have
-    /// to be held. Drives are those for data: parity drives get as much as they do, so they stand for all. Buffers are the memory
-    /// that the host has for them, or what the design asks for. None if the design doesn't say what the stream comes to.
+    /// What is to be recorded for a requirement, on drives made like this: with the load over the day that is required, from where it
+    /// is busiest on, for as long as has to be held. Drives are those for data: parity drives get as much as they do, so they stand
+    /// for all. Buffers are the memory that the host has for them, or what the design asks for. None if the design doesn't say what the
+    /// stream comes to.
     pub fn planned(
         requirement: &Requirement,
         design: &Design,
@@ -26,14 +27,32 @@ impl Mission {
         let (load, overhead) = (design.load?, design.overhead?);
         let host = &requirement.host;
         let mut spec = spec.clone();
+        let mut namespaces = vec![0];
+        match requirement.sets {
+            Sets::Shared => spec.sets = ssd::spec::Sets::none(),
+            Sets::Separate { .. } => namespaces = (0..spec.sets.namespaces.len()).collect(),
+        }
+        let parts = namespaces.len() as u32;
         if let Some(link) = host.link_for(spec.link, drives) {
             spec.link = link;
         }
-        let slot =
-            |seed| Slot { spec: spec.clone(), start: start.clone(), namespaces: vec![0], seed };
+        let slot = |seed| Slot {
+            spec: spec.clone(),
+            start: start.clone(),
+            namespaces: namespaces.clone(),
+            seed,
+        };
+        let duty = &requirement.duty;
         let rate = Rate(load.offered_bytes_per_s * overhead.share_of_chunks());
-        let held = Duration::from_secs_f64(load.held_s);
-        let mut mission = Self::new((0..u64::from(drives)).map(slot).collect(), rate, held);
+        let held = requirement.held_s();
+        let drives_of = (0..u64::from(drives)).map(slot).collect();
+        let mut mission = Self::new(drives_of, rate, Duration::from_secs_f64(held));
+        // What is offered is what comes at the duty's peak.
+        let span = |(seconds, share): (f64, f64)| Span {
+            time: Duration::from_secs_f64(seconds),
+            rate: Rate(rate.0 * share / duty.peak()),
+        };
+        mission.load = duty.from_busiest(held).into_iter().map(span).collect();
         mission.chunk = Chunk {
             bytes: overhead.chunk_bytes as u32,
             packets: overhead.packets,
@@ -49,14 +68,21 @@ impl Mission {
             read_bytes_per_s: uplink.to_host.0,
             write_bytes_per_s: uplink.to_drives.0,
         });
+        let random = requirement.readers.random_bytes.is_some();
         let reader = |_| Readers {
-            random: false,
-            bytes: READ_BYTES,
+            random,
+            bytes: requirement.readers.read_bytes(),
             rate: requirement.readers.rate,
-            depth: READ_DEPTH,
+            depth: if random { RANDOM_DEPTH } else { READ_DEPTH },
             drives: None,
+            apart: parts > 1,
+            begins: Duration::ZERO,
         };
         mission.readers = (0..requirement.readers.count).map(reader).collect();
+        if let Sets::Separate { turn } = requirement.sets {
+            // All but one part of every drive rest: those that readers read from.
+            (mission.rest, mission.rest_turn) = (drives * (parts - 1), turn);
+        }
         Some(mission)
     }
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use base::{ByteSize, Duration, Rate};
+use format::PAGE_BYTES;
 use recorder::Placement;
 use serde::{Deserialize, Serialize};
 
 use super::{
     Counts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Frames, IMIX, Readers, Requirement, RequirementError,
-    Term,
+    Sets, Term,
 };
 use crate::duty::Duty;
 use crate::host::{Host, Nic, Uplink};
@@ -42,8 +43,12 @@ pub struct Draft {
     pub life_years: Option<f64>,
     /// Margin on the rate in percent.
     pub margin_percent: Option<f64>,
-    /// `2x500MB/s`.
+    /// `2x500MB/s`, or `2x50MB/s,4KiB` of random reads.
     pub readers: Option<String>,
+    /// `shared` or `separate`: which NVM Sets readers and the recorder use.
+    pub sets: Option<String>,
+    /// How long it is recorded to the same part of separate sets: `10m`.
+    pub turn: Option<String>,
     /// PCIe lanes for drives and interfaces.
     pub lanes: Option<u32>,
     /// Generation of the slots.
@@ -93,6 +98,10 @@ impl FromStr for DutyText {
 
 /// Years that drives are meant to last, unless said otherwise: the usual warranty.
 const LIFE_YEARS: f64 = 5.0;
+/// How long it is recorded to the same part of separate sets, unless said otherwise.
+const TURN: Duration = Duration::from_secs(600);
+/// The longest read beside the recording, in bytes.
+const READ_BYTES_MAX: u64 = 16 << 20;
 /// The longest frame of Ethernet without extensions.
 const FRAME_DEFAULT: u32 = 1518;
 /// As many spares or drives' worth of parity as anybody means.
@@ -118,7 +127,8 @@ impl Draft {
             .map_err(|error| RequirementError::Syntax { reason: error.to_string() })
     }
 
-    /// This with all that `over` says instead. What excludes what `over` says goes too: a mission replaces a time to keep.
+    /// This with all that `over` says instead. What excludes what `over` says goes too: a mission replaces a time to
+    /// keep, shared sets have no turns.
     pub fn overridden(self, over: Self) -> Self {
         let term = over.keep.is_some() || over.mission.is_some();
         let kind = over.frame.is_some() || over.raw.is_some();
@@ -138,6 +148,8 @@ impl Draft {
             life_years: over.life_years.or(self.life_years),
             margin_percent: over.margin_percent.or(self.margin_percent),
             readers: over.readers.or(self.readers),
+            turn: over.turn.or(self.turn.filter(|_| over.sets.as_deref() != Some("shared"))),
+            sets: over.sets.or(self.sets),
             lanes: over.lanes.or(self.lanes),
             pcie_generation: over.pcie_generation.or(self.pcie_generation),
             uplink: over.uplink.or(self.uplink),
@@ -173,6 +185,7 @@ impl Draft {
             life_years: number("life", self.life_years.unwrap_or(LIFE_YEARS), 0.01, 100.0)?,
             margin_percent: number("margin", self.margin_percent.unwrap_or(0.0), 0.0, 1000.0)?,
             readers: self.readers()?,
+            sets: self.sets()?,
             host: self.host()?,
             placement: match &self.placement {
                 None => Placement::default(),
@@ -310,11 +323,60 @@ impl Draft {
 
     fn readers(&self) -> Result<Readers, RequirementError> {
         let Some(text) = &self.readers else { return Ok(Readers::default()) };
-        let (count, rate) = text.split_once('x').unwrap_or(("1", text));
+        let (readers, size) = match text.split_once(',') {
+            Some((readers, size)) => (readers, Some(size)),
+            None => (text.as_str(), None),
+        };
+        let (count, rate) = readers.split_once('x').unwrap_or(("1", readers));
         let problem = "it is not how many readers there are and what each reads";
         let count = count.trim().parse();
         let count = count.map_err(|_| value("readers", text, problem, "2x500MB/s".to_owned()))?;
-        Ok(Readers { count, rate: parsed("readers", rate, "2x500MB/s")? })
+        let rate = parsed("readers", rate, "2x500MB/s")?;
+        let random_bytes = size.map(|size| {
+            let bytes: ByteSize = parsed("readers", size, "2x50MB/s,4KiB")?;
+            if !bytes.0.is_multiple_of(PAGE_BYTES)
+                || !(PAGE_BYTES..=READ_BYTES_MAX).contains(&bytes.0)
+            {
+                let problem = "random reads are whole multiples of 4 KiB, up to 16 MiB";
+                let nearest =
+                    bytes.0.clamp(PAGE_BYTES, READ_BYTES_MAX).next_multiple_of(PAGE_BYTES);
+                return Err(value("readers", text, problem, format!("{readers},{nearest}")));
+            }
+            Ok(bytes.0 as u32)
+        });
+        Ok(Readers { count, rate, random_bytes: random_bytes.transpose()? })
+    }
+
+    fn sets(&self) -> Result<Sets, RequirementError> {
+        match (self.sets.as_deref(), &self.turn) {
+            (None | Some("shared"), None) => Ok(Sets::Shared),
+            (None | Some("shared"), Some(_)) => Err(RequirementError::Contradiction {
+                one: "--turn",
+                other: "--sets shared",
+                why: "where all data lies on all flash there are no turns; give --sets separate, or leave --turn out",
+            }),
+            (Some("separate"), _) if self.readers()?.bytes_per_s() <= 0.0 => {
+                Err(RequirementError::Missing {
+                    field: "readers",
+                    wanted: "--readers 2x500MB/s with --sets separate: without readers nobody gains by sets of their own",
+                })
+            }
+            (Some("separate"), turn) => {
+                let turn = turn.as_ref().map_or(Ok(TURN), |text| {
+                    let turn: Duration = parsed("turn", text, "10m")?;
+                    if turn < Duration::from_secs(1) {
+                        let problem = "it is shorter than a second";
+                        return Err(value("turn", text, problem, "1s".to_owned()));
+                    }
+                    Ok(turn)
+                })?;
+                Ok(Sets::Separate { turn })
+            }
+            (Some(other), _) => {
+                let problem = "readers and the recorder share NVM Sets or have separate ones";
+                Err(value("sets", other, problem, "separate".to_owned()))
+            }
+        }
     }
 
     fn host(&self) -> Result<Host, RequirementError> {

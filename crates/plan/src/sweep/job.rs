@@ -260,7 +260,7 @@ impl Job {
         if requirement.wraps() {
             // A ring is filled and written over once.
             let bytes: f64 = mission.drives.iter().map(|d| d.spec.capacity_bytes as f64).sum();
-            mission.duration = Duration::from_secs_f64(2.0 * bytes / mission.load[0].rate.0);
+            mission.duration = Duration::from_secs_f64(2.0 * bytes / mission.mean_rate().0);
         }
         if let Some(time) = self.quantity("duration", "a time, as in 8h")? {
             mission.duration = time;
@@ -399,9 +399,15 @@ fn came_of(outcome: &Outcome, figures: &mut Figures) {
     number(figures, "mission.passes", mean(&|drive| drive.passes));
     let life = drives.iter().map(|drive| drive.life_years).reduce(f64::min);
     number(figures, "mission.life_years", life);
-    let (read, missed) = outcome.read_bytes;
-    if read + missed > 0 {
-        number(figures, "mission.read_bytes", read as f64);
-        number(figures, "mission.missed_read_bytes", missed as f64);
+    let reads = &outcome.reads;
+    if reads.bytes + reads.missed_bytes > 0 {
+        number(figures, "mission.read_bytes", reads.bytes as f64);
+        number(figures, "mission.missed_read_bytes", reads.missed_bytes as f64);
+        let us = |percent| {
+            reads.latencies.percentile(percent).map(|latency| latency.as_nanos() as f64 / 1e3)
+        };
+        number(figures, "mission.read_mean_us", reads.latencies.mean_ns().map(|ns| ns / 1e3));
+        number(figures, "mission.read_p99_us", us(99.0));
+        number(figures, "mission.read_p99_99_us", us(99.99));
     }
 }
