@@ -10,6 +10,7 @@ use base::{
     Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, Duration, Full, Geometry,
     Instant, Operation, Random,
 };
+use format::parity::Table;
 use format::{ChunkRecord, Place};
 
 use crate::fault::{Applied, Fault, Kind, What};
@@ -84,6 +85,8 @@ pub struct Asked {
     pub end: u64,
     /// The chunk that is written, and from which buffer, if it is one.
     pub chunk: Option<(BufferId, Place, Box<ChunkRecord>)>,
+    /// The group that it is of, if it is a parity chunk.
+    pub table: Option<Table>,
 }
 
 /// The drives, shared by all users.
@@ -581,17 +584,19 @@ impl Hub {
                 other.command.operation.describe()
             );
         }
-        let mut chunk = None;
+        let (mut chunk, mut table) = (None, None);
         if let Some(buffer) = buffer {
             self.memory.with(buffer, &mut |bytes| {
                 let read = ChunkRecord::read(bytes).ok();
+                let parity = read.as_ref().filter(|(_, record)| record.parity.is_some());
+                table = parity.and_then(|(_, r)| Table::read(bytes, r).ok()).map(|(t, _)| t);
                 let whole = |(place, record): &(Place, ChunkRecord)| {
                     place.offset == start && u64::from(record.summary.length) == length
                 };
                 chunk = read.filter(whole).map(|(place, record)| (buffer, place, Box::new(record)));
             });
         }
-        self.asked.push(Asked { drive: drive as u16, start, end, chunk });
+        self.asked.push(Asked { drive: drive as u16, start, end, chunk, table });
     }
 
     /// Lets a write change places with one of the same length under way on its drive, now and then.

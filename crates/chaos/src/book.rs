@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::adversary::Asked;
 use crate::outcome::{Met, Outcome};
+use crate::parity::Groups;
 use crate::source::{Contents, Source};
 
 /// A chunk whose write was submitted, and what has been said of it since.
@@ -30,6 +31,8 @@ pub struct Written {
     pub given_up: bool,
     /// It may be gone or damaged: a power cut took it before it was flushed, or a fault that the judge knows of did.
     pub excused: bool,
+    /// It was acknowledged with parity, which must be there as long as it is.
+    pub secured: bool,
     /// The recording that wrote it, from 0.
     pub round: usize,
 }
@@ -82,6 +85,8 @@ pub struct Book {
     pub in_order: bool,
     /// What is met.
     pub met: Met,
+    /// Those of an array with parity.
+    pub groups: Groups,
     said: Vec<Said>,
     /// Segments whose index was written: the recorder is done with them.
     indexed: BTreeSet<(u16, u64)>,
@@ -91,16 +96,19 @@ pub struct Book {
     shadow: Vec<BTreeMap<u64, (u64, u64)>>,
     /// The number that each drive was given last.
     last: Vec<Option<u64>>,
+    /// The first number that was given out in this step.
+    step_from: u64,
     /// Where the next chunk of a segment must start, once one was seen in this recording.
     next: BTreeMap<(u16, u64), u64>,
 }
 
 impl Book {
-    /// An empty one, of members that are divided so.
-    pub fn new(layouts: Vec<Layout>) -> Self {
+    /// An empty one, of members that are divided so, with so many parities.
+    pub fn new(layouts: Vec<Layout>, parity: u8) -> Self {
         let count = layouts.len();
         Self {
             layouts,
+            groups: Groups::new(parity),
             chunks: BTreeMap::new(),
             packets: BTreeMap::new(),
             round: 0,
@@ -113,6 +121,7 @@ impl Book {
             said: (0..count).map(|_| Said::default()).collect(),
             shadow: vec![BTreeMap::new(); count],
             last: vec![None; count],
+            step_from: 0,
             next: BTreeMap::new(),
         }
     }
@@ -120,6 +129,7 @@ impl Book {
     /// A recording begins.
     pub fn begin(&mut self, round: usize) {
         self.round = round;
+        self.groups.begin();
         for said in &mut self.said {
             *said = Said { passed_over: said.passed_over, ..Said::default() };
         }
@@ -142,6 +152,8 @@ impl Book {
         source: &Source,
     ) {
         let mut begun = BTreeSet::new();
+        let numbers = asked.iter().filter_map(|a| a.chunk.as_ref()).map(|(_, _, r)| r.sequence);
+        self.step_from = numbers.min().unwrap_or(u64::MAX);
         for asked in &asked {
             self.asked(asked, source);
             if let (Some(segment), true) =
@@ -194,12 +206,20 @@ impl Book {
             place.offset
         );
         assert!(record.ledger.balances(), "ledger: chunk {sequence} carries {:?}", record.ledger);
-        let contents = source.contents[buffer];
+        if record.parity.is_some() {
+            self.groups.asked(place, record, asked.table.as_ref());
+        }
+        let contents = match record.parity {
+            Some(_) => Contents::NOTHING,
+            None => source.contents[buffer],
+        };
         assert_eq!(contents.count(), record.summary.stored(), "a buffer is its chunk's own");
         if record.replaces.is_some() {
             self.met.add(Outcome::PlacedAgain);
         }
-        self.packets.insert(contents.first, (contents, record.take.uuid));
+        if record.parity.is_none() {
+            self.packets.insert(contents.first, (contents, record.take.uuid));
+        }
         let written = Written {
             record: **record,
             place: *place,
@@ -208,6 +228,7 @@ impl Book {
             acknowledged: false,
             durable: false,
             given_up: false,
+            secured: false,
             // What lies behind a hole may not be found.
             excused: self.harmed.contains(&(drive, segment)),
             round: self.round,
@@ -253,6 +274,9 @@ impl Book {
                 let said = &mut self.said[usize::from(member)];
                 assert!(!said.failed, "a member fails once");
                 said.failed = true;
+                if self.groups.parity > 0 {
+                    self.met.add(Outcome::DiedUnderParity);
+                }
                 assert_eq!((held, held_chunks), (said.held, said.held_chunks), "what it held");
             }
             Event::Reused { member, segment, .. } => self.given_up(member, segment),
@@ -261,6 +285,11 @@ impl Book {
                 false => Outcome::ArrayFull,
             }),
             Event::NoMemberLeft => self.met.add(Outcome::NoMemberLeft),
+            Event::DurableChunk { sequence, count } => self.durable_chunk(sequence, count),
+            Event::ParityReduced { parities, .. } => {
+                self.groups.reduced(parities);
+                self.met.add(Outcome::ParityReduced);
+            }
             Event::TrimFailed { .. } | Event::Finished => {}
         }
     }
@@ -272,12 +301,45 @@ impl Book {
         assert!(!chunk.acknowledged, "chunk {sequence} is acknowledged twice");
         assert_eq!((chunk.place.member, chunk.contents.count()), (member, count), "what it is");
         chunk.acknowledged = true;
+        let parity = self.groups.parity > 0;
         let said = &mut self.said[usize::from(member)];
-        assert!(said.last < Some(sequence), "acknowledged in order on each member");
+        assert!(parity || said.last < Some(sequence), "acknowledged in order on each member");
         said.last = Some(sequence);
         said.held += count;
         said.held_chunks += 1;
-        said.waiting.push_back((sequence, count));
+        if !parity {
+            said.waiting.push_back((sequence, count));
+            return;
+        }
+        let guards = self.groups.guards(sequence).to_vec();
+        let least = usize::from(self.groups.told);
+        let met = guards.len();
+        assert!(met >= least, "parity: chunk {sequence} is acknowledged with {met} of {least}");
+        for guard in guards {
+            if let Some(parity) = self.chunks.get_mut(&guard) {
+                parity.acknowledged = true;
+            }
+        }
+        if let Some(chunk) = self.chunks.get_mut(&sequence) {
+            chunk.secured = met > 0;
+        }
+    }
+
+    /// In an array with parity groups become durable whole, in any order.
+    fn durable_chunk(&mut self, sequence: u64, count: Count) {
+        let Some(chunk) = self.chunks.get_mut(&sequence) else {
+            panic!("chunk {sequence} is durable and was never written")
+        };
+        assert!(chunk.acknowledged && !chunk.durable, "durable once, and after it is acknowledged");
+        assert_eq!(chunk.contents.count(), count, "what it is");
+        chunk.durable = true;
+        let member = chunk.place.member;
+        for guard in self.groups.guards(sequence) {
+            if let Some(parity) = self.chunks.get_mut(guard) {
+                parity.durable = true;
+            }
+        }
+        self.flushed(member);
     }
 
     fn durable(&mut self, member: u16, count: Count) {
@@ -292,6 +354,11 @@ impl Book {
                 chunk.durable = true;
             }
         }
+        self.flushed(member);
+    }
+
+    /// A flush of a member was done.
+    fn flushed(&mut self, member: u16) {
         if std::mem::replace(&mut self.said[usize::from(member)].flushed, true) {
             return;
         }
@@ -312,7 +379,14 @@ impl Book {
         let mut newest = 0;
         let mut oldest_kept = (u64::MAX, 0);
         for chunk in self.chunks.values_mut() {
-            if chunk.place.member != member || !chunk.acknowledged || chunk.given_up {
+            if chunk.place.member != member || chunk.given_up {
+                continue;
+            }
+            if !chunk.acknowledged {
+                // A group may not be whole yet when a small ring comes round to one of its chunks.
+                chunk.given_up = self.groups.parity > 0
+                    && chunk.segment == segment
+                    && chunk.record.sequence < self.step_from;
                 continue;
             }
             if chunk.segment != segment {

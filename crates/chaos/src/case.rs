@@ -2,6 +2,7 @@
 
 use base::{DeviceError, Duration, Instant, Random};
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
+use format::parity::OVERHEAD_BYTES;
 use recorder::{Placement, WhenFull};
 
 use crate::adversary::{Drive, Pace, Trick};
@@ -108,6 +109,12 @@ pub struct Case {
     pub pages_max: u64,
     /// Chunks that come at once, now and then.
     pub burst: u64,
+    /// Parity chunks for each group.
+    pub parity: u8,
+    /// Groups that find buffers for their parities at a time.
+    pub groups: u32,
+    /// How long a group waits for further chunks.
+    pub group_wait: Duration,
     /// The recordings, one after another.
     pub rounds: Vec<Round>,
     /// A lie that the bank tells, for the proof of the prover.
@@ -115,6 +122,16 @@ pub struct Case {
 }
 
 impl Case {
+    /// The longest chunk that holds packets.
+    pub const fn data_chunk_max(&self) -> u32 {
+        CHUNK_MAX - if self.parity > 0 { OVERHEAD_BYTES } else { 0 }
+    }
+
+    /// Buffers that parity takes.
+    pub fn parity_buffers(&self) -> u32 {
+        self.groups * u32::from(self.parity)
+    }
+
     /// What this seed chooses.
     pub fn of(seed: u64) -> Self {
         let random = &mut Random::new(seed);
@@ -122,8 +139,14 @@ impl Case {
         let segment_bytes = [4, 4, 5, 8][random.below(4) as usize] * u64::from(CHUNK_MAX);
         let volatile = !random.one_in(4);
         let hasty = random.one_in(3);
-        let drives: Vec<Drive> =
+        let mut drives: Vec<Drive> =
             (0..members).map(|_| drive(random, segment_bytes, volatile)).collect();
+        // By numbers of its own, so that an array without parity is what it would be if there were none.
+        let other = &mut Random::new(seed ^ 0x9A41_7EAD);
+        let parity = [0, 0, 0, 1, 1, 2][other.below(6) as usize];
+        while parity > 0 && (drives.len() <= usize::from(parity) || other.one_in(2)) {
+            drives.push(drive(other, segment_bytes, volatile));
+        }
         let interval_us = if hasty { 20 + random.below(150) } else { 100 + random.below(2000) };
         let protects = random.one_in(2);
         let faulty = !random.one_in(4);
@@ -152,6 +175,9 @@ impl Case {
             burst: if random.one_in(3) { 2 + random.below(10) } else { 1 },
             rounds,
             trick: None,
+            parity,
+            groups: 1 + other.below(4) as u32,
+            group_wait: Duration::from_micros(1 + other.below(4000)),
             drives,
         }
     }

@@ -61,9 +61,15 @@ pub fn judge(
             }
             chunk.durable |= there;
         }
+        if !cut.is_empty() {
+            // Its parity may be what the power cut took.
+            chunk.secured &= chunk.durable;
+        }
         if present && there && !chunk.given_up {
             chunk.acknowledged = true;
-            chunk.excused = false;
+            // What holds no packets is not read when everything is extracted, and may be damaged still.
+            chunk.secured &= !chunk.excused;
+            chunk.excused &= chunk.record.parity.is_some();
         }
         assert!(
             // Of several copies of a chunk only the newest is listed.

@@ -10,6 +10,7 @@ pub mod fault;
 pub mod judge;
 pub mod media;
 pub mod outcome;
+pub mod parity;
 pub mod reading;
 pub mod run;
 pub mod shrink;

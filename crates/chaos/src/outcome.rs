@@ -107,11 +107,19 @@ pub enum Outcome {
     ReadErrorNamed,
     /// A crash came while an extraction went on.
     CrashUnderReader,
+    /// Groups had to do with less parity.
+    ParityReduced,
+    /// A group was found whole, its parity right.
+    ParityHolds,
+    /// The same of one with two parities.
+    SecondParityHolds,
+    /// A member died for good in a recording with parity.
+    DiedUnderParity,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 52] = [
+    pub const ALL: [Self; 56] = [
         Self::Reordered,
         Self::Full,
         Self::WriteFailed,
@@ -164,6 +172,10 @@ impl Outcome {
         Self::DamageNamed,
         Self::ReadErrorNamed,
         Self::CrashUnderReader,
+        Self::ParityReduced,
+        Self::ParityHolds,
+        Self::SecondParityHolds,
+        Self::DiedUnderParity,
     ];
 }
 

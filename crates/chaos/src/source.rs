@@ -40,6 +40,10 @@ pub struct Contents {
 }
 
 impl Contents {
+    /// Of a chunk that no source filled.
+    pub const NOTHING: Self =
+        Self { first: 0, packets: 0, length: 0, queue: 0, from_ns: 0, step_ns: 0 };
+
     /// Packets and wire bytes.
     pub fn count(&self) -> Count {
         let packets = u64::from(self.packets);
@@ -111,6 +115,7 @@ pub struct Source {
     pages_max: u64,
     burst: u64,
     chunk_min: u32,
+    chunk_max: u32,
     stop_at: Instant,
     /// Whether it has stopped, or is to stop.
     pub stopped: bool,
@@ -157,6 +162,7 @@ impl Source {
             pages_max: case.pages_max,
             burst: case.burst,
             chunk_min,
+            chunk_max: case.data_chunk_max(),
             stop_at,
             stopped: false,
             next_packet,
@@ -226,7 +232,7 @@ impl Source {
         let mut writer = ChunkWriter::new(
             std::mem::take(&mut self.scratch),
             self.chunk_min,
-            CHUNK_MAX,
+            self.chunk_max,
             at as u16,
         );
         let described = writer.interface(0, &interface(at));
@@ -314,7 +320,7 @@ impl Feed for Source {
             losses.add(&std::mem::take(&mut queue.losses));
         }
         let writer =
-            ChunkWriter::new(std::mem::take(&mut self.scratch), self.chunk_min, CHUNK_MAX, 0);
+            ChunkWriter::new(std::mem::take(&mut self.scratch), self.chunk_min, self.chunk_max, 0);
         let last_ns = self.queues[0].last_ns;
         let sealed = writer.seal(&[], Timestamp::from_nanos(last_ns), true);
         let used = sealed.summary.length as usize;

@@ -13,7 +13,7 @@ use recorder::open;
 use recorder::reader::Reader;
 use recorder::run::Recording;
 use recorder::takes::Catalog;
-use recorder::{ArrayImage, Config, Recorder, TimeRange};
+use recorder::{ArrayImage, Config, ParityMeans, Recorder, TimeRange};
 use uuid::Uuid;
 
 use crate::adversary::Handle;
@@ -22,6 +22,7 @@ use crate::case::{Accident, CHUNK_MAX, Case, Ending, Round};
 use crate::fault::{Fault, What};
 use crate::judge::{self, Circumstances};
 use crate::outcome::{Met, Outcome};
+use crate::parity;
 use crate::reading::extract_all;
 use crate::run::{Run, Step, range, view};
 use crate::source::{EPOCH_NS, Source, time};
@@ -100,7 +101,7 @@ struct World<'c> {
 
 impl<'c> World<'c> {
     fn new(case: &'c Case, lines: Option<Lines>) -> Self {
-        let buffers = READ_BUFFERS + case.metadata + case.buffers;
+        let buffers = READ_BUFFERS + case.metadata + case.buffers + case.parity_buffers();
         let memory = MemoryBuffers::new(buffers, CHUNK_MAX as usize);
         let trace = lines.map_or_else(Trace::default, Trace::told);
         let drives = Handle::new(&case.drives, &memory, case.seed, trace);
@@ -127,7 +128,7 @@ impl<'c> World<'c> {
                 created: Timestamp::from_nanos(EPOCH_NS),
                 generation: 1,
                 protected: Vec::new(),
-                parity: 0,
+                parity: case.parity,
             };
             let capacity = case.drives[usize::from(member)].capacity_bytes;
             for offset in [0, Layout::copy_offset(capacity)] {
@@ -138,7 +139,7 @@ impl<'c> World<'c> {
             case,
             memory,
             drives,
-            book: Book::new(layouts),
+            book: Book::new(layouts, case.parity),
             next_packet: 0,
             protected_before: Vec::new(),
             superblocks_known: true,
@@ -256,7 +257,12 @@ impl<'c> World<'c> {
         );
         let memory = self.memory.clone();
         let metadata = Self::names(READ_BUFFERS, case.metadata);
-        let core = Recorder::new(config, image);
+        let parity_from = READ_BUFFERS + case.metadata + case.buffers;
+        let means = ParityMeans {
+            buffers: Self::names(parity_from, case.parity_buffers()),
+            wait: case.group_wait,
+        };
+        let core = Recorder::with_parity(config, image, means);
         let writes_well = |d: u16| {
             let harmless = |what: &What| matches!(what, What::Stalls | What::Slows(_));
             !self.absent.contains(&d)
@@ -402,6 +408,8 @@ impl<'c> World<'c> {
         };
         judge::judge(&mut self.book, &catalog, &extracted, &circumstances);
         self.book.met.join(met);
+        let book = &mut self.book;
+        self.drives.hub(|hub| parity::judge(book, hub, self.case.seed));
     }
 
     /// Whatever drives give, what is taken for the truth is the truth; and nothing panics.

@@ -137,7 +137,7 @@ impl Status {
     pub fn event(&mut self, now: Instant, event: &Event) {
         match event {
             Event::Acknowledged { sequence, .. } => self.acknowledged.push(*sequence),
-            Event::Durable { .. } | Event::Finished => {}
+            Event::Durable { .. } | Event::DurableChunk { .. } | Event::Finished => {}
             Event::Reused { member, segment, last_ns } if self.json => {
                 let line = json!({
                     "event": "reused", "member": member, "segment": segment, "last_ns": last_ns,
@@ -151,6 +151,7 @@ impl Status {
                     Event::MemberFailed { .. } => "member_failed",
                     Event::TrimFailed { .. } => "trim_failed",
                     Event::ArrayFull { .. } => "array_full",
+                    Event::ParityReduced { .. } => "parity_reduced",
                     _ => "no_member_left",
                 };
                 let member = match other {

@@ -24,5 +24,6 @@ pub use machine::Recorder;
 pub use open::{ArrayImage, MemberImage, OpenError, Segment};
 pub use placement::Placement;
 pub use protocol::{
-    Config, Event, IndexPart, Input, MemberProgress, Output, ReadyChunk, TimeRange, WhenFull,
+    Config, Event, Fold, IndexPart, Input, MemberProgress, Output, ParityMeans, ParityProgress,
+    ReadyChunk, TimeRange, WhenFull,
 };

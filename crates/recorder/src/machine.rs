@@ -3,19 +3,27 @@
 //! `handle(now, input)`, then `poll_output()` until it is empty, then wait until `poll_timeout()` at
 //! the latest. It never looks at payload: in virtual time it runs on descriptors alone.
 
+mod choice;
+mod groups;
+mod parity;
+
 use std::collections::VecDeque;
 
 use base::{BufferId, DeviceError, Instant};
-use format::{ChunkRecord, Count, Ledger, Stage, TakeId};
+use format::parity::{OVERHEAD_BYTES, Part, Row};
+use format::{ChunkRecord, Count, Ledger, Place, Stage, Summary, TakeId};
 
-use crate::member::{InFlight, IndexWrite, Indexing, Member, Room};
+use crate::member::{InFlight, IndexWrite, Indexing, Keep, Member};
 use crate::open::{ArrayImage, Segment};
-use crate::placement::{self, Candidate, Placement};
+use crate::placement::Candidate;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::{
-    Config, Event, Input, MemberProgress, Output, ReadyChunk, TimeRange, WhenFull,
+    Config, Event, Fold, Input, MemberProgress, Output, ParityMeans, ReadyChunk, TimeRange,
+    WhenFull,
 };
 use crate::turns::Turns;
+use choice::Choice;
+use groups::{Groups, Piece};
 
 /// A chunk that waits for a place.
 #[derive(Debug)]
@@ -23,6 +31,14 @@ struct Waiting {
     chunk: ReadyChunk,
     /// Set once it had a number and its write failed: that number and the ledger know it already.
     first_sequence: Option<u64>,
+}
+
+/// A chunk that has got its place.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    place: Place,
+    record: ChunkRecord,
+    tag: u64,
 }
 
 /// What a command under way is, and whose. A tag carries both beside its number, so that nothing has to be looked up.
@@ -90,6 +106,8 @@ pub struct Recorder {
     pub(crate) superblocks_differ: bool,
     pub(crate) first_copies_bad: Vec<u16>,
     waiting: VecDeque<Waiting>,
+    /// Those of an array with parity.
+    groups: Groups,
     /// Buffers that the core holds, waiting or in flight.
     held: u32,
     next_sequence: u64,
@@ -112,8 +130,22 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Starts a take on an array as it was found. Members that could not be opened take no part.
+    /// Starts a take on an array without parity as it was found. Members that could not be opened take no part.
+    ///
+    /// # Panics
+    /// If the array has parity: see [`Recorder::with_parity`].
     pub fn new(config: Config, array: ArrayImage) -> Self {
+        assert_eq!(array.superblock.parity, 0, "parity takes buffers of its own");
+        Self::with_parity(config, array, ParityMeans::default())
+    }
+
+    /// Starts a take on an array as it was found, with what its parity takes.
+    ///
+    /// # Panics
+    /// If there are fewer buffers for parity than one group takes.
+    pub fn with_parity(config: Config, array: ArrayImage, means: ParityMeans) -> Self {
+        let parity = array.superblock.parity;
+        assert!(means.buffers.len() >= usize::from(parity), "a group's parities need buffers");
         let count = array.members.len() as u16;
         let mut next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
         if is_planted(Bug::ReusesNumbers) && array.next_sequence > 0 {
@@ -121,13 +153,20 @@ impl Recorder {
         }
         let take =
             TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
-        // The chunk that ends the take goes anywhere, so each keeps room for the longest.
-        let end_bytes = array.members.iter().map(|m| m.layout.chunk_min).max().unwrap_or(0);
+        // The chunk that ends the take goes anywhere, so each keeps room for the longest, and its parity.
+        let least = array.members.iter().map(|m| m.layout.chunk_min).max().unwrap_or(0);
+        let keep = match parity {
+            0 => Keep { end: least, parity: 0 },
+            _ => Keep {
+                end: least + OVERHEAD_BYTES,
+                parity: array.members.iter().map(|m| m.layout.chunk_max).min().unwrap_or(0),
+            },
+        };
         let members = array
             .members
             .into_iter()
             .enumerate()
-            .map(|(at, image)| Member::new(image, array.uuid, at as u16, count, end_bytes))
+            .map(|(at, image)| Member::new(image, array.uuid, at as u16, count, keep))
             .collect();
         Self {
             take,
@@ -140,6 +179,7 @@ impl Recorder {
                 .map(|p| TimeRange { from: p.from, to: p.to })
                 .collect(),
             waiting: VecDeque::new(),
+            groups: Groups::new(parity, means),
             held: 0,
             next_sequence,
             next_stripe: 0,
@@ -173,6 +213,9 @@ impl Recorder {
                 self.waiting.push_back(Waiting { chunk, first_sequence: None });
             }
             Input::Done { tag, outcome } => self.done(now, tag, outcome),
+            Input::Sealed { group, place, length, body_crc } => {
+                self.sealed(group, place, length, body_crc);
+            }
             Input::Protect(ranges) => self.protected = ranges,
             Input::Stop => {
                 if self.phase == Phase::Running {
@@ -182,7 +225,13 @@ impl Recorder {
             Input::Tick => {}
         }
         self.turn(now);
-        self.place_waiting(now);
+        if self.groups.any() {
+            self.place_parities(now);
+            self.place_waiting(now);
+            self.close_if_due(now);
+        } else {
+            self.place_waiting(now);
+        }
         all |= self.phase != Phase::Running;
         for at in 0..self.members.len() {
             if std::mem::take(&mut self.members[at].touched) || all {
@@ -203,7 +252,8 @@ impl Recorder {
     /// When to call `handle` with [`Input::Tick`] at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let turn = self.turns.due().filter(|_| self.phase == Phase::Running);
-        self.members.iter().filter_map(|m| m.due).chain(turn).min()
+        let due = self.members.iter().filter_map(|m| m.due);
+        due.chain(turn).chain(self.groups.due()).min()
     }
 
     /// When a member wants to be looked after again, if nothing happens to it.
@@ -313,6 +363,7 @@ impl Recorder {
             }
             match self.choose(now, length, end) {
                 Choice::Member(member) => self.place_front(now, member),
+                Choice::Close => self.close_group(now),
                 Choice::Wait => return,
                 Choice::Nowhere(why) => {
                     if self.refusing == Refusing::No {
@@ -348,75 +399,6 @@ impl Recorder {
         self.release(waiting.chunk.buffer);
     }
 
-    fn choose(&mut self, now: Instant, length: u32, end: bool) -> Choice {
-        let mut candidates = std::mem::take(&mut self.candidates);
-        let choice = self.choose_among(now, length, end, &mut candidates);
-        self.candidates = candidates;
-        choice
-    }
-
-    fn choose_among(
-        &self,
-        now: Instant,
-        length: u32,
-        end: bool,
-        candidates: &mut Vec<Candidate>,
-    ) -> Choice {
-        let working = || self.members.iter().enumerate().filter(|(_, m)| m.failed.is_none());
-        if working().next().is_none() {
-            return Choice::Nowhere(Refusing::NoMember);
-        }
-        let room = |m: &Member| m.room(length, end, self.wraps(), &self.protected);
-        let slot = |m: &Member| m.in_flight.len() < self.config.depth as usize;
-        // Those who rest are woken when buffers fill, and when there is nobody else.
-        let up = |m: &Member| m.failed.is_none() && !m.resting && room(m) != Room::Full;
-        let wake = end || self.pressed() || (self.turns.any() && !self.members.iter().any(up));
-        let takes = |m: &Member| m.failed.is_none() && (wake || !m.resting);
-        match self.config.placement {
-            Placement::Stripe => {
-                let count = self.members.len();
-                let next = (0..count)
-                    .map(|step| (self.next_stripe + step) % count)
-                    .find(|&at| takes(&self.members[at]));
-                let Some(at) = next else { return Choice::Nowhere(Refusing::NoMember) };
-                match room(&self.members[at]) {
-                    // The end of the take goes wherever there is room for it.
-                    Room::Full if end => {
-                        let mut others = working().filter(|(_, m)| room(m) != Room::Full);
-                        let ready = |(_, m): &(usize, &Member)| room(m) == Room::Yes && slot(m);
-                        match others.clone().find(ready) {
-                            Some((at, _)) => Choice::Member(at),
-                            None if others.next().is_some() => Choice::Wait,
-                            None => Choice::Nowhere(Refusing::Full),
-                        }
-                    }
-                    Room::Full => Choice::Nowhere(Refusing::Full),
-                    Room::Yes if slot(&self.members[at]) => Choice::Member(at),
-                    _ => Choice::Wait,
-                }
-            }
-            Placement::Adaptive => {
-                candidates.clear();
-                candidates.extend(working().filter(|(_, m)| takes(m)).filter_map(|(at, m)| {
-                    match room(m) {
-                        Room::Full => None,
-                        room => Some(Candidate {
-                            member: at,
-                            balance: m.balance(),
-                            expected: m.pace.expected(now, m.in_flight_bytes, length),
-                            ready: room == Room::Yes && slot(m),
-                        }),
-                    }
-                }));
-                if candidates.is_empty() {
-                    return Choice::Nowhere(Refusing::Full);
-                }
-                placement::adaptive(candidates, self.config.drift_max, self.pressed())
-                    .map_or(Choice::Wait, Choice::Member)
-            }
-        }
-    }
-
     fn place_front(&mut self, now: Instant, at: usize) {
         let Some(waiting) = self.waiting.pop_front() else { return };
         let summary = waiting.chunk.summary;
@@ -429,6 +411,44 @@ impl Recorder {
                 ledger.store(summary.stored());
             }
         }
+        let buffer = waiting.chunk.buffer;
+        let group = self.groups.any().then(|| self.groups.enter(now, self.parities()));
+        let replaces = (waiting.first_sequence, None);
+        let Placed { place, record, tag } = self.place(now, at, buffer, summary, replaces, group);
+        let mut fold = Fold::default();
+        let mut fills = false;
+        if group.is_some() {
+            let row = Row {
+                sequence: record.sequence,
+                offset: place.offset,
+                length: summary.length,
+                member: place.member,
+            };
+            fold = self.groups.join(Piece { record, buffer, row, written: false });
+            fills = self.groups.full();
+        }
+        if fills && is_planted(Bug::ParityForgetsLast) {
+            fold = Fold::default();
+        }
+        self.outputs.push_back(Output::WriteChunk { buffer, place, record, fold, tag });
+        if fills {
+            self.close_group(now);
+        }
+        if is_planted(Bug::ReleasesEarly) {
+            self.release(buffer);
+        }
+    }
+
+    /// Gives a chunk a number and a place at a member's head. It stands in for another one, or is parity, of a group.
+    fn place(
+        &mut self,
+        now: Instant,
+        at: usize,
+        buffer: BufferId,
+        summary: Summary,
+        (replaces, parity): (Option<u64>, Option<Part>),
+        group: Option<u64>,
+    ) -> Placed {
         let wraps = self.wraps();
         let reused = self.members[at].make_room(summary.length, wraps, &self.protected);
         if let Some((segment, given_up)) = reused {
@@ -437,14 +457,15 @@ impl Recorder {
         let record = ChunkRecord {
             take: self.take,
             sequence: self.next_sequence,
-            replaces: waiting.first_sequence,
+            replaces,
             ledger: self.carried,
             reused: self.reused,
-            parity: None,
+            parity,
             summary,
         };
         self.next_sequence += 1;
-        self.next_stripe = at + 1;
+        // The next data chunk of a stripe goes where a parity went: so parities go round.
+        self.next_stripe = if parity.is_some() { at } else { at + 1 };
         let tag = self.tag(Tag::Chunk(at as u16));
         let member = &mut self.members[at];
         let Some((place, segment)) = member.place(&record) else {
@@ -455,22 +476,8 @@ impl Recorder {
             member.pace.started_from_idle(now);
         }
         member.in_flight_bytes += u64::from(summary.length);
-        member.in_flight.push_back(InFlight {
-            tag,
-            buffer: waiting.chunk.buffer,
-            record,
-            segment,
-            done: None,
-        });
-        self.outputs.push_back(Output::WriteChunk {
-            buffer: waiting.chunk.buffer,
-            place,
-            record,
-            tag,
-        });
-        if is_planted(Bug::ReleasesEarly) {
-            self.release(waiting.chunk.buffer);
-        }
+        member.in_flight.push_back(InFlight { tag, buffer, record, segment, group, done: None });
+        Placed { place, record, tag }
     }
 
     fn give_up(&mut self, at: usize, segment: u64, given_up: Segment) {
@@ -509,16 +516,24 @@ impl Recorder {
             Tag::Flush(at) => {
                 let member = &mut self.members[usize::from(at)];
                 let Some((_, mut count)) = member.flushing.take() else { return };
+                let groups = std::mem::take(&mut member.flushing_groups);
                 if is_planted(Bug::FlushCoversTooMuch) {
                     count += std::mem::take(&mut member.unflushed);
                 }
                 match outcome {
                     Ok(()) => {
                         member.flushes_done += 1;
-                        self.durable += count;
-                        self.event(Event::Durable { member: at, count });
+                        if self.groups.any() {
+                            self.flushed(groups, true);
+                        } else {
+                            self.durable += count;
+                            self.event(Event::Durable { member: at, count });
+                        }
                     }
-                    Err(error) => self.fail(usize::from(at), error),
+                    Err(error) => {
+                        self.fail(usize::from(at), error);
+                        self.flushed(groups, false);
+                    }
                 }
             }
         }
@@ -541,18 +556,16 @@ impl Recorder {
         }
         // Acknowledge in order: what lies behind a hole on a member is not found after a crash.
         while let Some(flight) = self.members[at].acknowledge_next() {
-            self.acknowledge(now, at, flight.buffer, &flight.record);
+            match flight.group {
+                None => self.acknowledge(now, at, flight.buffer, &flight.record),
+                Some(group) => self.settle(now, at, &flight, group),
+            }
         }
         for flight in self.members[at].take_failed().into_iter().rev() {
-            // Its own losses are in the ledger already.
-            let InFlight { buffer, record, .. } = flight;
-            if is_planted(Bug::ForgetsFailedChunks) {
-                self.release(buffer);
-                continue;
+            match flight.group {
+                None => self.wait_again(flight.buffer, &flight.record),
+                Some(group) => self.unsettle(&flight, group),
             }
-            let chunk = ReadyChunk { buffer, summary: record.summary, losses: Ledger::default() };
-            let first_sequence = Some(record.replaces.unwrap_or(record.sequence));
-            self.waiting.push_front(Waiting { chunk, first_sequence });
         }
     }
 
@@ -561,9 +574,11 @@ impl Recorder {
         let member = &mut self.members[at];
         member.acknowledged += count;
         member.acknowledged_chunks += 1;
-        member.unflushed += count;
         self.acknowledged += count;
-        self.flush_later(now, at);
+        if !self.groups.any() {
+            member.unflushed += count;
+            self.flush_later(now, at);
+        }
         self.event(Event::Acknowledged {
             sequence: record.sequence,
             member: at as u16,
@@ -586,7 +601,13 @@ impl Recorder {
         member.flush_due = None;
         member.closing.clear();
         let (held, held_chunks) = (member.acknowledged, member.acknowledged_chunks);
-        self.event(Event::MemberFailed { member: at as u16, error, held, held_chunks });
+        let unflushed = std::mem::take(&mut member.unflushed_groups);
+        let failed = self.members.iter().filter(|m| m.failed.is_some()).count();
+        let spared = failed <= usize::from(self.groups.parity);
+        self.event(Event::MemberFailed { member: at as u16, error, held, held_chunks, spared });
+        self.flushed(unflushed, false);
+        // The open group waits for nobody any more.
+        self.groups.limit = 0;
     }
 
     // What goes on beside the chunks
@@ -616,6 +637,7 @@ impl Recorder {
         let tag = self.tag(Tag::Flush(at as u16));
         let member = &mut self.members[at];
         member.flushing = Some((tag, covered));
+        member.flushing_groups = std::mem::take(&mut member.unflushed_groups);
         member.flushes_sent += 1;
         self.outputs.push_back(Output::Flush { member: at as u16, tag });
     }
@@ -660,8 +682,9 @@ impl Recorder {
     }
 
     fn advance_phase(&mut self) {
-        let settled =
-            self.waiting.is_empty() && self.members.iter().all(|m| m.in_flight.is_empty());
+        let settled = self.waiting.is_empty()
+            && self.members.iter().all(|m| m.in_flight.is_empty())
+            && self.groups.settled();
         match self.phase {
             Phase::Draining if settled => {
                 self.phase = Phase::AwaitingEnd;
@@ -676,12 +699,4 @@ impl Recorder {
             _ => {}
         }
     }
-}
-
-/// What became of the search for a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Choice {
-    Member(usize),
-    Wait,
-    Nowhere(Refusing),
 }

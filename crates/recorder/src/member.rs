@@ -20,6 +20,8 @@ pub(crate) struct InFlight {
     pub(crate) buffer: BufferId,
     pub(crate) record: ChunkRecord,
     pub(crate) segment: u64,
+    /// The group that it belongs to, in an array with parity.
+    pub(crate) group: Option<u64>,
     pub(crate) done: Option<Result<(), DeviceError>>,
 }
 
@@ -67,6 +69,35 @@ pub(crate) struct IndexWrite {
 /// to walk when the array is opened after a crash.
 const UNFLUSHED_SEGMENTS_MAX: usize = 2;
 
+/// What a chunk is for which room is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Data,
+    Parity,
+    /// It ends the take, or is the parity of that chunk.
+    End,
+}
+
+/// Room that is kept in the last segment of a member that does not wrap.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Keep {
+    /// For the chunk that ends the take, or its parity.
+    pub(crate) end: u32,
+    /// For the parity of what other members took: as much twice, in an array with parity.
+    pub(crate) parity: u32,
+}
+
+impl Keep {
+    /// Bytes and chunks that a chunk of this purpose leaves free.
+    const fn beside(self, purpose: Purpose) -> (u32, u64) {
+        match purpose {
+            Purpose::End => (0, 0),
+            Purpose::Data if self.parity > 0 => (self.end + 2 * self.parity, 3),
+            Purpose::Data | Purpose::Parity => (self.end, 1),
+        }
+    }
+}
+
 /// Whether and why a member can't take a chunk now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
@@ -112,8 +143,7 @@ pub(crate) struct Member {
     pub(crate) touched: bool,
     /// When it wants to be looked after if nothing happens.
     pub(crate) due: Option<Instant>,
-    /// Room that is kept for the chunk that ends the take.
-    pub(crate) end_bytes: u32,
+    pub(crate) keep: Keep,
     pub(crate) failed: Option<DeviceError>,
     /// Number of the first chunk whose write failed: what was placed behind it isn't found again.
     pub(crate) hole: Option<u64>,
@@ -123,6 +153,9 @@ pub(crate) struct Member {
     /// Acknowledged since the last flush was sent.
     pub(crate) unflushed: Count,
     pub(crate) flushing: Option<(u64, Count)>,
+    /// The same in an array with parity: the groups of chunks that are written and not flushed, and those being flushed.
+    pub(crate) unflushed_groups: Vec<u64>,
+    pub(crate) flushing_groups: Vec<u64>,
     /// Flushes sent and done, to number them.
     pub(crate) flushes_sent: u64,
     pub(crate) flushes_done: u64,
@@ -145,7 +178,7 @@ impl Member {
         array: Uuid,
         member: u16,
         members: u16,
-        end_bytes: u32,
+        keep: Keep,
     ) -> Self {
         // It was not there when the array was opened.
         let missing = image.segments.is_empty();
@@ -185,12 +218,14 @@ impl Member {
             touched: true,
             due: None,
             failed: missing.then_some(DeviceError::Gone),
-            end_bytes,
+            keep,
             hole: None,
             acknowledged: Count::ZERO,
             acknowledged_chunks: 0,
             unflushed: Count::ZERO,
             flushing: None,
+            unflushed_groups: Vec::new(),
+            flushing_groups: Vec::new(),
             flushes_sent: 0,
             flushes_done: 0,
             flush_due: None,
@@ -235,8 +270,7 @@ impl Member {
     }
 
     /// Whether the head segment takes a chunk of `length` and still has `reserve` bytes to spare.
-    fn head_takes(&self, length: u32, reserve: u32) -> bool {
-        let extra = u64::from(reserve > 0);
+    fn head_takes(&self, length: u32, (reserve, extra): (u32, u64)) -> bool {
         if is_planted(Bug::CrossesSegmentEnd) {
             let used = |head: &Head| head.used + u64::from(length);
             return self.head.as_ref().is_some_and(|h| used(h) <= self.layout.segment_bytes);
@@ -247,20 +281,21 @@ impl Member {
     }
 
     /// Whether there is room for a chunk of `length`. Without wrapping the last segment keeps room
-    /// for the chunk that ends the take, unless this is it.
+    /// for the chunk that ends the take, unless this is it, and for parity.
     pub(crate) fn room(
         &self,
         length: u32,
-        ends_take: bool,
+        purpose: Purpose,
         wrap: bool,
         protected: &[TimeRange],
     ) -> Room {
         // With room for the end too, what comes behind the head doesn't matter.
-        if self.head_takes(length, self.end_bytes) {
+        let beside = self.keep.beside(purpose);
+        if self.head_takes(length, beside) {
             return Room::Yes;
         }
         let next = self.next_segment(wrap, protected);
-        let keep = if next == Next::Nothing && !ends_take { self.end_bytes } else { 0 };
+        let keep = if next == Next::Nothing { beside } else { (0, 0) };
         if self.head_takes(length, keep) {
             return Room::Yes;
         }
@@ -279,7 +314,7 @@ impl Member {
         wrap: bool,
         protected: &[TimeRange],
     ) -> Option<(u64, Segment)> {
-        if self.head_takes(length, 0) {
+        if self.head_takes(length, (0, 0)) {
             return None;
         }
         let Next::Segment(segment) = self.next_segment(wrap, protected) else { return None };

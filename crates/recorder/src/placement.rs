@@ -94,12 +94,17 @@ pub(crate) struct Candidate {
     pub(crate) ready: bool,
 }
 
-/// The member that `adaptive` chooses, or None to wait. `pressed`: buffers are filled past half.
-pub(crate) fn adaptive(candidates: &[Candidate], drift_max: u64, pressed: bool) -> Option<usize> {
+/// The member that `adaptive` chooses among those that are eligible, or None to wait. `pressed`: buffers are filled past half.
+pub(crate) fn adaptive(
+    candidates: &[Candidate],
+    drift_max: u64,
+    pressed: bool,
+    eligible: impl Fn(&Candidate) -> bool,
+) -> Option<usize> {
     let least = candidates.iter().map(|c| c.balance).min()?;
     candidates
         .iter()
-        .filter(|c| c.ready && (pressed || c.balance - least <= drift_max))
+        .filter(|c| c.ready && eligible(c) && (pressed || c.balance - least <= drift_max))
         .min_by_key(|c| (c.expected, c.balance, c.member))
         .map(|c| c.member)
 }
@@ -116,14 +121,15 @@ mod tests {
     fn the_first_to_finish_is_chosen() {
         let candidates =
             [candidate(0, 0, 5, true), candidate(1, 0, 3, true), candidate(2, 0, 1, false)];
-        assert_eq!(adaptive(&candidates, 100, false), Some(1));
+        assert_eq!(adaptive(&candidates, 100, false, |_| true), Some(1));
+        assert_eq!(adaptive(&candidates, 100, false, |c| c.member != 1), Some(0));
     }
 
     #[test]
     fn drift_is_bounded_until_buffers_fill() {
         let candidates = [candidate(0, 500, 1, true), candidate(1, 0, 9, false)];
-        assert_eq!(adaptive(&candidates, 100, false), None);
-        assert_eq!(adaptive(&candidates, 100, true), Some(0));
+        assert_eq!(adaptive(&candidates, 100, false, |_| true), None);
+        assert_eq!(adaptive(&candidates, 100, true, |_| true), Some(0));
     }
 
     #[test]

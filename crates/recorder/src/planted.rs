@@ -45,6 +45,16 @@ pub enum Bug {
     ReadsForeignChunks,
     /// A chunk that was written again is listed twice.
     ListsReplacedChunks,
+    /// Parity lacks the last chunk of a group that is full.
+    ParityForgetsLast,
+    /// The two parities of a group change places.
+    ParityOutOfPlace,
+    /// Parity goes to a member that has a chunk of the same group.
+    ParityOnOwnMember,
+    /// A group is acknowledged when its data is written, whether its parity is or not.
+    AcknowledgesBeforeParity,
+    /// Parity is taken of a chunk before its header is stamped.
+    ParityBeforeStamp,
 }
 
 #[cfg(feature = "planted")]

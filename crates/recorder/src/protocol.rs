@@ -3,6 +3,7 @@
 use std::fmt;
 
 use base::{BufferId, DeviceError, Duration, Timestamp};
+use format::parity::Table;
 use format::{ChunkRecord, Count, Ledger, Place, Summary};
 use uuid::Uuid;
 
@@ -68,6 +69,29 @@ pub struct Config {
     pub rest_turn: Duration,
 }
 
+/// What recording on an array with parity takes beside the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct ParityMeans {
+    /// Buffers that nothing else uses, as long as the longest chunk. Each group holds as many as it has parities, from its first
+    /// chunk until it is written: some groups should find theirs.
+    pub buffers: Vec<BufferId>,
+    /// How long a group waits for further chunks.
+    pub wait: Duration,
+}
+
+/// What parity has come to in a take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ParityProgress {
+    /// Parity chunks that each group should have.
+    pub parity: u8,
+    /// Groups that were written with some.
+    pub groups: u64,
+    /// Bytes of parity chunks.
+    pub bytes: u64,
+    /// Chunks that were acknowledged with fewer parities than they should have, or none.
+    pub chunks_short: u64,
+}
+
 /// A chunk that the source side has sealed.
 #[derive(Clone, Debug)]
 pub struct ReadyChunk {
@@ -92,6 +116,17 @@ pub enum Input {
         /// How it went.
         outcome: Result<(), DeviceError>,
     },
+    /// The parity that [`Output::Seal`] asked for is made.
+    Sealed {
+        /// The group's.
+        group: u64,
+        /// Which parity of it.
+        place: u8,
+        /// The chunk's length in bytes.
+        length: u32,
+        /// Its body's checksum.
+        body_crc: u32,
+    },
     /// The ranges that a ring must not reuse, replacing all earlier ones.
     Protect(Vec<TimeRange>),
     /// No more chunks will come.
@@ -109,6 +144,16 @@ pub enum IndexPart {
     Tail,
 }
 
+/// The parities that a chunk is taken into once its header is stamped, by their places: buffers in which so many bytes of
+/// parity stand ([`format::parity::fold`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fold {
+    /// The parities' buffers.
+    pub parities: [Option<BufferId>; format::parity::PARITY_MAX as usize],
+    /// Bytes of parity in them.
+    pub filled: u32,
+}
+
 /// What the core wants done.
 #[derive(Clone, Debug)]
 #[expect(
@@ -124,6 +169,8 @@ pub enum Output {
         place: Place,
         /// What its header says.
         record: ChunkRecord,
+        /// Its group's parities.
+        fold: Fold,
         /// Comes back in [`Input::Done`].
         tag: u64,
     },
@@ -139,6 +186,15 @@ pub enum Output {
         part: IndexPart,
         /// Comes back in [`Input::Done`].
         tag: u64,
+    },
+    /// Make a parity chunk of what was folded into a buffer. Answer with [`Input::Sealed`].
+    Seal {
+        /// The group's.
+        group: u64,
+        /// The parity.
+        buffer: BufferId,
+        /// What it is of.
+        table: Table,
     },
     /// Trim a segment.
     Trim {
@@ -172,7 +228,8 @@ pub enum Output {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A chunk is on its medium, and everything before it on that member: kill -9 can't lose it.
+    /// A chunk is on its medium, and everything before it on that member: kill -9 can't lose it. In an array with parity so is all of its
+    /// group: so many members may die as well.
     Acknowledged {
         /// Its number.
         sequence: u64,
@@ -183,7 +240,14 @@ pub enum Event {
         /// Whether it is acknowledged as the take's last.
         end: bool,
     },
-    /// A flush is done: a power cut can't lose what it covers either.
+    /// All of a chunk's group is flushed, in an array with parity: a power cut can't lose it either.
+    DurableChunk {
+        /// Its number.
+        sequence: u64,
+        /// What is in it.
+        count: Count,
+    },
+    /// A flush is done, in an array without parity: a power cut can't lose what it covers either.
     Durable {
         /// Which member.
         member: u16,
@@ -200,6 +264,15 @@ pub enum Event {
         held: Count,
         /// The same in chunks.
         held_chunks: u64,
+        /// Whether parity makes up for it, and for those that failed before.
+        spared: bool,
+    },
+    /// From now on groups get fewer parities, as too few members work, or have room, beside those that hold the group.
+    ParityReduced {
+        /// Parities that they get.
+        parities: u8,
+        /// Parities that they should get.
+        of: u8,
     },
     /// A segment of a ring is being reused; what it held is gone.
     Reused {
@@ -237,10 +310,21 @@ impl fmt::Display for Event {
             Self::Durable { member, count } => {
                 write!(f, "{} packets more are durable on member {member}", count.packets)
             }
-            Self::MemberFailed { member, error, held, held_chunks } => write!(
+            Self::DurableChunk { sequence, count } => {
+                write!(f, "chunk {sequence} with {} packets is durable", count.packets)
+            }
+            Self::MemberFailed { member, error, held, held_chunks, spared } => write!(
                 f,
-                "member {member} failed ({error}) and gets no more chunks; it holds {held_chunks} chunks of this take with {} packets, which are a gap if it can't be read",
-                held.packets
+                "member {member} failed ({error}) and gets no more chunks; it holds {held_chunks} chunks of this take with {} packets, which {} if it can't be read",
+                held.packets,
+                if *spared { "parity makes up for" } else { "are a gap" }
+            ),
+            Self::ParityReduced { parities: 0, .. } => f.write_str(
+                "recording goes on WITHOUT PARITY: too few members work, or have room, to put it on; what is recorded from now on is lost with the member it is on",
+            ),
+            Self::ParityReduced { parities, of } => write!(
+                f,
+                "recording goes on with {parities} parity chunk for each group instead of {of}: too few members work, or have room"
             ),
             Self::Reused { member, segment, .. } => {
                 write!(f, "segment {segment} of member {member} is reused")

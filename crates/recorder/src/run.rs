@@ -9,11 +9,13 @@ use base::{
     Instant, Operation,
 };
 use format::layout::SUPERBLOCK_BYTES;
+use format::parity::{self, OVERHEAD_BYTES};
 use format::superblock::Protected;
 use format::{ChunkRecord, Layout, PAGE_BYTES, Place, Superblock, index};
 
 use crate::machine::Recorder;
-use crate::protocol::{Event, IndexPart, Input, Output, ReadyChunk, TimeRange};
+use crate::planted::{Bug, is_planted};
+use crate::protocol::{Event, Fold, IndexPart, Input, Output, ReadyChunk, TimeRange};
 
 /// Where chunks come from and buffers go back to.
 pub trait Feed {
@@ -271,9 +273,17 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
     fn carry_out(&mut self, events: &mut Vec<Event>) {
         while let Some(output) = self.core.poll_output() {
             match output {
-                Output::WriteChunk { buffer, place, record, tag } => {
-                    self.memory.with(buffer, &mut |bytes| record.stamp(&place, bytes));
+                Output::WriteChunk { buffer, place, record, fold, tag } => {
                     let length = record.summary.length;
+                    self.memory.with(buffer, &mut |bytes| {
+                        if is_planted(Bug::ParityBeforeStamp) {
+                            self.fold(&fold, &bytes[..length as usize]);
+                            record.stamp(&place, bytes);
+                        } else {
+                            record.stamp(&place, bytes);
+                            self.fold(&fold, &bytes[..length as usize]);
+                        }
+                    });
                     let operation = Operation::Write { offset: place.offset, length, buffer };
                     let drive = self.drives[usize::from(place.member)];
                     self.commands.push_back((drive, operation, Owner::Core(tag), None));
@@ -291,6 +301,14 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                     let (length, owner) = (length as u32, Owner::Core(tag));
                     self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
                 }
+                Output::Seal { group, buffer, table } => {
+                    // Memory that keeps nothing has no checksum.
+                    let mut sealed = (table.longest() + OVERHEAD_BYTES, 0);
+                    self.memory.with(buffer, &mut |bytes| sealed = table.seal(bytes));
+                    let ((length, body_crc), place) = (sealed, table.part.place);
+                    let now = self.bank.now();
+                    self.core.handle(now, Input::Sealed { group, place, length, body_crc });
+                }
                 Output::Trim { member, offset, length, tag } => {
                     let drive = self.drives[usize::from(member)];
                     let operation = Operation::Trim { offset, length };
@@ -304,6 +322,15 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                 Output::WantEnd => self.wants_end = true,
                 Output::Event(event) => events.push(event),
             }
+        }
+    }
+
+    /// Takes a stamped chunk into its group's parities, before it is submitted: afterwards its buffer is the drive's.
+    fn fold(&self, fold: &Fold, chunk: &[u8]) {
+        for (place, &parity) in (0u8..).zip(&fold.parities) {
+            let Some(parity) = parity else { continue };
+            let place = if is_planted(Bug::ParityOutOfPlace) { 1 - place } else { place };
+            self.memory.with(parity, &mut |parity| parity::fold(place, parity, fold.filled, chunk));
         }
     }
 

@@ -138,7 +138,10 @@ fn a_member_missing_from_the_array_was_given_chunks() {
                 | Output::Trim { tag, .. }
                 | Output::Flush { tag, .. } => tag,
                 Output::Event(Event::MemberFailed { .. }) => panic!("it was not there to fail"),
-                Output::Release { .. } | Output::WantEnd | Output::Event(_) => continue,
+                Output::Release { .. }
+                | Output::Seal { .. }
+                | Output::WantEnd
+                | Output::Event(_) => continue,
             };
             core.handle(Instant::START, Input::Done { tag, outcome: Ok(()) });
         }

@@ -118,7 +118,10 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
                     acknowledged += 1;
                     continue;
                 }
-                Output::Release { .. } | Output::WantEnd | Output::Event(_) => continue,
+                Output::Release { .. }
+                | Output::Seal { .. }
+                | Output::WantEnd
+                | Output::Event(_) => continue,
             };
             busy_until[member] = busy_until[member].max(now) + Duration::from_micros(us);
             under_way.push((busy_until[member], tag, member));

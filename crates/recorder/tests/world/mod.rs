@@ -411,6 +411,7 @@ impl World {
             Event::Reused { member, segment, .. } => self.given_up(member, segment),
             Event::ArrayFull { .. } => report.full = true,
             Event::NoMemberLeft => report.no_member = true,
+            Event::DurableChunk { .. } | Event::ParityReduced { .. } => panic!("{event}"),
             Event::TrimFailed { .. } | Event::Finished => {}
         }
     }

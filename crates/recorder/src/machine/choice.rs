@@ -1,0 +1,168 @@
+//! Where the next chunk goes: which members take it, and whether it has to wait.
+
+use base::Instant;
+
+use super::{Recorder, Refusing};
+use crate::member::{Member, Purpose, Room};
+use crate::placement::{self, Candidate, Placement};
+
+/// What became of the search for a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Choice {
+    Member(usize),
+    /// The open group is not worth waiting for: it is to be closed, and the chunk goes into the next one.
+    Close,
+    Wait,
+    Nowhere(Refusing),
+}
+
+impl Recorder {
+    pub(super) fn choose(&mut self, now: Instant, length: u32, end: bool) -> Choice {
+        let mut candidates = std::mem::take(&mut self.candidates);
+        let choice = match self.config.placement {
+            Placement::Stripe => self.next_in_turn(length, end),
+            Placement::Adaptive => self.choose_among(now, length, end, &mut candidates),
+        };
+        self.candidates = candidates;
+        if end {
+            self.groups.limit = 1;
+        }
+        choice
+    }
+
+    /// Whether a member takes chunks now, with those that rest if they must.
+    fn takes(&self, member: &Member, wake: bool) -> bool {
+        member.failed.is_none() && (wake || !member.resting)
+    }
+
+    fn room(&self, member: &Member, length: u32, end: bool) -> Room {
+        let purpose = if end { Purpose::End } else { Purpose::Data };
+        member.room(length, purpose, self.wraps(), &self.protected)
+    }
+
+    fn slot(&self, member: &Member) -> bool {
+        member.in_flight.len() < self.config.depth as usize
+    }
+
+    /// Whether those who rest are woken: when buffers fill, and when there is nobody else.
+    fn wakes(&self, length: u32, end: bool) -> bool {
+        let up = |m: &Member| {
+            m.failed.is_none() && !m.resting && self.room(m, length, end) != Room::Full
+        };
+        end || self.pressed() || (self.turns.any() && !self.members.iter().any(up))
+    }
+
+    /// Whether a group can be begun or gone on with, as far as buffers go.
+    fn lacks_parity_buffers(&self) -> bool {
+        self.groups.any() && !self.groups.has_buffers(self.parities())
+    }
+
+    fn next_in_turn(&mut self, length: u32, end: bool) -> Choice {
+        let wake = self.wakes(length, end);
+        let count = self.members.len();
+        let mut taking = (0..count)
+            .map(|step| (self.next_stripe + step) % count)
+            .filter(|&at| self.takes(&self.members[at], wake));
+        let Some(at) = taking.next() else { return Choice::Nowhere(Refusing::NoMember) };
+        let members = 1 + taking.count();
+        if self.lacks_parity_buffers() {
+            return Choice::Wait;
+        }
+        if self.groups.opened().is_some_and(|group| group.has(at as u16)) {
+            return Choice::Close;
+        }
+        let choice = match self.room(&self.members[at], length, end) {
+            // The end of the take goes wherever there is room for it.
+            Room::Full if end => {
+                let mut others =
+                    self.members.iter().enumerate().filter(|(_, m)| {
+                        m.failed.is_none() && self.room(m, length, end) != Room::Full
+                    });
+                let ready = |(_, m): &(usize, &Member)| {
+                    self.room(m, length, end) == Room::Yes && self.slot(m)
+                };
+                match others.clone().find(ready) {
+                    Some((at, _)) => Choice::Member(at),
+                    None if others.next().is_some() => Choice::Wait,
+                    None => Choice::Nowhere(Refusing::Full),
+                }
+            }
+            Room::Full => Choice::Nowhere(Refusing::Full),
+            Room::Yes if self.slot(&self.members[at]) => Choice::Member(at),
+            _ => Choice::Wait,
+        };
+        self.groups.limit = self.groups.limit_for(members, self.config.buffers);
+        choice
+    }
+
+    fn choose_among(
+        &mut self,
+        now: Instant,
+        length: u32,
+        end: bool,
+        candidates: &mut Vec<Candidate>,
+    ) -> Choice {
+        let working = || self.members.iter().enumerate().filter(|(_, m)| m.failed.is_none());
+        if working().next().is_none() {
+            return Choice::Nowhere(Refusing::NoMember);
+        }
+        let wake = self.wakes(length, end);
+        candidates.clear();
+        candidates.extend(working().filter(|(_, m)| self.takes(m, wake)).filter_map(|(at, m)| {
+            match self.room(m, length, end) {
+                Room::Full => None,
+                room => Some(Candidate {
+                    member: at,
+                    balance: m.balance(),
+                    expected: m.pace.expected(now, m.in_flight_bytes, length),
+                    ready: room == Room::Yes && self.slot(m),
+                }),
+            }
+        }));
+        if candidates.is_empty() {
+            return Choice::Nowhere(Refusing::Full);
+        }
+        if self.groups.any() {
+            return self.choose_for_group(candidates, end);
+        }
+        placement::adaptive(candidates, self.config.drift_max, self.pressed(), |_| true)
+            .map_or(Choice::Wait, Choice::Member)
+    }
+
+    /// The member for the next chunk of the open group, or of a new one. Nothing waits for a member that is slow: without it,
+    /// groups are smaller.
+    fn choose_for_group(&mut self, candidates: &[Candidate], end: bool) -> Choice {
+        let parities = self.parities();
+        // Without room for their parity chunks are not what this array promises.
+        let woken = self.members.iter().filter(|m| m.failed.is_none() && m.resting).count();
+        if !end && candidates.len() + woken <= parities {
+            return Choice::Nowhere(Refusing::Full);
+        }
+        if self.lacks_parity_buffers() {
+            return Choice::Wait;
+        }
+        let (drift_max, pressed) = (self.config.drift_max, self.pressed());
+        let best = |eligible: &dyn Fn(&Candidate) -> bool| {
+            placement::adaptive(candidates, drift_max, pressed, eligible)
+        };
+        let first = candidates.iter().map(|c| c.expected).min().unwrap_or_default();
+        let brisk = |c: &Candidate| c.expected.as_nanos() / SLOW <= first.as_nanos();
+        self.groups.limit = self
+            .groups
+            .limit_for(candidates.iter().filter(|c| brisk(c)).count(), self.config.buffers);
+        let group = self.groups.opened();
+        let outside = |c: &Candidate| group.is_none_or(|group| !group.has(c.member as u16));
+        if let Some(at) = best(&|c| outside(c) && brisk(c)) {
+            return Choice::Member(at);
+        }
+        let soon = |c: &&Candidate| outside(c) && brisk(c) && !c.ready;
+        match best(&|c| !outside(c)) {
+            Some(_) if candidates.iter().any(|c| soon(&c)) => Choice::Wait,
+            Some(_) => Choice::Close,
+            None => best(&outside).map_or(Choice::Wait, Choice::Member),
+        }
+    }
+}
+
+/// A member that is expected to be done so many times later than the first one is slow.
+const SLOW: u64 = 3;
