@@ -135,8 +135,8 @@ impl ChunkRecord {
             .u64(s.sealed_ns);
         self.ledger.put(&mut put);
         put.u64(self.reused.unwrap_or(NO_SEQUENCE));
-        if let Some(Part { group, place, of }) = self.parity {
-            put.u64(group).u16(place.into()).u16(of.into());
+        if let Some(Part { group, span, place, of }) = self.parity {
+            put.u64(group).u32(span).u16(place.into()).u16(of.into());
         }
         Header {
             kind: Kind::Chunk,
@@ -180,10 +180,11 @@ impl ChunkRecord {
         };
         let ledger = Ledger::get(&mut get);
         let reused = Some(get.u64()).filter(|&n| n != NO_SEQUENCE);
-        let (group, place, of) = (get.u64(), get.u16(), get.u16());
+        let (group, span, place, of) = (get.u64(), get.u32(), get.u16(), get.u16());
         let short = |number| u8::try_from(number).unwrap_or(u8::MAX);
         let parity = (flags & FLAG_PARITY != 0).then_some(Part {
             group,
+            span,
             place: short(place),
             of: short(of),
         });
@@ -506,7 +507,7 @@ mod tests {
             |r| r.replaces = Some(r.take.first_sequence - 1),
             |r| r.summary.queue = u16::MAX,
             |r| r.summary.first_ns = r.summary.last_ns + 1,
-            |r| r.parity = Some(Part { group: 7, place: 0, of: 1 }),
+            |r| r.parity = Some(Part { group: 7, span: 0, place: 0, of: 1 }),
         ];
         for change in contradictions {
             assert_eq!(refusal(change), Some(Damage::Contradiction));

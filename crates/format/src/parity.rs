@@ -38,6 +38,8 @@ const STRIDE: usize = 8 << 10;
 pub struct Part {
     /// The group: the sequence number of its first chunk.
     pub group: u64,
+    /// The number of its last data chunk, less that one. What lies between and is no parity is the group's.
+    pub span: u32,
     /// Which of the group's parities this is: 0 for exclusive or, 1 for Reed-Solomon.
     pub place: u8,
     /// How many parities the group was given.
@@ -47,7 +49,8 @@ pub struct Part {
 impl Part {
     /// Whether a chunk of this number can be this part.
     pub(crate) fn sound(&self, sequence: u64) -> bool {
-        self.place < self.of && self.of <= PARITY_MAX && self.group < sequence
+        let last = self.group.checked_add(u64::from(self.span));
+        self.place < self.of && self.of <= PARITY_MAX && last.is_some_and(|last| last < sequence)
     }
 }
 
@@ -154,9 +157,11 @@ impl Table {
             });
         let mut members: Vec<u16> = self.rows.iter().map(|row| row.member).collect();
         members.sort_unstable();
+        let span = u64::from(self.part.span);
         let numbers = self.rows[0].sequence == self.part.group
             && self.rows.windows(2).all(|pair| pair[0].sequence < pair[1].sequence)
             && self.rows.iter().all(|row| row.sequence < sequence && row.offset < SEQUENCE_END)
+            && self.rows.last().is_some_and(|r| r.sequence == self.part.group + span)
             && members.windows(2).all(|pair| pair[0] != pair[1]);
         match (lengths, numbers) {
             (true, true) => Ok(()),
@@ -386,7 +391,7 @@ mod tests {
     #[test]
     fn a_table_reads_back_and_one_that_cannot_be_true_is_damaged() {
         let (rows, chunks) = chunks(&[2, 3], 1);
-        let part = Part { group: 100, place: 1, of: 2 };
+        let part = Part { group: 100, span: 1, place: 1, of: 2 };
         let table = Table { part, rows };
         let mut chunk = vec![0xEE; 4 * 4096];
         chunk[PARITY_AT..PARITY_AT + 3 * 4096].copy_from_slice(&parity_of(1, &chunks));

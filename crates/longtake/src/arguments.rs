@@ -149,6 +149,9 @@ pub struct CreateArguments {
     /// Longest chunk: the unit of writing [default: 4MiB less 4KiB].
     #[arg(long, value_name = "SIZE")]
     pub chunk: Option<ByteSize>,
+    /// Parity chunks for each group of chunks: so many members may die and nothing is lost. Takes as many members' room and rate.
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub parity: u8,
     /// Leave the old contents untrimmed.
     #[arg(long)]
     pub no_trim: bool,
@@ -212,6 +215,10 @@ pub struct RecordArguments {
     /// Longest chunk in a new directory [default: 4MiB less 4KiB].
     #[arg(long, value_name = "SIZE")]
     pub chunk: Option<ByteSize>,
+    /// Parity chunks for each group of chunks in a new directory: so many members may die and nothing is lost [default: 0].
+    /// An array that is there has what it was made with.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub parity: Option<u8>,
     /// Record only what this expression accepts, in tcpdump's language.
     #[arg(long, value_name = "BPF", default_value = "")]
     pub filter: String,
@@ -227,7 +234,8 @@ pub struct RecordArguments {
     /// Chunk writes under way on each member.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
     pub depth: u32,
-    /// A packet is on its medium after this time, and each member flushed after as much again.
+    /// A packet is on its medium after this time, and each member flushed after as much again; parity comes up to half as long
+    /// after the packet.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub flush_interval: Duration,
     /// How far members' fill may drift apart under adaptive placement [default: two segments].

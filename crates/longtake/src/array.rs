@@ -1,5 +1,6 @@
 //! `longtake array create` and `longtake array show`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +12,7 @@ use device::{Options, Pages, Pool, UringBank};
 use format::superblock::Protected;
 use recorder::create::{self, Plan};
 use recorder::reader::Reader;
-use recorder::takes::extents;
+use recorder::takes::{Catalog, extents};
 use recorder::{ArrayImage, Segment, TimeRange};
 use serde_json::{Value, json};
 
@@ -75,7 +76,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
         chunk_max: arguments.chunk.map(|c| u32::try_from(c.0)).transpose().context("--chunk")?,
         identities,
         trim: !arguments.no_trim,
-        parity: 0,
+        parity: arguments.parity,
     };
     let (pool, _) = Pool::new(2, 1 << 20, Pages::Transparent)?;
     let (mut bank, _) = UringBank::open(targets, pool.clone(), Options::default())?;
@@ -111,7 +112,8 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
     }
     if arguments.json {
         outlet::json(&json!({
-            "array": plan.uuid, "name": plan.name, "dry_run": arguments.dry_run, "members": members,
+            "array": plan.uuid, "name": plan.name, "parity": plan.parity, "dry_run": arguments.dry_run,
+            "members": members,
         }))?;
     } else {
         outlet::text(&if arguments.dry_run {
@@ -175,6 +177,12 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
         let mut shown = array_json(&opened);
         shown["takes"] = json!(takes.len());
         shown["chunks_total"] = json!(catalog.entries.len());
+        if image.superblock.parity > 0 {
+            let Guarded { groups, bytes, short } = Guarded::of(image.superblock.parity, &catalog);
+            shown["parity_groups"] = json!(groups);
+            shown["parity_bytes"] = json!(bytes);
+            shown["chunks_short_of_parity"] = json!(short);
+        }
         if arguments.chunks {
             shown["chunks"] = catalog.entries.iter().map(chunk_json).collect();
         }
@@ -206,6 +214,9 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
     for remark in &image.remarks {
         outlet::text(&format!("note: {remark}"))?;
     }
+    if superblock.parity > 0 {
+        outlet::text(&parity_words(superblock.parity, &catalog))?;
+    }
     let packets: u64 = takes.iter().map(|t| t.stored.packets).sum();
     let missing: u64 = takes.iter().map(|t| t.missing().packets).sum();
     outlet::text(&format!(
@@ -233,6 +244,54 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
         outlet::text(&format!("  {command}"))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What parity an array has, in words.
+fn parity_words(parity: u8, catalog: &Catalog) -> String {
+    let Guarded { groups, bytes, short } = Guarded::of(parity, catalog);
+    let short = match short {
+        0 => String::new(),
+        short => format!("; {} chunks have less", outlet::number(short)),
+    };
+    format!(
+        "parity {parity}: any {} may be gone and nothing is; {} groups, {} of parity{short}",
+        if parity == 1 { "member" } else { "two members" },
+        outlet::number(groups),
+        ByteSize(bytes)
+    )
+}
+
+/// What the parity chunks of an array come to.
+#[derive(Debug, Default)]
+struct Guarded {
+    groups: u64,
+    bytes: u64,
+    /// Chunks whose group has fewer parities than it should have.
+    short: u64,
+}
+
+impl Guarded {
+    fn of(parity: u8, catalog: &Catalog) -> Self {
+        let mut guarded = Self::default();
+        // By group: the number of its last data chunk, and its parities.
+        let mut parities: BTreeMap<u64, (u64, u8)> = BTreeMap::new();
+        for entry in &catalog.entries {
+            if let Some(part) = entry.record.parity {
+                let last = part.group + u64::from(part.span);
+                parities.entry(part.group).or_insert((last, 0)).1 += 1;
+                guarded.bytes += u64::from(entry.record.summary.length);
+            }
+        }
+        guarded.groups = parities.len() as u64;
+        let data = catalog.entries.iter().filter(|e| e.record.parity.is_none());
+        for entry in data {
+            let sequence = entry.record.sequence;
+            let group = parities.range(..=sequence).next_back().map(|(_, &group)| group);
+            let whole = group.is_some_and(|(last, count)| sequence <= last && count >= parity);
+            guarded.short += u64::from(!whole);
+        }
+        guarded
+    }
 }
 
 /// Bytes of segments in use.
@@ -295,6 +354,7 @@ fn array_json(opened: &Opened) -> Value {
         "name": superblock.name,
         "created": utc(superblock.created),
         "generation": superblock.generation,
+        "parity": superblock.parity,
         "recording": opened.recording,
         "members": members,
         "protected": image.protected.iter().map(protected_json).collect::<Vec<_>>(),
@@ -309,5 +369,6 @@ fn chunk_json(entry: &recorder::takes::Entry) -> Value {
         "sequence": entry.record.sequence, "take": entry.record.take.uuid, "member": entry.place.member,
         "offset": entry.place.offset, "length": s.length, "packets": s.packets, "queue": s.queue,
         "first_ns": s.first_ns, "last_ns": s.last_ns, "replaces": entry.record.replaces, "end": s.end,
+        "parity_of": entry.record.parity.map(|part| part.group),
     })
 }

@@ -49,6 +49,8 @@ pub struct New {
     pub segment: Option<ByteSize>,
     /// Longest chunk, if not the default.
     pub chunk: Option<ByteSize>,
+    /// Parity chunks for each group.
+    pub parity: u8,
 }
 
 /// Makes member files in a new or empty directory, and an array of them.
@@ -109,7 +111,7 @@ fn make(directory: &Path, paths: &[PathBuf], size: u64, new: New) -> Result<()> 
         identities: (0..paths.len()).map(|n| format!("file member{n}")).collect(),
         // The files are new: there is nothing to trim, and it would undo their preallocation.
         trim: false,
-        parity: 0,
+        parity: new.parity,
     };
     let buffers = pool.buffer_ids().collect();
     create::create(&mut Reader { bank: &mut bank, memory: &pool, buffers }, &plan)?;

@@ -105,7 +105,8 @@ fn change(array: &str, request: &Request) -> Result<usize> {
 /// # Errors
 /// If one can't be read.
 pub fn all_superblocks(opened: &mut Opened) -> Result<Vec<(DriveId, Superblock)>> {
-    let drives: Vec<DriveId> = opened.image.members.iter().map(|m| m.drive).collect();
+    let there = opened.image.members.iter().filter(|m| !m.is_missing());
+    let drives: Vec<DriveId> = there.map(|m| m.drive).collect();
     let mut reader = opened.reader();
     drives
         .into_iter()

@@ -14,10 +14,11 @@ use device::Waker;
 use device::safety::Purpose;
 use device::target::Access;
 use format::Superblock;
+use format::parity::OVERHEAD_BYTES;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;
 use recorder::run::{Feed, Recording, STEP_MAX};
-use recorder::{Config, Event, Recorder};
+use recorder::{ArrayImage, Config, Event, ParityMeans, Recorder};
 use source::clock;
 use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
@@ -56,9 +57,14 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         privileges::can_be_given_up(&targets)?;
     }
     let authorized = authorize(&targets, &[], Purpose::Continue, false)?;
+    // As many members as parity makes up for may be missing.
+    let parity = targets.iter().filter_map(|t| opening::peek(t).ok()).map(|s| s.parity).max();
+    let parity = parity.unwrap_or(0);
     let metadata = targets.len() as u32 + 2;
     let access = Access::Write { exclusive: false };
-    let mut opened = opening::open(&targets, access, arguments.memory.0, metadata, false)?;
+    let extra = metadata + u32::from(parity);
+    let mut opened = opening::open(&targets, access, arguments.memory.0, extra, parity > 0)?;
+    suits_parity(arguments, &opened.image)?;
     for remark in &opened.image.remarks {
         outlet::tell(&format!("longtake: note: {remark}"));
     }
@@ -98,6 +104,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     let layout = image.superblock.layout;
     let all: Vec<BufferId> = pool.buffer_ids().collect();
     let (metadata_buffers, chunk_buffers) = all.split_at(metadata as usize);
+    let (means, chunk_buffers) = parity_means(parity, arguments, chunk_buffers);
     let (free, free_taken) = unbounded();
     for &buffer in chunk_buffers {
         free.send(buffer).context("filling the list of free buffers")?;
@@ -120,7 +127,8 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
             .iter()
             .map(|m| m.layout.chunk_max)
             .min()
-            .unwrap_or(layout.chunk_max),
+            .unwrap_or(layout.chunk_max)
+            - if parity > 0 { OVERHEAD_BYTES } else { 0 },
         flush_interval: share(arguments.flush_interval, 3, 4),
         started,
     };
@@ -130,14 +138,17 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         array_uuid: image.uuid,
         source: arguments.from.clone(),
         buffers: chunk_buffers.len() as u32,
-        drives: drives.iter().map(|d| bank.drives()[d.index()].name.clone()).collect(),
+        drives: drives
+            .iter()
+            .map(|d| bank.drives().get(d.index()).map_or("missing".to_owned(), |g| g.name.clone()))
+            .collect(),
         to: arguments.to.clone(),
         simulated: false,
     };
     let on_files = targets.iter().all(|t| t.is_file());
     let config =
         config(arguments, started, layout.segment_bytes, chunk_buffers.len() as u32, on_files);
-    let core = Recorder::new(config, image);
+    let core = Recorder::with_parity(config, image, means);
     let running = Arc::new(AtomicUsize::new(source.queues.len()));
     let feed = LiveFeed {
         ready: ready_taken,
@@ -194,6 +205,39 @@ pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
+/// Refuses to record with another parity than the array has, or without more members than it makes up for.
+fn suits_parity(arguments: &RecordArguments, image: &ArrayImage) -> Result<()> {
+    let has = image.superblock.parity;
+    if let Some(wanted) = arguments.parity.filter(|&wanted| wanted != has) {
+        bail!(
+            "--parity {wanted}: array '{}' was made with parity {has}, which stays; leave it out, or make a new array",
+            image.superblock.name
+        );
+    }
+    let missing = image.members.iter().filter(|m| m.is_missing()).count();
+    if missing > usize::from(has) {
+        bail!(
+            "{missing} members of array '{}' are missing, and its parity makes up for {has}: name more of them",
+            image.superblock.name
+        );
+    }
+    Ok(())
+}
+
+/// What parity takes, and the chunk buffers that are left. Each group in flight holds a buffer for each parity: about as many
+/// groups as there are writes under way on a member, and the one that is open; but no more than an eighth of the buffers.
+pub fn parity_means<'b>(
+    parity: u8,
+    arguments: &RecordArguments,
+    buffers: &'b [BufferId],
+) -> (ParityMeans, &'b [BufferId]) {
+    let each = usize::from(parity);
+    let groups = (arguments.depth as usize + 1).min(buffers.len() / 8);
+    let (own, left) = buffers.split_at(each * groups.max(1));
+    let wait = share(arguments.flush_interval, 1, 2);
+    (ParityMeans { buffers: own.to_vec(), wait }, left)
+}
+
 /// The array's targets; member files are made where there are none.
 fn targets(arguments: &RecordArguments) -> Result<Vec<std::path::PathBuf>> {
     let path = Path::new(&arguments.to);
@@ -201,8 +245,10 @@ fn targets(arguments: &RecordArguments) -> Result<Vec<std::path::PathBuf>> {
         !path.exists() && !arguments.to.contains(',') && !arguments.to.starts_with("/dev/");
     let is_empty_directory = path.is_dir() && member_files::find(path)?.is_empty();
     if is_empty_directory || (names_nothing_yet && arguments.to.contains('/')) {
-        let RecordArguments { members, member_size, segment, chunk, .. } = *arguments;
-        return member_files::create(path, New { members, size: member_size, segment, chunk });
+        let RecordArguments { members, member_size, segment, chunk, parity, .. } = *arguments;
+        let parity = parity.unwrap_or(0);
+        let new = New { members, size: member_size, segment, chunk, parity };
+        return member_files::create(path, new);
     }
     if names_nothing_yet {
         // An array's name, or else a directory to be made here.

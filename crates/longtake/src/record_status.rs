@@ -9,8 +9,8 @@ use anyhow::Result;
 use base::{ByteSize, Duration, Instant, Rate};
 use format::{Count, Stage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use recorder::{Event, Recorder};
-use serde_json::json;
+use recorder::{Event, ParityProgress, Recorder};
+use serde_json::{Value, json};
 use source::packer::Progress;
 use uuid::Uuid;
 
@@ -202,6 +202,7 @@ impl Status {
                 "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
                 "offered_packets": offered, "lost_packets": lost_sum, "members": members,
                 "ledger": outlet::ledger_json(core.ledger()), "reused_to_ns": core.reused_to_ns(),
+                "parity": core.parity().map(parity_json),
             });
             self.tell(Line::Json(line.to_string()));
             return;
@@ -257,6 +258,7 @@ impl Status {
                 "buffers": self.totals.buffers, "buffers_most": self.buffers_most, "notes": notes,
                 "simulated": self.totals.simulated,
                 "reused_to_ns": core.reused_to_ns(),
+                "parity": core.parity().map(parity_json),
             }));
         }
         for note in notes {
@@ -272,6 +274,9 @@ impl Status {
             self.totals.drives.len(),
         ))?;
         outlet::text(&outlet::ledger_table(ledger))?;
+        if let Some(parity) = core.parity() {
+            outlet::text(&parity_words(&parity))?;
+        }
         if core.reused_to_ns() > 0 {
             outlet::text(&format!(
                 "the ring has wrapped: nothing is missing since {}",
@@ -288,4 +293,22 @@ impl Status {
             "look at it:   longtake takes {to}\nget it back:  longtake extract {to} --take last -o take.pcapng"
         ))
     }
+}
+
+fn parity_json(parity: ParityProgress) -> Value {
+    let ParityProgress { parity, groups, bytes, chunks_short } = parity;
+    json!({"parity": parity, "groups": groups, "bytes": bytes, "chunks_short": chunks_short})
+}
+
+fn parity_words(parity: &ParityProgress) -> String {
+    let short = match parity.chunks_short {
+        0 => String::new(),
+        short => format!("; {} chunks HAVE LESS OR NONE", outlet::number(short)),
+    };
+    format!(
+        "parity {}: {} groups, {} of parity{short}",
+        parity.parity,
+        outlet::number(parity.groups),
+        ByteSize(parity.bytes)
+    )
 }

@@ -180,8 +180,7 @@ impl Member {
         members: u16,
         keep: Keep,
     ) -> Self {
-        // It was not there when the array was opened.
-        let missing = image.segments.is_empty();
+        let missing = image.is_missing();
         let place = Place { array, member, members, offset: 0 };
         let (head, next_from) = match image.head {
             Some(head) if !head.closed => {

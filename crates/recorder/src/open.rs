@@ -95,6 +95,13 @@ pub struct MemberImage {
     pub trims: bool,
 }
 
+impl MemberImage {
+    /// Whether it was not there when the array was opened.
+    pub fn is_missing(&self) -> bool {
+        self.segments.is_empty()
+    }
+}
+
 /// An array as it was found. Members are in the array's order; the bank's drives need not be.
 #[derive(Clone, Debug)]
 pub struct ArrayImage {

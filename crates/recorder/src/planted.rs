@@ -51,7 +51,7 @@ pub enum Bug {
     ParityOutOfPlace,
     /// Parity goes to a member that has a chunk of the same group.
     ParityOnOwnMember,
-    /// A group is acknowledged when its data is written, whether its parity is or not.
+    /// A group is acknowledged when its data is written and its parity asked for.
     AcknowledgesBeforeParity,
     /// Parity is taken of a chunk before its header is stamped.
     ParityBeforeStamp,

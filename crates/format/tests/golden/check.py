@@ -215,11 +215,12 @@ def show_chunk(record):
     flags = u16(own, 50)
     bits = ((1, "end"), (2, "plain"), (4, "loss"), (8, "parity"))
     names = [name for bit, name in bits if flags & bit]
-    assert flags < 16 and not any(own[284:])
+    assert flags < 16 and not any(own[288:])
     if flags & 8:
-        assert u16(own, 280) < u16(own, 282) <= 2 and u64(own, 272) < u64(own, 32)
+        assert u16(own, 284) < u16(own, 286) <= 2
+        assert u64(own, 272) + u32(own, 280) < u64(own, 32)
     else:
-        assert not any(own[272:284])
+        assert not any(own[272:288])
     print(
         f"  chunk at {record.offset} length {record.length} sequence {u64(own, 32)}"
         f" replaces {or_none(u64(own, 40))} queue {u16(own, 48)} flags [{' '.join(names)}]"
@@ -415,13 +416,13 @@ def parity(record, body):
     own = record.own
     assert u32(body, 0) == ENTERPRISE and len(body) + 12 + 512 == record.length
     group, place, of, count, zero, length = struct.unpack_from("<QHHHHI", body, 8)
-    assert (group, place, of) == (u64(own, 272), u16(own, 280), u16(own, 282))
+    assert (group, place, of) == (u64(own, 272), u16(own, 284), u16(own, 286))
     assert zero == 0 and not any(body[28:56]) and length + 4096 == record.length
     found, table = body[56 : 56 + length], body[56 + length :]
     rows = [struct.unpack_from("<QQIHH", table, 24 * n) for n in range(count)]
     assert not any(table[24 * count :])
     assert rows[0][0] == group and length == max(row[2] for row in rows)
-    assert rows == sorted(rows) and rows[-1][0] < u64(own, 32)
+    assert rows == sorted(rows) and rows[-1][0] == group + u32(own, 280)
     assert len({row[3] for row in rows} | {record.member}) == count + 1
     result = [0] * (length // 2)
     times = []

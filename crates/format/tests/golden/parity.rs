@@ -59,7 +59,7 @@ impl Array {
         let mut chunks: Vec<Vec<u8>> =
             parities.iter().map(|_| vec![0xEE; CHUNK_MAX as usize]).collect();
         let mut table = Table {
-            part: Part { group: self.next, place: 0, of: parities.len() as u8 },
+            part: Part { group: self.next, span: 0, place: 0, of: parities.len() as u8 },
             rows: Vec::new(),
         };
         for (member, sealed) in data {
@@ -73,6 +73,8 @@ impl Array {
         }
         for ((place, chunk), member) in (0u8..).zip(&mut chunks).zip(parities) {
             table.part.place = place;
+            table.part.span =
+                table.rows.last().map_or(0, |row| (row.sequence - table.part.group) as u32);
             let (length, body_crc) = table.seal(chunk);
             let times =
                 |f: fn(&Summary) -> u64| data.iter().map(move |(_, sealed)| f(&sealed.summary));

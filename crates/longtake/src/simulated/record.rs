@@ -27,7 +27,7 @@ use super::descriptors;
 use super::feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
 use super::{Drives, Target};
 use crate::arguments::RecordArguments;
-use crate::record::{config, finish, run, share, stop_on_signals};
+use crate::record::{config, finish, parity_means, run, share, stop_on_signals};
 use crate::record_status::{Status, Totals};
 use crate::sources::{self, Taking};
 use crate::{exit, outlet};
@@ -57,6 +57,11 @@ pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCod
     suits(&spec, arguments)?;
     let drives = Drives::new(targets, arguments.uplink)?;
     if arguments.virtual_time {
+        if arguments.parity.is_some_and(|parity| parity > 0) {
+            bail!(
+                "--virtual describes chunks and makes none, so there is nothing for --parity to be of: leave one of them out"
+            );
+        }
         return descriptors::record(arguments, &spec, &drives);
     }
     let Array { mut bank, pool, image, superblocks, buffers: (metadata, chunks) } =
@@ -76,7 +81,10 @@ pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCod
     };
     let started = clock::now();
     let config = config(arguments, started, layout.segment_bytes, chunks.len() as u32, false);
-    let core = Recorder::new(config, image);
+    let parity = image.superblock.parity;
+    let (means, chunks) = parity_means(parity, arguments, &chunks);
+    let data_max = image.superblock.data_chunk_max();
+    let core = Recorder::with_parity(config, image, means);
     let progress = Arc::new(Progress::default());
     let stage = Stage {
         arguments,
@@ -85,9 +93,9 @@ pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCod
         progress: Arc::clone(&progress),
         start: bank.now(),
         started,
-        chunk_bytes: (layout.chunk_min, layout.chunk_max),
+        chunk_bytes: (layout.chunk_min, data_max),
     };
-    let feed = stage.feed(&spec, &chunks)?;
+    let feed = stage.feed(&spec, chunks)?;
     let mut status = Status::new(arguments, totals, progress)?;
     let recording =
         Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata.clone());
@@ -99,7 +107,7 @@ pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCod
     for error in errors {
         outlet::tell(&format!("longtake: the source ended with an error: {error:#}"));
     }
-    let buffers = metadata.into_iter().chain(chunks).collect();
+    let buffers = metadata.into_iter().chain(chunks.iter().copied()).collect();
     let sound = read_back(&mut Reader { bank: &mut bank, memory: &pool, buffers }, arguments)?;
     Ok(if sound { code } else { ExitCode::from(exit::LOSS) })
 }
@@ -142,12 +150,13 @@ fn array(drives: &Drives, arguments: &RecordArguments) -> Result<Array> {
             .context("--chunk")?,
         identities: names(&timed),
         trim: false,
-        parity: 0,
+        parity: arguments.parity.unwrap_or(0),
     };
     let layouts = create::layouts(&timed, &plan)?;
     let chunk_max = layouts.iter().map(|layout| layout.chunk_max).max().unwrap_or(0) as usize;
     let metadata = layouts.len() + 2;
     let chunks = (arguments.memory.0 / chunk_max.max(1) as u64).clamp(4, 1 << 16) as usize;
+    let chunks = chunks + usize::from(plan.parity);
     let (pool, _) = Pool::new((metadata + chunks) as u32, chunk_max, Pages::Transparent)?;
     let mut bank = drives.bank_with_data(Arc::clone(&pool))?;
     let buffers: Vec<BufferId> = pool.buffer_ids().collect();

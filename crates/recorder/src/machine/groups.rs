@@ -84,10 +84,14 @@ impl Group {
 
     /// Whether it is closed and all of it is written, as far as it can be.
     pub(super) fn whole(&self) -> bool {
-        let parity_done = |p: &ParityPiece| matches!(p.state, State::Written(_) | State::Dropped);
+        let parity_done = |p: &ParityPiece| match p.state {
+            State::Written(_) | State::Dropped => true,
+            State::Writing(_) => is_planted(Bug::AcknowledgesBeforeParity),
+            State::Folding | State::Sealed(_) => false,
+        };
         self.standing == Standing::Closed
             && self.data.iter().all(|piece| piece.written)
-            && (self.parities.iter().all(parity_done) || is_planted(Bug::AcknowledgesBeforeParity))
+            && self.parities.iter().all(parity_done)
     }
 
     /// The buffers of its parities that are on a medium.
@@ -99,7 +103,9 @@ impl Group {
     /// What a parity chunk of it says.
     pub(super) fn table(&self, place: u8) -> Table {
         let group = self.data.first().map_or(0, |piece| piece.row.sequence);
-        let part = Part { group, place, of: self.parities.len() as u8 };
+        let last = self.data.last().map_or(group, |piece| piece.row.sequence);
+        let span = (last - group) as u32;
+        let part = Part { group, span, place, of: self.parities.len() as u8 };
         Table { part, rows: self.data.iter().map(|piece| piece.row).collect() }
     }
 
@@ -169,6 +175,11 @@ impl Groups {
 
     pub(super) fn get_mut(&mut self, id: u64) -> Option<&mut Group> {
         self.all.get_mut(&id)
+    }
+
+    /// A group that is not acknowledged yet, as every one is of which a write is under way.
+    pub(super) fn unfinished(&mut self, id: u64) -> Option<&mut Group> {
+        self.all.get_mut(&id).filter(|group| group.standing != Standing::Acknowledged)
     }
 
     pub(super) fn get(&self, id: u64) -> Option<&Group> {

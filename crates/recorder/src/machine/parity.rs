@@ -95,6 +95,7 @@ impl Recorder {
                         group.parities[usize::from(place)].state = State::Writing(at as u16);
                         group.writing += 1;
                     }
+                    self.complete(now, id);
                 }
                 Some(Err(())) => self.groups.unplaced.push_back((id, place)),
                 None => {
@@ -161,7 +162,10 @@ impl Recorder {
     pub(super) fn settle(&mut self, now: Instant, at: usize, flight: &InFlight, id: u64) {
         self.flush_later(now, at);
         let failed = self.members[at].failed.is_some();
-        let Some(group) = self.groups.get_mut(id) else { return };
+        let Some(group) = self.groups.unfinished(id) else {
+            self.groups.give_back(flight.buffer);
+            return;
+        };
         group.writing -= 1;
         if group.standing == Standing::Broken {
             self.give_up_piece(flight, id);
@@ -179,7 +183,10 @@ impl Recorder {
 
     /// A write of a group's failed, or what it wrote will not be found: all of its chunks are written again.
     pub(super) fn unsettle(&mut self, flight: &InFlight, id: u64) {
-        let Some(group) = self.groups.get_mut(id) else { return };
+        let Some(group) = self.groups.unfinished(id) else {
+            self.groups.give_back(flight.buffer);
+            return;
+        };
         group.writing -= 1;
         if group.standing != Standing::Broken {
             group.standing = Standing::Broken;
