@@ -223,20 +223,23 @@ impl Map {
     ) -> bool {
         let region = self.regions[index];
         let short = region.short();
-        let mut runs = short.map_or(Short::one(region.base), |short| self.shorts[short]);
-        let old = runs;
-        match (runs.put(within, count, place), short) {
-            (Now::Many, _) => {
-                self.explode(index, &old);
-                self.free_shorts.extend(short.map(|short| short as u32));
-                return false;
-            }
+        let one = Short::one(region.base);
+        let old = short.map_or(&one, |short| &self.shorts[short]);
+        let mut runs = *old;
+        let now = runs.put(within, count, place);
+        if now == Now::Many {
+            self.explode(index, &{ *old });
+            self.free_shorts.extend(short.map(|short| short as u32));
+            return false;
+        }
+        old.tell(within, count, before);
+        match (now, short) {
             (Now::One(base), short) => {
                 self.regions[index] = Region { base, ..EMPTY };
                 self.free_shorts.extend(short.map(|short| short as u32));
             }
-            (Now::Few, Some(short)) => self.shorts[short] = runs,
-            (Now::Few, None) => {
+            (_, Some(short)) => self.shorts[short] = runs,
+            (_, None) => {
                 let short = self.free_shorts.pop().unwrap_or_else(|| {
                     self.shorts.push(runs);
                     self.shorts.len() as u32 - 1
@@ -245,7 +248,6 @@ impl Map {
                 self.regions[index] = Region { base: NOWHERE, table: SHORT + short };
             }
         }
-        old.tell(within, count, before);
         true
     }
 

@@ -124,8 +124,11 @@ impl Feed for Descriptors {
             if ready > now {
                 return None;
             }
-            let came = self.load.packets_until(ready);
-            let packets = (came - self.counted).min(self.chunk.packets.into()) as u32;
+            let mut packets = self.chunk.packets;
+            if ready < self.full {
+                let came = self.load.packets_until(ready) - self.counted;
+                packets = came.min(packets.into()) as u32;
+            }
             let since = self.since;
             self.go_on(self.counted + u64::from(packets), ready);
             self.stopped = ready >= self.end;
