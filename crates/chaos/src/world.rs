@@ -108,7 +108,11 @@ impl<'c> World<'c> {
         let members: Vec<Member> = case
             .drives
             .iter()
-            .map(|d| Member { capacity_bytes: d.capacity_bytes, identity: "hostile".into() })
+            .map(|d| Member {
+                capacity_bytes: d.capacity_bytes,
+                identity: "hostile".into(),
+                joined_ns: 0,
+            })
             .collect();
         let layouts: Vec<Layout> = case
             .drives

@@ -219,6 +219,11 @@ impl ChunkRecord {
         }
     }
 
+    /// Whether it stands where a chunk was that can't be had any more, and says nothing of it.
+    pub fn is_filler(&self) -> bool {
+        self.parity == Some(Part::FILLER)
+    }
+
     /// Fills in the header of a sealed chunk that goes to `place`.
     ///
     /// # Panics

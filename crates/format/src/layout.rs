@@ -131,6 +131,11 @@ impl Layout {
         DATA_OFFSET + segment * self.segment_bytes
     }
 
+    /// The segment that an offset on the member lies in; the first one for what lies before the data.
+    pub const fn segment_at(&self, offset: u64) -> u64 {
+        offset.saturating_sub(DATA_OFFSET) / self.segment_bytes
+    }
+
     /// Bytes of all segments.
     pub const fn data_bytes(&self) -> u64 {
         self.segments * self.segment_bytes

@@ -47,10 +47,14 @@ pub struct Part {
 }
 
 impl Part {
+    /// Parity of nothing: the chunk only fills a hole, so that what lies behind it on its member is found.
+    pub const FILLER: Self = Self { group: 0, span: 0, place: 0, of: 0 };
+
     /// Whether a chunk of this number can be this part.
     pub(crate) fn sound(&self, sequence: u64) -> bool {
         let last = self.group.checked_add(u64::from(self.span));
-        self.place < self.of && self.of <= PARITY_MAX && last.is_some_and(|last| last < sequence)
+        let parity = self.place < self.of && self.of <= PARITY_MAX;
+        *self == Self::FILLER || (parity && last.is_some_and(|last| last < sequence))
     }
 }
 

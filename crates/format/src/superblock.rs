@@ -19,7 +19,9 @@ const ROWS_MAX: usize =
 pub const MEMBERS_MAX: usize = 256;
 /// Protected ranges of an array at most.
 pub const PROTECTED_MAX: usize = 700;
-const _: () = assert!(MEMBERS_MAX + PROTECTED_MAX <= ROWS_MAX);
+/// The table of when members joined, in front of the block's closing length.
+const JOINED_BYTES: usize = 8 * MEMBERS_MAX;
+const _: () = assert!((ROWS_MAX - MEMBERS_MAX - PROTECTED_MAX) * ROW_BYTES >= JOINED_BYTES);
 
 /// One member in the array's table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub struct Member {
     pub capacity_bytes: u64,
     /// Model and serial, or what else tells it from others; 56 bytes are kept.
     pub identity: String,
+    /// When it took the place of another drive, in ns since 1970; 0 if it is as old as the array.
+    pub joined_ns: u64,
 }
 
 /// A span of time whose segments a ring does not reuse.
@@ -102,6 +106,10 @@ impl Superblock {
                 .u64(range.to.as_nanos())
                 .u64(range.made.as_nanos())
                 .text(&range.label, 40);
+        }
+        let mut joined = Put::new(&mut body[end - JOINED_BYTES..end]);
+        for member in &self.members {
+            joined.u64(member.joined_ns);
         }
         body[end..].copy_from_slice(&block_bytes.to_le_bytes());
 
@@ -186,8 +194,14 @@ impl Superblock {
             return Err(Damage::Length);
         }
         let mut get = Get::new(&bytes[HEADER_BYTES + LOCAL_HEADER_BYTES..]);
+        let joined_at = bytes.len() - 4 - JOINED_BYTES;
+        let mut joined = Get::new(&bytes[joined_at..joined_at + JOINED_BYTES]);
         let members = (0..members)
-            .map(|_| Member { capacity_bytes: get.u64(), identity: get.text(56) })
+            .map(|_| Member {
+                capacity_bytes: get.u64(),
+                identity: get.text(56),
+                joined_ns: joined.u64(),
+            })
             .collect();
         let protected = (0..protected)
             .map(|_| Protected {
@@ -221,7 +235,11 @@ mod tests {
             name: "radar".into(),
             member: 1,
             members: (0..3)
-                .map(|n| Member { capacity_bytes: 1 << 40, identity: format!("drive {n}") })
+                .map(|n| Member {
+                    capacity_bytes: 1 << 40,
+                    identity: format!("drive {n}"),
+                    joined_ns: n,
+                })
                 .collect(),
             layout: Layout::default_for(1 << 40).unwrap(),
             created: Timestamp::from_nanos(5),

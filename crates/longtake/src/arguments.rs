@@ -101,6 +101,11 @@ pub enum ArrayAction {
     Show(ShowArguments),
     /// Read everything back and verify every checksum.
     Check(ArrayArguments),
+    /// Read everything back, hold it against checksums and parity, and repair what parity allows. Works while recording goes on, but for
+    /// repairs.
+    Scrub(ScrubArguments),
+    /// Make a lost member anew on another drive, from the parity of the others. Works while recording goes on.
+    Rebuild(RebuildArguments),
 }
 
 /// An array to work on.
@@ -161,6 +166,43 @@ pub struct CreateArguments {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `array scrub`.
+#[derive(Debug, Args)]
+pub struct ScrubArguments {
+    /// Which array.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Write what can be made again in its place [default: only say so].
+    #[arg(long)]
+    pub repair: bool,
+    /// Read at this rate at most [default: 500 MB/s during a recording].
+    #[arg(long, value_name = "RATE")]
+    pub limit: Option<Rate>,
+}
+
+/// `array rebuild`.
+#[derive(Debug, Args)]
+pub struct RebuildArguments {
+    /// Which array, without the lost member.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// The lost member's number, from 0: `longtake array show` tells.
+    #[arg(long, value_name = "N")]
+    pub member: u16,
+    /// The drive that takes its place, or a file, which is made if it is not there.
+    #[arg(long, value_name = "TARGET")]
+    pub onto: PathBuf,
+    /// Confirm that what the drive with this serial number holds, or the file of this path, may be lost.
+    #[arg(long, value_name = "SERIAL|PATH")]
+    pub erase: Vec<String>,
+    /// Read at this rate at most [default: 500 MB/s during a recording].
+    #[arg(long, value_name = "RATE")]
+    pub limit: Option<Rate>,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// What to do at the end of the array.

@@ -22,6 +22,12 @@ use crate::opening::{self, Opened};
 use crate::outlet;
 use crate::simulated::Target;
 
+mod rebuild;
+mod scrub;
+
+pub use rebuild::rebuild;
+pub use scrub::scrub;
+
 /// Makes an array of drives or files.
 ///
 /// # Errors
@@ -55,19 +61,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
         }
         targets.push(target);
     }
-    let identities = arguments
-        .targets
-        .iter()
-        .map(|path| {
-            let drive = device::identity::describe(path).ok();
-            let words = drive.and_then(|d| match (d.model, d.serial) {
-                (Some(model), Some(serial)) => Some(format!("{model} {serial}")),
-                (None, Some(word)) | (Some(word), None) => Some(word),
-                (None, None) => None,
-            });
-            words.unwrap_or_else(|| path.display().to_string())
-        })
-        .collect();
+    let identities = arguments.targets.iter().map(|path| identity(path)).collect();
     let plan = Plan {
         uuid: uuid::Uuid::new_v4(),
         name: arguments.name.clone(),
@@ -126,6 +120,17 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
         })?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What tells a drive from others, for people: model and serial, or its path.
+fn identity(path: &Path) -> String {
+    let drive = device::identity::describe(path).ok();
+    let words = drive.and_then(|d| match (d.model, d.serial) {
+        (Some(model), Some(serial)) => Some(format!("{model} {serial}")),
+        (None, Some(word)) | (Some(word), None) => Some(word),
+        (None, None) => None,
+    });
+    words.unwrap_or_else(|| path.display().to_string())
 }
 
 /// The share of a drive's life that writing so many bytes costs, in words; None for a file.

@@ -5,11 +5,13 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::{Bank, Rate};
 use recorder::TimeRange;
-use recorder::extract::{Unreadable, verify};
+use recorder::extract::{Had, Unreadable, verify};
+use recorder::takes::Entry;
 use serde_json::json;
 
 use crate::arguments::ArrayArguments;
 use crate::exit;
+use crate::extract::Recovered;
 use crate::opening;
 use crate::outlet;
 use crate::progress;
@@ -27,11 +29,20 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
     let bar = progress::bytes_bar(bytes, "checking", !arguments.json);
     let start = opened.bank.now();
     let mut damaged = Vec::new();
+    let mut recovered = Recovered::default();
+    // What a missing member held is not damaged; that it can be had is what there is to say.
+    let missing_member = |e: &Entry| image.members[usize::from(e.place.member)].is_missing();
     verify(&mut opened.reader(), &image, &catalog.entries, |entry, outcome| {
         bar.inc(u64::from(entry.record.summary.length));
         match outcome {
             // What a ring reuses while we read is no longer there to be checked.
-            Ok(()) | Err(Unreadable::Overwritten) => {}
+            Ok(Had::Read) | Err(Unreadable::Overwritten) => {}
+            Ok(Had::Recovered(why)) => {
+                recovered.enter(entry);
+                if !missing_member(entry) {
+                    damaged.push((*entry, why));
+                }
+            }
             Err(why) => damaged.push((*entry, why)),
         }
     })?;
@@ -46,7 +57,7 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
     if arguments.json {
         outlet::json(&json!({
             "chunks": catalog.entries.len(), "bytes": bytes, "takes": takes.len(),
-            "missing_packets": missing, "unbalanced_takes": unbalanced,
+            "missing_packets": missing, "unbalanced_takes": unbalanced, "recovered": recovered.json(),
             "damaged": damaged.iter().map(|(e, why)| json!({
                 "sequence": e.record.sequence, "target": name(e.place.member), "offset": e.place.offset,
                 "packets": e.record.summary.packets, "why": why.to_string(),
@@ -62,6 +73,7 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
                 entry.place.offset
             ))?;
         }
+        recovered.report();
         for take in &unbalanced {
             outlet::text(&format!("take {take}: its ledger does not balance; please report it"))?;
         }

@@ -15,6 +15,7 @@ use indicatif::ProgressBar;
 use recorder::TimeRange;
 use recorder::extract::{ExtractError, Unreadable, Visitor};
 use recorder::takes::{Catalog, Entry};
+use serde_json::{Value, json};
 use source::clock;
 use source::filter::Program;
 
@@ -52,12 +53,21 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         numbers: HashMap::new(),
         packets: 0,
         unreadable: Unread::default(),
+        recovered: Recovered::default(),
         bar: progress::chunks_bar(0, "extracting", shown),
     };
     let start = opened.bank.now();
     chosen.visit(&mut opened, &mut visitor)?;
     let FileVisitor {
-        exporter, mut out, mut target, packets, mut written, unreadable, bar, ..
+        exporter,
+        mut out,
+        mut target,
+        packets,
+        mut written,
+        unreadable,
+        recovered,
+        bar,
+        ..
     } = visitor;
     exporter.finish(&mut out);
     target.write(&out)?;
@@ -69,9 +79,10 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     let missing = chosen.missing();
     let rate = Rate::of(written, opened.bank.now().since(start));
     if arguments.array.json && !to_stdout {
-        outlet::json(&serde_json::json!({
+        outlet::json(&json!({
             "packets": packets, "bytes": written, "output": arguments.output,
             "missing": outlet::count_json(missing), "unreadable": outlet::count_json(unreadable.count),
+            "recovered": recovered.json(),
         }))?;
     } else {
         // Standard output may be the capture itself.
@@ -81,6 +92,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
             outlet::number(written),
             arguments.output.display()
         ));
+        recovered.report();
         unreadable.report();
         if missing.packets > 0 {
             outlet::tell(&format!(
@@ -150,7 +162,7 @@ pub struct Chosen {
 }
 
 /// Reading is held to this while the array is being recorded, unless told otherwise.
-const READ_RATE_BESIDE_RECORDING: Rate = Rate(500e6);
+pub const READ_RATE_BESIDE_RECORDING: Rate = Rate(500e6);
 
 impl Chosen {
     /// Reads the indexes.
@@ -265,6 +277,43 @@ impl Filter {
     }
 }
 
+/// Chunks that could not be read, and that parity gave back.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recovered {
+    /// How many.
+    pub chunks: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// What is in them.
+    pub count: Count,
+}
+
+impl Recovered {
+    /// Enters a chunk.
+    pub fn enter(&mut self, entry: &Entry) {
+        self.chunks += 1;
+        self.bytes += u64::from(entry.record.summary.length);
+        self.count += entry.record.summary.stored();
+    }
+
+    /// Tells the user.
+    pub fn report(&self) {
+        if self.chunks > 0 {
+            outlet::tell(&format!(
+                "recovered from parity: {} chunks, {} bytes, {} packets",
+                outlet::number(self.chunks),
+                outlet::number(self.bytes),
+                outlet::number(self.count.packets)
+            ));
+        }
+    }
+
+    /// The same as JSON.
+    pub fn json(&self) -> Value {
+        json!({"chunks": self.chunks, "bytes": self.bytes, "packets": self.count.packets})
+    }
+}
+
 /// Chunks that could not be had.
 #[derive(Debug, Default)]
 pub struct Unread {
@@ -316,6 +365,7 @@ struct FileVisitor {
     numbers: HashMap<Interface, u32>,
     packets: u64,
     unreadable: Unread,
+    recovered: Recovered,
     bar: ProgressBar,
 }
 
@@ -385,6 +435,11 @@ impl Visitor for FileVisitor {
         }
         self.packets += u64::from(record.summary.packets);
         Ok(true)
+    }
+
+    fn recovered(&mut self, entry: &Entry, _why: &Unreadable) -> Result<()> {
+        self.recovered.enter(entry);
+        Ok(())
     }
 
     fn lost(&mut self, entry: &Entry, why: &Unreadable) -> Result<()> {

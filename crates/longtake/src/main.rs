@@ -58,6 +58,8 @@ fn main() -> ExitCode {
             ArrayAction::Create(arguments) => array::create(&arguments),
             ArrayAction::Show(arguments) => array::show(&arguments),
             ArrayAction::Check(arguments) => check::check(&arguments),
+            ArrayAction::Scrub(arguments) => array::scrub(&arguments),
+            ArrayAction::Rebuild(arguments) => array::rebuild(&arguments),
         },
         Verb::Takes(arguments) => take_list::takes(&arguments),
         Verb::Ledger(arguments) => take_list::ledger(&arguments),

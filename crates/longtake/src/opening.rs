@@ -1,6 +1,7 @@
 //! From what the user calls an array to an open bank and what was found on it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use format::layout::SUPERBLOCK_BYTES;
 use format::{Damage, Superblock};
-use recorder::open::open_some;
+use recorder::open::{is_unfinished, open_some};
 use recorder::reader::Reader;
 use recorder::takes::Catalog;
 use recorder::{ArrayImage, TimeRange, live};
@@ -105,20 +106,31 @@ pub fn resolve(array: &str) -> Result<Vec<PathBuf>> {
 
 /// Looks at every drive's superblock for an array of this name or UUID.
 fn by_name(array: &str) -> Result<Vec<PathBuf>> {
-    let mut found: BTreeMap<uuid::Uuid, BTreeMap<u16, PathBuf>> = BTreeMap::new();
+    type Joined = (bool, u64);
+    let mut found: BTreeMap<uuid::Uuid, BTreeMap<u16, (Joined, PathBuf)>> = BTreeMap::new();
     let mut names = Vec::new();
     for drive in device::identity::drives()? {
         let Some(path) = drive.device else { continue };
         if let Ok(superblock) = peek(&path) {
             names.push(superblock.name.clone());
             if superblock.name == array || superblock.array.to_string().starts_with(array) {
-                found.entry(superblock.array).or_default().insert(superblock.member, path);
+                let members = found.entry(superblock.array).or_default();
+                // Of two drives that say they are the same member the one that took the other's place is it.
+                let joined =
+                    |s: &Superblock| (s.generation > 0, s.members[usize::from(s.member)].joined_ns);
+                match members.entry(superblock.member) {
+                    Entry::Vacant(place) => drop(place.insert((joined(&superblock), path))),
+                    Entry::Occupied(mut place) if place.get().0 < joined(&superblock) => {
+                        place.insert((joined(&superblock), path));
+                    }
+                    Entry::Occupied(_) => {}
+                }
             }
         }
     }
     let mut found = found.into_values();
     match (found.next(), found.next()) {
-        (Some(members), None) => Ok(members.into_values().collect()),
+        (Some(members), None) => Ok(members.into_values().map(|(_, path)| path).collect()),
         (Some(_), Some(_)) => {
             bail!("several arrays are called '{array}': name one by its UUID or its drives")
         }
@@ -150,7 +162,7 @@ pub fn peek(path: &Path) -> Result<Superblock> {
 }
 
 /// The longest chunk of an array, as far as any of its members tells.
-fn chunk_max(targets: &[PathBuf]) -> usize {
+fn chunk_max(targets: &[&PathBuf]) -> usize {
     let seen = targets.iter().filter_map(|t| peek(t).ok()).map(|s| s.layout.chunk_max).max();
     seen.unwrap_or(format::layout::CHUNK_MAX_LIMIT) as usize
 }
@@ -167,15 +179,23 @@ pub fn open(
     extra: u32,
     degraded: bool,
 ) -> Result<Opened> {
+    let unfinished = |path: &&PathBuf| peek(path).is_ok_and(|found| is_unfinished(&found));
+    for path in targets.iter().filter(unfinished) {
+        outlet::tell(&format!(
+            "longtake: note: {} is left out: a member is being rebuilt on it, or that was cut short",
+            path.display()
+        ));
+    }
+    let targets: Vec<&PathBuf> = targets.iter().filter(|path| !unfinished(path)).collect();
     let recording = targets.iter().any(|t| target::is_locked(t).unwrap_or(false));
     let mut open = Vec::new();
     let mut warnings = Vec::new();
-    for path in targets {
+    for path in &targets {
         let (target, found) = target::open(path, access)?;
         warnings.extend(found);
         open.push(target);
     }
-    let size = chunk_max(targets);
+    let size = chunk_max(&targets);
     let count = (memory_bytes / size as u64).clamp(4, 1 << 16) as u32 + extra;
     let (pool, found) = Pool::new(count, size, Pages::Huge)?;
     if access != Access::Read {
@@ -200,4 +220,4 @@ pub fn open_to_read(array: &str, degraded: bool) -> Result<Opened> {
 }
 
 /// Enough to keep a dozen drives busy with whole chunks.
-const READ_MEMORY_BYTES: u64 = 128 << 20;
+pub const READ_MEMORY_BYTES: u64 = 128 << 20;

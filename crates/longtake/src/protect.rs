@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 use base::{DriveId, Timestamp};
 use device::target::{Access, is_locked};
 use format::Superblock;
-use format::superblock::{PROTECTED_MAX, Protected};
+use format::superblock::{Member, PROTECTED_MAX, Protected};
 use recorder::create::store;
 use recorder::open::superblock;
 use serde_json::json;
@@ -89,15 +89,29 @@ fn change(array: &str, request: &Request) -> Result<usize> {
     let mut opened =
         opening::open(&targets, Access::Write { exclusive: true }, 64 << 20, 0, false)?;
     let ranges = apply(&opened.image.protected, request).map_err(anyhow::Error::msg)?;
-    let superblocks = all_superblocks(&mut opened)?;
+    let members = opened.image.superblock.members.clone();
+    rewrite_superblocks(&mut opened, &ranges, &members)?;
+    Ok(ranges.len())
+}
+
+/// Writes every member's superblock anew, one generation on.
+///
+/// # Errors
+/// If one can't be read or written.
+pub fn rewrite_superblocks(
+    opened: &mut Opened,
+    protected: &[Protected],
+    members: &[Member],
+) -> Result<()> {
+    let superblocks = all_superblocks(opened)?;
     let generation = superblocks.iter().map(|(_, s)| s.generation).max().unwrap_or(0) + 1;
     let mut reader = opened.reader();
-    for (drive, mut superblock) in superblocks {
-        superblock.generation = generation;
-        superblock.protected.clone_from(&ranges);
+    for (drive, superblock) in superblocks {
+        let (protected, members) = (protected.to_vec(), members.to_vec());
+        let superblock = Superblock { generation, protected, members, ..superblock };
         store(&mut reader, drive, &superblock)?;
     }
-    Ok(ranges.len())
+    Ok(())
 }
 
 /// Every member's superblock and drive.

@@ -19,7 +19,7 @@ use source::{Ended, Sink};
 
 use crate::arguments::ReplayArguments;
 use crate::exit;
-use crate::extract::{Chosen, Filter, Unread};
+use crate::extract::{Chosen, Filter, Recovered, Unread};
 use crate::opening;
 use crate::outlet;
 
@@ -52,14 +52,16 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
         filter: Filter::new(&arguments.selection.filter),
         numbers: HashMap::new(),
         unreadable: Unread::default(),
+        recovered: Recovered::default(),
     };
     let visited = chosen.visit(&mut opened, &mut visitor);
-    let SendVisitor { replay, unreadable, .. } = visitor;
+    let SendVisitor { replay, unreadable, recovered, .. } = visitor;
     let summary = match visited {
         Err(error) if error.downcast_ref::<Stopped>().is_none() => return Err(error),
         // Stopped by a signal, or by an error that the summary names.
         _ => replay.finish()?,
     };
+    recovered.report();
     unreadable.report();
     if arguments.array.json {
         outlet::json(&json!({
@@ -67,7 +69,7 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
             "late_max_s": summary.late_max.as_secs_f64(), "late_mean_s": summary.late_mean().as_secs_f64(),
             "oversize": summary.oversize, "truncated": summary.truncated, "not_udp": summary.not_udp,
             "other_link_type": summary.other_link_type, "unsent": summary.unsent,
-            "unreadable": outlet::count_json(unreadable.count),
+            "unreadable": outlet::count_json(unreadable.count), "recovered": recovered.json(),
         }))?;
     } else {
         outlet::text(&format!(
@@ -112,6 +114,7 @@ struct SendVisitor<'s, S> {
     filter: Filter,
     numbers: HashMap<Interface, u32>,
     unreadable: Unread,
+    recovered: Recovered,
 }
 
 impl<S: Sender> Visitor for SendVisitor<'_, S> {
@@ -146,6 +149,11 @@ impl<S: Sender> Visitor for SendVisitor<'_, S> {
 
     fn blocks(&mut self, _: &[Interface], _: &[u8], _: &ChunkRecord) -> Result<bool> {
         Ok(false)
+    }
+
+    fn recovered(&mut self, entry: &Entry, _why: &Unreadable) -> Result<()> {
+        self.recovered.enter(entry);
+        Ok(())
     }
 
     fn lost(&mut self, entry: &Entry, why: &Unreadable) -> Result<()> {

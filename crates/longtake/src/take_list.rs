@@ -51,7 +51,20 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
         ]);
     }
     outlet::text(&outlet::trimmed(&table))?;
+    for take in takes.iter().filter(|take| take.recovered_chunks > 0) {
+        outlet::text(&format!("{}: {}", take.id.uuid, recovered(take)))?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What of a take is there by parity alone.
+fn recovered(take: &Take) -> String {
+    format!(
+        "recovered from parity: {} chunks, {} packets, {} bytes",
+        outlet::number(take.recovered_chunks),
+        outlet::number(take.recovered.packets),
+        outlet::number(take.recovered.bytes)
+    )
 }
 
 /// Shows one take's account.
@@ -89,6 +102,9 @@ fn account(take: &Take) -> String {
         format!("{} packets, {} bytes", outlet::number(c.packets), outlet::number(c.bytes))
     };
     let mut text = format!("\non the media: {} in {} chunks", count(take.stored), take.chunks);
+    if take.recovered_chunks > 0 {
+        text += &format!("\nof that {}", recovered(take));
+    }
     if !take.overwritten.is_zero() {
         text += &format!("\noverwritten by the ring since: {}", count(take.overwritten));
     }
@@ -147,6 +163,12 @@ pub fn take_json(take: &Take, recording: bool) -> Value {
         "on_media": outlet::count_json(take.stored),
         "captured_bytes": take.captured_bytes,
         "media_bytes": take.media_bytes,
+        "parity": {"chunks": take.parity_chunks, "bytes": take.parity_bytes},
+        "recovered": {
+            "chunks": take.recovered_chunks,
+            "packets": take.recovered.packets,
+            "bytes": take.recovered.bytes,
+        },
         "ledger": outlet::ledger_json(&take.ledger),
         "overwritten": outlet::count_json(take.overwritten),
         "missing": outlet::count_json(take.missing()),

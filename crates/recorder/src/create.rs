@@ -163,6 +163,7 @@ pub fn create<B: Bank, M: Buffers>(
         .map(|(drive, identity)| Member {
             capacity_bytes: drive.capacity_bytes,
             identity: identity.clone(),
+            joined_ns: 0,
         })
         .collect();
     let mut superblocks = Vec::new();
@@ -219,7 +220,7 @@ pub fn store<B: Bank, M: Buffers>(
 }
 
 /// Writes bytes of any length that is a multiple of 4 KiB, a buffer at a time.
-fn write<B: Bank, M: Buffers>(
+pub(crate) fn write<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     drive: DriveId,
     offset: u64,
@@ -236,7 +237,7 @@ fn write<B: Bank, M: Buffers>(
 }
 
 /// Runs one command alone.
-fn run<B: Bank, M: Buffers>(
+pub(crate) fn run<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     drive: DriveId,
     operation: Operation,

@@ -4,7 +4,9 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use base::{Bank, BufferId, Buffers, Command, Completion, Duration, Instant, Operation, Rate};
+use base::{
+    Bank, BufferId, Buffers, Command, Completion, DeviceError, Duration, Instant, Operation, Rate,
+};
 use format::chunk::check_body;
 use format::packets::{Item, Items};
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
@@ -14,6 +16,7 @@ use crate::open::ArrayImage;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::TimeRange;
 use crate::reader::{ReadError, Reader};
+use crate::recover::{self, Groups};
 use crate::takes::Entry;
 
 /// Where extracted packets go.
@@ -44,6 +47,15 @@ pub trait Visitor {
         record: &ChunkRecord,
     ) -> Result<bool, Self::Error>;
 
+    /// A chunk that could not be read and was made again by parity; its packets come as those of any
+    /// other chunk.
+    ///
+    /// # Errors
+    /// Ends the extraction.
+    fn recovered(&mut self, _entry: &Entry, _why: &Unreadable) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
     /// A chunk that could not be had.
     ///
     /// # Errors
@@ -61,7 +73,7 @@ pub trait Visitor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
     /// The drive failed to read it.
-    Device(base::DeviceError),
+    Device(DeviceError),
     /// What is there doesn't check.
     Damaged(Damage),
     /// A ring has reused its place since the index was read.
@@ -76,6 +88,15 @@ impl fmt::Display for Unreadable {
             Self::Overwritten => f.write_str("the ring has reused its place"),
         }
     }
+}
+
+/// How a chunk was had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Had {
+    /// It was read, and checks.
+    Read,
+    /// It could not be read for this reason, and parity gave it back.
+    Recovered(Unreadable),
 }
 
 /// Why an extraction ended early.
@@ -93,7 +114,7 @@ const AHEAD_MAX: usize = 8;
 /// Looks at a segment that may be being rewritten, 10 ms apart, before a chunk in it is called damaged.
 const REWRITE_LOOKS_MAX: u32 = 50;
 
-/// Visits the packets of `entries` (one take's, in order of sequence number) that lie in `range`.
+/// Visits the packets of `entries` (one take's, its parity among them, in order of sequence number) that lie in `range`.
 ///
 /// # Errors
 /// [`ExtractError`]; chunks that can't be read are the visitor's to judge.
@@ -121,7 +142,7 @@ pub fn extract<B: Bank, M: Buffers, V: Visitor>(
         list.sort_by_key(|entry| entry.record.replaces.unwrap_or(entry.record.sequence));
     }
     let single = queues.len() == 1;
-    let mut fetch = Fetch::new(reader, image, queues, limit);
+    let mut fetch = Fetch::new(reader, image, queues, Groups::of(entries), limit);
     fetch.total = total;
     let mut streams: Vec<Option<Stream>> = (0..fetch.lists.len()).map(|_| None).collect();
     for (queue, stream) in streams.iter_mut().enumerate() {
@@ -173,10 +194,16 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
         };
         fetch.taken += 1;
         visitor.progress(fetch.taken, fetch.total).map_err(ExtractError::Visitor)?;
-        let checked = fetch.judge(&entry, outcome, &bytes).map_err(ExtractError::Read)?;
-        if let Err(why) = checked {
-            visitor.lost(&entry, &why).map_err(ExtractError::Visitor)?;
-            continue;
+        let had = fetch.have(&entry, outcome, &mut bytes).map_err(ExtractError::Read)?;
+        match had {
+            Ok(Had::Read) => {}
+            Ok(Had::Recovered(why)) => {
+                visitor.recovered(&entry, &why).map_err(ExtractError::Visitor)?;
+            }
+            Err(why) => {
+                visitor.lost(&entry, &why).map_err(ExtractError::Visitor)?;
+                continue;
+            }
         }
         let s = &entry.record.summary;
         let whole = s.first_ns >= range.from.as_nanos() && s.last_ns <= range.to.as_nanos();
@@ -291,10 +318,11 @@ pub(crate) struct Fetch<'r, 'a, B, M> {
     reader: &'r mut Reader<'a, B, M>,
     image: &'r ArrayImage,
     lists: Vec<List>,
+    groups: Groups,
     free: Vec<BufferId>,
     /// Kept for a look at a segment's start.
     spare: Option<BufferId>,
-    spare_done: Option<Result<(), base::DeviceError>>,
+    spare_done: Option<Result<(), DeviceError>>,
     ahead: usize,
     limit: Option<Rate>,
     next_at: Instant,
@@ -322,7 +350,7 @@ enum State {
     /// The drive took no more commands when it was this one's turn.
     Waiting,
     Submitted,
-    Done(Result<(), base::DeviceError>),
+    Done(Result<(), DeviceError>),
 }
 
 impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
@@ -330,6 +358,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         reader: &'r mut Reader<'a, B, M>,
         image: &'r ArrayImage,
         queues: Vec<(u16, Vec<Entry>)>,
+        groups: Groups,
         limit: Option<Rate>,
     ) -> Self {
         let mut free = reader.buffers.clone();
@@ -344,6 +373,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
             reader,
             image,
             lists,
+            groups,
             free,
             spare,
             spare_done: None,
@@ -405,7 +435,12 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         for reading in list.reading.iter_mut().filter(|r| matches!(r.state, State::Waiting)) {
             let Entry { place, record } = reading.entry;
             let (buffer, length) = (reading.buffer, record.summary.length);
-            let drive = self.image.members[usize::from(place.member)].drive;
+            let member = &self.image.members[usize::from(place.member)];
+            if member.is_missing() {
+                reading.state = State::Done(Err(DeviceError::Gone));
+                continue;
+            }
+            let drive = member.drive;
             let operation = Operation::Read { offset: place.offset, length, buffer };
             if self
                 .reader
@@ -435,9 +470,47 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         Ok(())
     }
 
+    /// Has a chunk, as it was read or by parity; its bytes are in `bytes` then.
+    fn have(
+        &mut self,
+        entry: &Entry,
+        outcome: Result<(), Unreadable>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<Result<Had, Unreadable>, ReadError> {
+        let why = match self.judge(entry, outcome, bytes)? {
+            Ok(()) => return Ok(Ok(Had::Read)),
+            Err(why) => why,
+        };
+        let sequence = entry.record.sequence;
+        if why == Unreadable::Overwritten || self.groups.around(sequence).is_empty() {
+            return Ok(Err(why));
+        }
+        // What is being read ahead comes in first, or its completions would go astray.
+        while self
+            .lists
+            .iter()
+            .flat_map(|l| &l.reading)
+            .any(|r| matches!(r.state, State::Submitted))
+        {
+            self.reap(None)?;
+        }
+        let buffers = self.free.iter().copied().chain(self.spare).collect();
+        let Reader { bank, memory, .. } = &mut *self.reader;
+        let mut reader = Reader { bank: &mut **bank, memory: *memory, buffers };
+        let made = recover::chunk(&mut reader, self.image, &self.groups, sequence)?;
+        self.slow_down(u64::from(entry.record.summary.length) * self.image.members.len() as u64)?;
+        Ok(match made {
+            Some((made, chunk)) if made.record == entry.record => {
+                *bytes = chunk;
+                Ok(Had::Recovered(why))
+            }
+            _ => Err(why),
+        })
+    }
+
     /// Whether the bytes are the chunk that the index promised. If not, a ring may have reused the
     /// segment since: its first chunk tells.
-    fn judge(
+    pub(crate) fn judge(
         &mut self,
         entry: &Entry,
         outcome: Result<(), Unreadable>,
@@ -508,7 +581,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
     }
 }
 
-/// Reads every chunk and hands each to `each` with what is wrong with it, if anything: `check`.
+/// Reads every chunk and hands each to `each` with how it was had, or what is wrong with it.
 ///
 /// # Errors
 /// [`ReadError`] if the bank fails.
@@ -516,13 +589,14 @@ pub fn verify<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     image: &ArrayImage,
     entries: &[Entry],
-    mut each: impl FnMut(&Entry, Result<(), Unreadable>),
+    mut each: impl FnMut(&Entry, Result<Had, Unreadable>),
 ) -> Result<(), ReadError> {
-    let mut fetch = Fetch::new(reader, image, vec![(0, entries.to_vec())], None);
+    let mut fetch =
+        Fetch::new(reader, image, vec![(0, entries.to_vec())], Groups::of(entries), None);
     let mut bytes = Vec::new();
     while let Some((entry, outcome)) = fetch.take(0, &mut bytes)? {
-        let checked = fetch.judge(&entry, outcome, &bytes)?;
-        each(&entry, checked);
+        let had = fetch.have(&entry, outcome, &mut bytes)?;
+        each(&entry, had);
     }
     Ok(())
 }

@@ -16,7 +16,10 @@ pub mod placement;
 pub mod planted;
 pub mod protocol;
 pub mod reader;
+pub mod rebuild;
+pub mod recover;
 pub mod run;
+pub mod scrub;
 pub mod takes;
 mod turns;
 

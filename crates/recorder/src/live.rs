@@ -31,14 +31,15 @@ pub fn catalog<B: Bank, M: Buffers>(
     };
     for look in 1.. {
         *image = open_some(reader, degraded)?;
-        let found = Catalog::load(reader, image, range)?;
+        let found = Catalog::load_more(reader, image, range, &seen)?;
         // What a ring reuses between two looks was there: reading it will tell that it is gone.
         let reused = seen.reused.max(found.reused);
+        let Catalog { recovered, unindexed, .. } = found;
         seen.entries.extend(found.entries);
-        seen = Catalog { reused, ..Catalog::of(seen.entries) };
+        seen = Catalog { reused, recovered, unindexed, ..Catalog::of(seen.entries) };
         horizon = horizon.max(replaced_through(&seen.entries, horizon));
         let through = through(&seen, horizon);
-        if look == LOOKS_MAX || !expects_more(&through, range) {
+        if look == LOOKS_MAX || !expects_more(&through, image, range) {
             return Ok(through);
         }
         let until = reader.bank.now() + PAUSE;
@@ -64,9 +65,17 @@ fn through(seen: &Catalog, horizon: u64) -> Catalog {
     through
 }
 
-/// Whether the take under way has a gap in the range, which chunks still being written may fill.
-fn expects_more(catalog: &Catalog, range: TimeRange) -> bool {
+/// Whether the take under way has a gap in the range, which chunks still being written may fill. Parity may be there before
+/// them.
+fn expects_more(catalog: &Catalog, image: &ArrayImage, range: TimeRange) -> bool {
     let takes = catalog.takes();
     let Some(take) = takes.last() else { return false };
+    let late = |e: &&Entry| {
+        catalog.recovered.contains(&e.record.sequence)
+            && !image.members[usize::from(e.place.member)].is_missing()
+    };
+    if catalog.entries.iter().rev().take_while(|e| e.record.take == take.id).any(|e| late(&e)) {
+        return true;
+    }
     take.gaps.iter().any(|gap| gap.inside(range))
 }

@@ -7,7 +7,7 @@ use base::{Bank, Buffers, DriveId, Geometry};
 use format::chunk::check_body;
 use format::index::Footer;
 use format::layout::SUPERBLOCK_BYTES;
-use format::superblock::Protected;
+use format::superblock::{Member, Protected};
 use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place, Superblock};
 use uuid::Uuid;
 
@@ -18,6 +18,9 @@ use crate::reader::{Range, ReadError, Reader};
 /// whose clock goes right starts from the time anyway; no chunk takes less than the microsecond that
 /// a number stands for.
 pub(crate) const SEQUENCE_GAP: u64 = 1 << 16;
+
+/// The drive of a member that was not among those that were opened.
+const NOT_THERE: DriveId = DriveId(u16::MAX);
 
 /// What a segment holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,6 +155,26 @@ pub enum OpenError {
         /// Which member.
         member: u16,
     },
+    /// Another drive has taken this one's place in the meantime.
+    Stale {
+        /// Which.
+        drive: String,
+        /// The array's name.
+        name: String,
+        /// The member that it was.
+        member: u16,
+        /// What took its place.
+        replaced_by: String,
+    },
+    /// The drive is to become a member, and its rebuild is under way or was cut short.
+    Unfinished {
+        /// Which.
+        drive: String,
+        /// The array's name.
+        name: String,
+        /// The member that it will be.
+        member: u16,
+    },
     /// Members are missing.
     Missing {
         /// The array's name.
@@ -197,6 +220,14 @@ impl fmt::Display for OpenError {
                 f,
                 "{first} and {second} both say they are member {member}: one is a copy of the other, leave one out"
             ),
+            Self::Stale { drive, name, member, replaced_by } => write!(
+                f,
+                "{drive} was member {member} of array '{name}' until it was replaced by {replaced_by}: what it holds is out of date, leave it out"
+            ),
+            Self::Unfinished { drive, name, member } => write!(
+                f,
+                "{drive} is to become member {member} of array '{name}', and its rebuild is under way or was cut short: leave it out, or go on with `longtake array rebuild`"
+            ),
             Self::Missing { name, members } => {
                 write!(f, "array '{name}' lacks ")?;
                 for (at, (member, identity)) in members.iter().enumerate() {
@@ -224,6 +255,25 @@ impl<E: Into<ReadError>> From<E> for OpenError {
     fn from(error: E) -> Self {
         Self::Read(error.into())
     }
+}
+
+/// Whether a superblock marks a drive that does not count yet: a lost member is being rebuilt on it.
+pub const fn is_unfinished(superblock: &Superblock) -> bool {
+    superblock.generation == 0
+}
+
+/// An array's members as its superblocks have them together: a drive that took another one's place may be all that knows it, until
+/// the next recording.
+pub(crate) fn members_now(superblocks: &[Superblock], newest: &Superblock) -> Vec<Member> {
+    let mut members = newest.members.clone();
+    for other in superblocks.iter().filter(|s| s.array == newest.array && !is_unfinished(s)) {
+        for (row, other) in members.iter_mut().zip(&other.members) {
+            if other.joined_ns > row.joined_ns {
+                row.clone_from(other);
+            }
+        }
+    }
+    members
 }
 
 /// Reads one drive's superblock: the sound copy with the greater generation.
@@ -286,8 +336,8 @@ pub fn open<B: Bank, M: Buffers>(reader: &mut Reader<'_, B, M>) -> Result<ArrayI
     open_some(reader, false)
 }
 
-/// Opens what there is of an array, for reading: members may be missing if `degraded`. A missing
-/// member has a [`MemberImage`] without segments, and drive `u16::MAX`.
+/// Opens what there is of an array. As many members may be missing as it has parity; for reading more, and what can't be
+/// read is passed over, if `degraded`. A missing member has a [`MemberImage`] without segments, and drive `u16::MAX`.
 ///
 /// # Errors
 /// [`OpenError`]; nothing was written.
@@ -306,11 +356,12 @@ pub fn open_some<B: Bank, M: Buffers>(
         }
         superblocks.push(superblock);
     }
-    let newest = superblocks
+    let mut newest = superblocks
         .iter()
         .max_by_key(|s| s.generation)
         .cloned()
         .ok_or_else(|| OpenError::Missing { name: String::new(), members: Vec::new() })?;
+    newest.members = members_now(&superblocks, &newest);
     let mut places: Vec<Option<DriveId>> = vec![None; newest.members.len()];
     let mut remarks = Vec::new();
     for (at, found) in superblocks.iter().enumerate() {
@@ -327,6 +378,28 @@ pub fn open_some<B: Bank, M: Buffers>(
                 damage: Damage::Elsewhere,
             });
         };
+        let (drive, name) = (names[at].clone(), newest.name.clone());
+        let member = found.member;
+        if is_unfinished(found) {
+            return Err(OpenError::Unfinished { drive, name, member });
+        }
+        let (row, own) =
+            (&newest.members[usize::from(member)], &found.members[usize::from(member)]);
+        if own.joined_ns < row.joined_ns {
+            let replaced_by = row.identity.clone();
+            return Err(OpenError::Stale { drive, name, member, replaced_by });
+        }
+        let (drive, name) = (names[at].clone(), newest.name.clone());
+        let member = found.member;
+        if is_unfinished(found) {
+            return Err(OpenError::Unfinished { drive, name, member });
+        }
+        let (row, own) =
+            (&newest.members[usize::from(member)], &found.members[usize::from(member)]);
+        if own.joined_ns < row.joined_ns {
+            let replaced_by = row.identity.clone();
+            return Err(OpenError::Stale { drive, name, member, replaced_by });
+        }
         if let Some(first) = place.replace(DriveId(at as u16)) {
             return Err(OpenError::Twice {
                 first: names[first.index()].clone(),
@@ -357,11 +430,13 @@ pub fn open_some<B: Bank, M: Buffers>(
         .map(|(at, _)| (at, newest.members[usize::from(at)].identity.clone()))
         .collect();
     if !missing.is_empty() {
-        if !degraded {
+        let by_parity = missing.len() <= usize::from(newest.parity);
+        if !degraded && !by_parity {
             return Err(OpenError::Missing { name: newest.name.clone(), members: missing });
         }
         for (member, identity) in &missing {
-            remarks.push(format!("member {member} ({identity}) is missing"));
+            let why = if by_parity { ": what it holds is had by parity" } else { "" };
+            remarks.push(format!("member {member} ({identity}) is missing{why}"));
         }
     }
     let needed = superblocks.iter().map(|s| s.layout.chunk_max).max().unwrap_or(0);
@@ -375,8 +450,11 @@ pub fn open_some<B: Bank, M: Buffers>(
     let mut members = Vec::new();
     for (at, place) in (0u16..).zip(&places) {
         let Some(drive) = *place else {
-            let layout = newest.layout;
-            let drive = DriveId(u16::MAX);
+            // Members of one size are divided alike, and others as those are.
+            let capacity = newest.members[usize::from(at)].capacity_bytes;
+            let Layout { segment_bytes, chunk_max, .. } = newest.layout;
+            let layout = Layout::new(capacity, segment_bytes, chunk_max).unwrap_or(newest.layout);
+            let drive = NOT_THERE;
             members.push(MemberImage {
                 drive,
                 layout,
@@ -389,7 +467,7 @@ pub fn open_some<B: Bank, M: Buffers>(
         };
         let layout = superblocks[drive.index()].layout;
         let at = Place { array: newest.array, member: at, members: members_count, offset: 0 };
-        members.push(member(reader, drive, layout, &at)?);
+        members.push(member(reader, drive, layout, &at, degraded)?);
     }
     let last = members
         .iter()
@@ -401,7 +479,9 @@ pub fn open_some<B: Bank, M: Buffers>(
         protected: newest.protected.clone(),
         next_sequence: last.map_or(0, |last| last + SEQUENCE_GAP),
         superblocks_differ: superblocks_differ
-            || superblocks.iter().any(|s| s.generation < newest.generation),
+            || superblocks
+                .iter()
+                .any(|s| s.generation < newest.generation || s.members != newest.members),
         first_copies_bad,
         superblock: newest,
         members,
@@ -415,6 +495,7 @@ fn member<B: Bank, M: Buffers>(
     drive: DriveId,
     layout: Layout,
     at: &Place,
+    past_unreadable: bool,
 ) -> Result<MemberImage, OpenError> {
     let page = PAGE_BYTES as u32;
     let ranges: Vec<Range> = (0..layout.segments)
@@ -438,8 +519,12 @@ fn member<B: Bank, M: Buffers>(
         }
         Err(error) => failed = Some((index, error)),
     })?;
-    if let Some((index, error)) = failed {
+    if let Some((index, error)) = failed.filter(|_| !past_unreadable) {
         return Err(reader.error(ranges[index], error).into());
+    }
+    // An index tells of a first page that can't be read.
+    for (first, footer) in firsts.iter_mut().zip(&footers).filter(|_| past_unreadable) {
+        *first = first.or_else(|| footer.map(|footer| footer.first_sequence));
     }
     let head = (0..layout.segments).max_by_key(|&segment| firsts[segment as usize]);
     let head = head.filter(|&segment| firsts[segment as usize].is_some());
@@ -469,7 +554,10 @@ fn member<B: Bank, M: Buffers>(
                 }
             }
             None => {
-                let chunks = walk(reader, drive, &layout, at, segment)?;
+                let chunks = match walk(reader, drive, &layout, at, segment) {
+                    Err(OpenError::Read(ReadError::Device { .. })) if past_unreadable => Vec::new(),
+                    walked => walked?,
+                };
                 for (_, record) in &chunks {
                     state.take_in(record);
                 }

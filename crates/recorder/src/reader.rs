@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 
 use base::{
-    Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, DriveId, Operation,
+    Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, DriveId, Instant,
+    Operation, Rate,
 };
 
 /// A range to read.
@@ -129,5 +130,35 @@ impl<B: Bank, M: Buffers> Reader<'_, B, M> {
     /// Bytes in a buffer, cut to whole pages.
     pub fn buffer_bytes(&self) -> u32 {
         (self.memory.size() as u64 / format::PAGE_BYTES * format::PAGE_BYTES) as u32
+    }
+}
+
+/// Holds reading to a rate, for the sake of a recording under way.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    limit: Option<Rate>,
+    next_at: Instant,
+}
+
+impl Pace {
+    pub(crate) const fn new(limit: Option<Rate>, now: Instant) -> Self {
+        Self { limit, next_at: now }
+    }
+
+    /// Waits until so many bytes more are due.
+    ///
+    /// # Errors
+    /// [`BankError`] if the bank fails.
+    pub(crate) fn keep<B: Bank, M: Buffers>(
+        &mut self,
+        reader: &mut Reader<'_, B, M>,
+        bytes: u64,
+    ) -> Result<(), BankError> {
+        let Some(limit) = self.limit else { return Ok(()) };
+        self.next_at = self.next_at.max(reader.bank.now()) + limit.time_for(bytes);
+        while reader.bank.now() < self.next_at {
+            reader.bank.wait(Some(self.next_at), &mut Vec::new())?;
+        }
+        Ok(())
     }
 }

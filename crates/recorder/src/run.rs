@@ -14,6 +14,7 @@ use format::superblock::Protected;
 use format::{ChunkRecord, Layout, PAGE_BYTES, Place, Superblock, index};
 
 use crate::machine::Recorder;
+use crate::open::members_now;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::{Event, Fold, IndexPart, Input, Output, ReadyChunk, TimeRange};
 
@@ -160,6 +161,10 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         if differ && let Some(newest) = recording.superblocks.iter().max_by_key(|s| s.generation) {
             // What a change that was cut short has left in one place only would go with that.
             let ranges = newest.protected.clone();
+            let members = members_now(&recording.superblocks, newest);
+            for superblock in &mut recording.superblocks {
+                superblock.members.clone_from(&members);
+            }
             recording.protect(ranges);
         }
         recording

@@ -1,16 +1,18 @@
 //! What an array holds: its chunks by sequence number, its takes, and what is missing from them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use base::{Bank, Buffers, Duration, Timestamp};
 use format::index::{self, Footer};
 use format::{ChunkRecord, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
 use uuid::Uuid;
 
-use crate::open::{ArrayImage, OpenError, Segment, walk};
+use crate::open::{ArrayImage, Live, MemberImage, OpenError, Segment, walk};
 use crate::planted::{Bug, is_planted};
 use crate::protocol::TimeRange;
-use crate::reader::{Range, Reader};
+use crate::reader::{Range, ReadError, Reader};
+use crate::recover;
 
 /// A chunk and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +30,16 @@ pub struct Catalog {
     pub entries: Vec<Entry>,
     /// The greatest sequence number that a ring has given up.
     pub reused: Option<u64>,
+    /// Numbers of those chunks that no member has and parity gives back.
+    pub recovered: HashSet<u64>,
+    /// Full segments without an index that counts, by member: they were walked.
+    pub unindexed: Vec<(u16, u64)>,
 }
 
 impl Catalog {
     /// Reads the indexes of all segments that may hold packets of `range`, walking those segments
-    /// that have none. Chunks outside the range may be among the result.
+    /// that have none, and finds by parity what a missing member took with it. Chunks outside the
+    /// range may be among the result.
     ///
     /// # Errors
     /// [`OpenError::Read`] if a drive fails.
@@ -41,7 +48,19 @@ impl Catalog {
         image: &ArrayImage,
         range: TimeRange,
     ) -> Result<Self, OpenError> {
+        Self::load_more(reader, image, range, &Self::default())
+    }
+
+    /// The same with what an earlier look at the array has found: it need not be recovered again.
+    pub(crate) fn load_more<B: Bank, M: Buffers>(
+        reader: &mut Reader<'_, B, M>,
+        image: &ArrayImage,
+        range: TimeRange,
+        seen: &Self,
+    ) -> Result<Self, OpenError> {
         let mut entries = Vec::new();
+        let mut unindexed = Vec::new();
+        let mut whole = 0..=u64::MAX;
         for (at, member) in (0u16..).zip(&image.members) {
             let place = Place {
                 array: image.uuid,
@@ -50,23 +69,18 @@ impl Catalog {
                 offset: 0,
             };
             let mut indexed = Vec::new();
-            for (segment, state) in (0u64..).zip(&member.segments) {
-                let Segment::Live(live) = state else { continue };
-                // The newest chunks tell what the ring has given up, whatever their time. Those of an
-                // open head are known already.
-                let head = member.head.as_ref().is_some_and(|h| h.closed && h.segment == segment);
-                // Without a packet time there may still be the end of a take in it.
-                if !range.touches(live) && live.last_ns != 0 && !head {
-                    continue;
-                }
+            let (wanted, complete) = wanted(member, range, image.superblock.parity > 0);
+            whole = *whole.start().max(complete.start())..=*whole.end().min(complete.end());
+            for segment in wanted {
+                let Segment::Live(live) = member.segments[segment as usize] else { continue };
                 if live.indexed {
                     indexed.push(segment);
                     continue;
                 }
-                for (place, record) in walk(reader, member.drive, &member.layout, &place, segment)?
-                {
-                    entries.push(Entry { place, record });
+                if member.head.as_ref().is_none_or(|head| head.segment != segment) {
+                    unindexed.push((at, segment));
                 }
+                entries.extend(walked(reader, member, &place, segment)?);
             }
             let mut broken = Vec::new();
             let end =
@@ -120,16 +134,31 @@ impl Catalog {
                 }
             }
             for segment in broken {
-                for (place, record) in walk(reader, member.drive, &member.layout, &place, segment)?
-                {
-                    entries.push(Entry { place, record });
-                }
+                unindexed.push((at, segment));
+                entries.extend(walked(reader, member, &place, segment)?);
             }
+        }
+        let mut recovered = HashSet::new();
+        if image.superblock.parity > 0 {
+            let read: HashSet<u64> = entries.iter().map(|e| e.record.sequence).collect();
+            let again = |e: &&Entry| {
+                let sequence = e.record.sequence;
+                seen.recovered.contains(&sequence) && !read.contains(&sequence)
+            };
+            let again: Vec<Entry> = seen.entries.iter().filter(again).copied().collect();
+            recovered.extend(again.iter().map(|e| e.record.sequence));
+            entries.extend(again);
+            let lost = recover::lost(reader, image, &entries, whole)?;
+            recovered.extend(lost.recovered.iter().map(|e| e.record.sequence));
+            entries.extend(lost.recovered);
+            entries.extend(lost.hidden);
         }
         let heads = image.members.iter().filter_map(|m| m.head.as_ref());
         let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();
         let catalog = Self::of(entries);
-        Ok(Self { reused: catalog.reused.max(reused), ..catalog })
+        let listed: HashSet<u64> = catalog.entries.iter().map(|e| e.record.sequence).collect();
+        recovered.retain(|sequence| listed.contains(sequence));
+        Ok(Self { reused: catalog.reused.max(reused), recovered, unindexed, ..catalog })
     }
 
     /// Sorts chunks and leaves out those that others stand in for.
@@ -148,9 +177,11 @@ impl Catalog {
             newest.get(&root).is_none_or(|&newest| newest == sequence)
                 || is_planted(Bug::ListsReplacedChunks)
         });
+        // A chunk that only fills a hole says nothing of what was there.
+        entries.retain(|entry| !entry.record.is_filler());
         entries.sort_by_key(|e| e.record.sequence);
         entries.dedup_by_key(|e| e.record.sequence);
-        Self { entries, reused }
+        Self { entries, reused, ..Self::default() }
     }
 
     /// The takes, in order of their chunks.
@@ -182,7 +213,11 @@ impl Catalog {
         };
         let mut take = Take {
             id: first.take,
-            chunks: entries.len() as u64,
+            chunks: 0,
+            parity_chunks: 0,
+            parity_bytes: 0,
+            recovered_chunks: 0,
+            recovered: Count::ZERO,
             first_sequence: first.sequence,
             last_sequence: last.sequence,
             stored: Count::ZERO,
@@ -214,6 +249,16 @@ impl Catalog {
         }
         for entry in entries {
             let s = &entry.record.summary;
+            if entry.record.parity.is_some() {
+                take.parity_chunks += 1;
+                take.parity_bytes += u64::from(s.length);
+                continue;
+            }
+            if self.recovered.contains(&entry.record.sequence) {
+                take.recovered_chunks += 1;
+                take.recovered += s.stored();
+            }
+            take.chunks += 1;
             take.stored += s.stored();
             take.captured_bytes += s.captured_bytes;
             take.media_bytes += u64::from(s.length);
@@ -245,6 +290,49 @@ impl Catalog {
                 next.summary.sealed_ns
             },
         });
+    }
+}
+
+/// The segments of a member that may matter for a span of time, and the sequence numbers of which no
+/// other segment of it has any. With parity these are one more on either side: what was lost lies between
+/// what is there, and the chunks of a group lie near each other.
+fn wanted(member: &MemberImage, range: TimeRange, parity: bool) -> (Vec<u64>, RangeInclusive<u64>) {
+    let mut live: Vec<(u64, &Live)> = (0u64..)
+        .zip(&member.segments)
+        .filter_map(|(at, state)| match state {
+            Segment::Live(live) => Some((at, live)),
+            Segment::Empty => None,
+        })
+        .collect();
+    live.sort_by_key(|(_, live)| live.first_sequence);
+    let earlier = live.partition_point(|(_, live)| live.last_ns < range.from.as_nanos());
+    let touched = |&at: &usize| range.touches(live[at].1);
+    let first = (0..live.len()).find(touched).unwrap_or(earlier).saturating_sub(1);
+    let last = (0..live.len()).rfind(touched).unwrap_or(earlier) + 1;
+    let wanted = live.iter().enumerate().filter(|&(at, &(segment, live))| {
+        // The newest chunks tell what the ring has given up, whatever their time. Those of an
+        // open head are known already.
+        let head = member.head.as_ref().is_some_and(|h| h.closed && h.segment == segment);
+        // Without a packet time there may still be the end of a take in it.
+        range.touches(live) || live.last_ns == 0 || head || (parity && (first..=last).contains(&at))
+    });
+    let from = if first == 0 { 0 } else { live[first].1.first_sequence };
+    let to = live.get(last + 1).map_or(u64::MAX, |(_, live)| live.first_sequence - 1);
+    (wanted.map(|(_, &(segment, _))| segment).collect(), from..=to)
+}
+
+/// The chunks of a segment without an index that counts, as far as they can be read.
+fn walked<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    member: &MemberImage,
+    place: &Place,
+    segment: u64,
+) -> Result<Vec<Entry>, OpenError> {
+    match walk(reader, member.drive, &member.layout, place, segment) {
+        Ok(found) => Ok(found.into_iter().map(|(place, record)| Entry { place, record }).collect()),
+        // A page that can't be read hides what is behind it; that is a gap then, unless parity fills it.
+        Err(OpenError::Read(ReadError::Device { .. })) => Ok(Vec::new()),
+        Err(error) => Err(error),
     }
 }
 
@@ -293,8 +381,16 @@ impl Gap {
 pub struct Take {
     /// Its identity and start.
     pub id: TakeId,
-    /// Chunks found.
+    /// Chunks of packets found.
     pub chunks: u64,
+    /// Parity chunks found.
+    pub parity_chunks: u64,
+    /// Bytes of them.
+    pub parity_bytes: u64,
+    /// Chunks, of those found, that no member has and parity gives back.
+    pub recovered_chunks: u64,
+    /// What is in them.
+    pub recovered: Count,
     /// The first one's number.
     pub first_sequence: u64,
     /// The last one's number.
@@ -303,7 +399,7 @@ pub struct Take {
     pub stored: Count,
     /// Packet bytes kept in them.
     pub captured_bytes: u64,
-    /// Bytes of the chunks themselves.
+    /// Bytes of the chunks of packets.
     pub media_bytes: u64,
     /// Earliest packet time, ns since 1970; all ones without packets.
     pub first_ns: u64,

@@ -132,7 +132,11 @@ impl Array {
     }
 
     fn finish(mut self) -> Vec<Vec<u8>> {
-        let row = |at| Member { capacity_bytes: CAPACITY, identity: format!("Golden drive {at}") };
+        let row = |at| Member {
+            capacity_bytes: CAPACITY,
+            identity: format!("Golden drive {at}"),
+            joined_ns: 0,
+        };
         for (member, writing) in (0u16..).zip(&mut self.members) {
             let superblock = Superblock {
                 array: ARRAY,

@@ -216,6 +216,7 @@ impl Array {
             .map(|(at, capacity_bytes)| Member {
                 capacity_bytes,
                 identity: format!("Golden drive {at}"),
+                joined_ns: 0,
             })
             .collect();
         for (at, writing) in self.members.iter_mut().enumerate() {

@@ -342,7 +342,7 @@ fn read_back(
     let catalog = Catalog::load(reader, &image, TimeRange::ALL)?;
     let (mut sound, mut damaged) = (0u64, 0u64);
     verify(reader, &image, &catalog.entries, |_, outcome| match outcome {
-        Ok(()) => sound += 1,
+        Ok(_) => sound += 1,
         Err(_) => damaged += 1,
     })?;
     if arguments.json {

@@ -40,7 +40,7 @@ pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage,
     let layouts = layouts(bank, &plan)?;
     let member = |at: usize| {
         let drive = &bank.drives()[at];
-        Member { capacity_bytes: drive.capacity_bytes, identity: drive.name.clone() }
+        Member { capacity_bytes: drive.capacity_bytes, identity: drive.name.clone(), joined_ns: 0 }
     };
     let table: Vec<Member> = order().map(member).collect();
     let members = order().map(|at| {

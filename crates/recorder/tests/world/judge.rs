@@ -136,7 +136,7 @@ impl World {
         let mut sound: BTreeSet<u64> = BTreeSet::new();
         let mut broken = Vec::new();
         extract::verify(&mut reader, &image, &catalog.entries, |entry, outcome| match outcome {
-            Ok(()) => drop(sound.insert(entry.record.sequence)),
+            Ok(_) => drop(sound.insert(entry.record.sequence)),
             Err(why) => broken.push((entry.record.sequence, why)),
         })
         .expect("the bank works");
