@@ -27,6 +27,11 @@ pub fn seconds(seconds: f64) -> String {
     Duration::from_secs_f64(seconds).to_string()
 }
 
+/// A number of drives: `1 drive`, `8 drives`.
+pub fn drives(number: u32) -> String {
+    if number == 1 { "1 drive".to_owned() } else { format!("{number} drives") }
+}
+
 /// A plain number with three significant digits at most: `5`, `1.67`, `40.2`.
 pub fn factor(number: f64) -> String {
     let decimals = match number.abs() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use ssd::spec::SetLayout;
 
 use crate::answer::Array;
-use crate::explain::{factor, rate, seconds};
+use crate::explain::{drives, factor, rate, seconds};
 use crate::limits::{Case, Subject};
 use crate::requirement::{Requirement, Sets};
 
@@ -127,9 +127,9 @@ impl Split {
         }
         if let Some(read) = self.read_bytes_per_s {
             lines.push(format!(
-                "readers: {} of {how}, from {} drives that read {} in the other parts ({:.2} of the flash)",
+                "readers: {} of {how}, from {} that read {} each in the other parts ({:.2} of the flash)",
                 rate(readers.bytes_per_s()),
-                array.data_drives,
+                drives(array.data_drives),
                 rate(read),
                 self.share * f64::from(parts - 1),
             ));
@@ -147,15 +147,17 @@ impl Split {
         if let Some(shared) = self.shared_retention_s {
             let holds = if case.requirement.wraps() { "keeps" } else { "records" };
             lines.push(format!(
-                "an array of {} drives {holds} {} in turns, and {} if all flash is shared",
-                array.drives,
+                "an array of {} {holds} {} in turns, and {} if all flash is shared",
+                drives(array.drives),
                 seconds(array.retention_s),
                 seconds(shared)
             ));
         }
         lines.push(match self.shared_drives {
-            Some(shared) => format!("{} drives; {shared} if all flash is shared", array.drives),
-            None => format!("{} drives; no number would do if all flash is shared", array.drives),
+            Some(shared) => format!("{}; {shared} if all flash is shared", drives(array.drives)),
+            None => {
+                format!("{}; no number would do if all flash is shared", drives(array.drives))
+            }
         });
         lines
     }

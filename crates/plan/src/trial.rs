@@ -164,7 +164,8 @@ impl Finding {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Proof { drives, with, without } = &self.proof;
-        write!(f, "{drives} drives {}: {}", self.verdict(), self.told(with))?;
+        let all = explain::drives(*drives as u32);
+        write!(f, "{all} {}: {}", self.verdict(), self.told(with))?;
         match without {
             Some(less) => write!(f, "; on {}: {}", drives - 1, self.told(less)),
             None => Ok(()),
@@ -176,7 +177,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Confirmed => "confirmed",
-            Self::TooFew => "are too few",
+            Self::TooFew => "not enough",
             Self::TooMany => "are one too many",
             Self::BrokenOff => "not decided",
         })

@@ -60,7 +60,7 @@ fn candidates(answer: &Answer) -> Section {
     let mut section = Section::new("candidates", "Candidates", said);
     section.pictures.push(by_limit(answer));
     section.pictures.extend(by_rate(&answer.designs));
-    section.tables.push(table(answer));
+    section.tables.extend([by_limits(answer), arrays(answer)]);
     section
 }
 
@@ -129,42 +129,63 @@ fn need(design: &Design, limit: Limit) -> Option<u32> {
     design.needs.iter().find(|need| need.limit == limit)?.drives
 }
 
-fn table(answer: &Answer) -> Table {
+/// What each limit asks for.
+fn by_limits(answer: &Answer) -> Table {
     let asks = |limit: &Limit| answer.designs.iter().any(|design| need(design, *limit).is_some());
     let limits: Vec<Limit> = LIMITS.into_iter().filter(asks).collect();
-    let mut columns = vec![Column::text("Drive"), Column::number("Drives", "")];
+    let mut columns = vec![Column::text("Drive")];
     columns.extend(limits.iter().map(|limit| Column::number(title(*limit), "")));
     columns.extend([
         Column::text("Binds"),
         Column::number("Striped", ""),
         Column::number("Adaptive", ""),
+    ]);
+    let row = |design: &Design| {
+        let whole = |count: Option<u32>| Cell::maybe(count.map(f64::from), 0);
+        let mut cells = vec![Cell::text(&design.drive)];
+        cells.extend(limits.iter().map(|limit| whole(need(design, *limit))));
+        let binds = design.array.as_ref().map(|array| array.binds.to_string());
+        cells.extend([
+            Cell::text(binds.unwrap_or_default()),
+            whole(design.stripe_drives),
+            whole(design.adaptive_drives),
+        ]);
+        cells
+    };
+    Table {
+        caption: "Drives for data by limit, and by placement".to_owned(),
+        columns,
+        rows: answer.designs.iter().map(row).collect(),
+    }
+}
+
+/// What each array comes to.
+fn arrays(answer: &Answer) -> Table {
+    let columns = vec![
+        Column::text("Drive"),
+        Column::number("Drives", ""),
         Column::number("Headroom", "%"),
         Column::text("Holds"),
         Column::text("Life"),
         Column::text("Buffer"),
         Column::number("Cost", ""),
-    ]);
+    ];
     let row = |design: &Design| {
         let array = design.array.as_ref();
-        let whole = |count: Option<u32>| Cell::maybe(count.map(f64::from), 0);
         let of = |value: fn(&Array) -> Option<f64>| array.and_then(value);
         let words = |value: fn(&Array) -> String| Cell::text(array.map(value).unwrap_or_default());
-        let mut cells = vec![Cell::text(&design.drive), whole(array.map(|array| array.drives))];
-        cells.extend(limits.iter().map(|limit| whole(need(design, *limit))));
-        cells.extend([
-            words(|array| array.binds.to_string()),
-            whole(design.stripe_drives),
-            whole(design.adaptive_drives),
+        vec![
+            Cell::text(&design.drive),
+            Cell::maybe(of(|array| Some(array.drives.into())), 0),
             Cell::maybe(of(|array| Some(array.headroom_percent)), 1),
             words(|array| explain::seconds(array.retention_s)),
             words(|array| array.life_years.map_or("not known".to_owned(), years)),
             words(|array| explain::bytes(array.buffer_bytes)),
             Cell::maybe(of(|array| array.cost), 0),
-        ]);
-        cells
+        ]
     };
     Table {
-        caption: "Drives for data by limit, and what the whole array comes to".to_owned(),
+        caption: "What the whole arrays come to".to_owned(),
         columns,
         rows: answer.designs.iter().map(row).collect(),
     }
@@ -178,7 +199,7 @@ fn section(design: &Design, findings: &[&Finding]) -> Section {
                 fast if fast.is_finite() => format!(", {} % to spare", explain::factor(fast)),
                 _ => String::new(),
             };
-            format!("{} drives; {} binds{slack}.", array.drives, array.binds)
+            format!("{}; {} binds{slack}.", explain::drives(array.drives), array.binds)
         }
         None => "No number will do.".to_owned(),
     };
@@ -188,13 +209,17 @@ fn section(design: &Design, findings: &[&Finding]) -> Section {
     section.warnings.extend(failed.map(|finding| format!("{}: {finding}.", asks(finding))));
     section.paragraphs.extend(design.doubts.iter().map(|doubt| format!("Note: {doubt}.")));
     section.paragraphs.extend(design.savings.iter().map(|saving| match saving.drives_before {
-        Some(before) => {
-            format!("{} drives instead of {before}: {}.", saving.drives_after, saving.words)
-        }
-        None => format!("{} drives would do: {}.", saving.drives_after, saving.words),
+        Some(before) => format!(
+            "{} instead of {before}: {}.",
+            explain::drives(saving.drives_after),
+            saving.words
+        ),
+        None => format!("{} would do: {}.", explain::drives(saving.drives_after), saving.words),
     }));
-    let split = design.sets.iter().flat_map(|split| &split.arithmetic);
-    section.paragraphs.extend(split.map(|line| format!("NVM Sets: {line}.")));
+    // What is done, and what it costs; the rest is with the arithmetic.
+    let split =
+        design.sets.iter().flat_map(|split| [split.arithmetic.first(), split.arithmetic.last()]);
+    section.paragraphs.extend(split.flatten().map(|line| format!("NVM Sets: {line}.")));
     let proved = findings.iter().filter(|finding| finding.verdict() == Verdict::Confirmed);
     section.paragraphs.extend(proved.map(|finding| format!("{}: {finding}.", asks(finding))));
     section.pictures = curves(design);

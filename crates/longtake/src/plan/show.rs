@@ -224,11 +224,9 @@ fn figure(figure: &plan::candidate::Figure) -> String {
 }
 
 fn saving(saving: &plan::sensitivity::Saving) -> String {
-    let drives = if saving.drives_after == 1 { "drive" } else { "drives" };
+    let drives = plan::explain::drives(saving.drives_after);
     match saving.drives_before {
-        Some(before) => {
-            format!("{} {drives} instead of {before}: {}", saving.drives_after, saving.words)
-        }
-        None => format!("possible with {} {drives}: {}", saving.drives_after, saving.words),
+        Some(before) => format!("{drives} instead of {before}: {}", saving.words),
+        None => format!("possible with {drives}: {}", saving.words),
     }
 }

@@ -6,7 +6,7 @@ use ssd::spec::Link;
 
 use super::{Case, DRIVES_MAX, Limit, Need, Obstacle};
 use crate::candidate::Figure;
-use crate::explain::{bytes, factor, rate as gb, seconds};
+use crate::explain::{bytes, drives as count, factor, rate as gb, seconds};
 use crate::host::{MEMORY_CROSSINGS, MEMORY_CROSSINGS_CACHED};
 use crate::requirement::Term;
 
@@ -328,10 +328,6 @@ fn silent(limit: Limit, why: &str) -> Need {
 fn never(limit: Limit, obstacle: Obstacle) -> Need {
     let arithmetic = vec![obstacle.to_string()];
     Need { limit, drives: None, obstacle: Some(obstacle), arithmetic, figures: Vec::new() }
-}
-
-fn count(drives: u32) -> String {
-    if drives == 1 { "1 drive".to_owned() } else { format!("{drives} drives") }
 }
 
 /// A link in words.

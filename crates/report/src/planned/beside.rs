@@ -54,50 +54,54 @@ fn curves(comparison: &Comparison) -> Picture {
     )
 }
 
+/// A row for each figure, so that it fits on a phone and on paper.
 fn table(comparison: &Comparison) -> Table {
-    let mut columns = vec![
-        Column::text("NVM Sets"),
-        Column::number("Written by a drive", "GB/s"),
-        Column::number("Reads", ""),
-        Column::number("Not begun in time", "%"),
-        Column::number("Mean", "us"),
-    ];
-    columns.extend(PERCENTS.map(|percent| Column::number(format!("{percent} %"), "us")));
-    columns.extend([
-        Column::number("Longest", "us"),
-        Column::number("Buffers used", "%"),
-        Column::text("First loss of the recording"),
-    ]);
-    let row = |run: &Beside, name: String, latencies: &Latencies| {
-        let us =
-            |time: Option<Duration>| Cell::maybe(time.map(|time| time.as_nanos() as f64 / 1e3), 0);
-        let missed = run.reads.missed_bytes as f64;
-        let all = (missed + run.reads.bytes as f64).max(1.0);
-        let buffers = f64::from(run.buffers_most) / f64::from(run.buffers.max(1));
-        let lost = run.first_loss.as_ref();
-        let mut cells = vec![
-            Cell::text(name),
-            Cell::number(run.write_bytes_per_s / 1e9, 2),
-            Cell::number(latencies.count() as f64, 0),
-            Cell::number(missed / all * 100.0, 2),
-            Cell::maybe(latencies.mean_ns().map(|ns| ns / 1e3), 1),
-        ];
-        cells.extend(PERCENTS.map(|percent| us(latencies.percentile(percent))));
-        cells.extend([
-            us(latencies.max()),
-            Cell::number(buffers * 100.0, 0),
-            Cell::text(lost.map_or_else(|| "none".to_owned(), ToString::to_string)),
-        ]);
-        cells
-    };
-    let rows = comparison
+    let ways: Vec<(&Beside, String, &Latencies)> = comparison
         .runs
         .iter()
-        .flat_map(|run| each(run).into_iter().map(move |(name, of)| row(run, name, of)));
+        .flat_map(|run| each(run).into_iter().map(move |(name, of)| (run, name, of)))
+        .collect();
+    let figure = |what: String, of: &dyn Fn(&Beside, &Latencies) -> Cell| {
+        let cells = ways.iter().map(|(run, _, latencies)| of(run, latencies));
+        std::iter::once(Cell::text(what)).chain(cells).collect::<Vec<Cell>>()
+    };
+    let us = |time: Option<Duration>, decimals| {
+        Cell::maybe(time.map(|time| time.as_nanos() as f64 / 1e3), decimals)
+    };
+    let mut rows = vec![
+        figure("Written by a drive, GB/s".to_owned(), &|run, _| {
+            Cell::number(run.write_bytes_per_s / 1e9, 2)
+        }),
+        figure("Reads".to_owned(), &|_, latencies| Cell::number(latencies.count() as f64, 0)),
+        figure("Reads not begun in time, %".to_owned(), &|run, _| {
+            let missed = run.reads.missed_bytes as f64;
+            Cell::number(missed / (missed + run.reads.bytes as f64).max(1.0) * 100.0, 2)
+        }),
+        figure("Mean latency, us".to_owned(), &|_, latencies| {
+            Cell::maybe(latencies.mean_ns().map(|ns| ns / 1e3), 1)
+        }),
+    ];
+    rows.extend(PERCENTS.map(|percent| {
+        figure(format!("{percent} % don't exceed, us"), &|_, latencies| {
+            us(latencies.percentile(percent), 0)
+        })
+    }));
+    rows.extend([
+        figure("Longest, us".to_owned(), &|_, latencies| us(latencies.max(), 0)),
+        figure("Buffers used, %".to_owned(), &|run, _| {
+            let used = f64::from(run.buffers_most) / f64::from(run.buffers.max(1));
+            Cell::number(used * 100.0, 0)
+        }),
+        figure("First loss of the recording".to_owned(), &|run, _| {
+            let lost = run.first_loss.as_ref();
+            Cell::text(lost.map_or_else(|| "none".to_owned(), ToString::to_string))
+        }),
+    ]);
+    let columns = ways.iter().map(|(_, name, _)| Column::number(name.clone(), ""));
     Table {
         caption: "Readers beside the recording, on simulated drives that are written over"
             .to_owned(),
-        columns,
-        rows: rows.collect(),
+        columns: std::iter::once(Column::text("Figure")).chain(columns).collect(),
+        rows,
     }
 }
