@@ -1,9 +1,11 @@
-//! The project's own chores: benchmarks beside their references, golden files, and virtual machines.
+//! The project's own chores: benchmarks beside their references, golden files, fuzzing, soaking, and virtual machines.
 
 mod bench;
 mod chaos;
+mod fuzz;
 mod golden;
 mod planned;
+mod soak;
 mod vm;
 
 use std::process::ExitCode;
@@ -18,10 +20,14 @@ enum Chore {
     Bench(bench::Arguments),
     /// Run the recorder against hostile drives, by seed.
     Chaos(chaos::Arguments),
+    /// Give every reader of what comes from outside whatever bytes reach most of it.
+    Fuzz(fuzz::Arguments),
     /// Write the media format's golden files.
     Golden(golden::Arguments),
     /// Compare plans with the least drives that recording on simulated ones finds.
     Planned(planned::Arguments),
+    /// Record for long onto files, with accidents at random, and hold what is found to what was said.
+    Soak(soak::Arguments),
     /// Run Longtake in a virtual machine with the real NVMe driver and emulated drives.
     Vm(vm::Arguments),
 }
@@ -30,8 +36,10 @@ fn main() -> ExitCode {
     let outcome = match Chore::parse() {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Chaos(arguments) => chaos::run(&arguments),
+        Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Golden(arguments) => golden::run(&arguments),
         Chore::Planned(arguments) => planned::run(&arguments),
+        Chore::Soak(arguments) => soak::run(&arguments),
         Chore::Vm(arguments) => vm::run(&arguments),
     };
     match outcome {

@@ -133,7 +133,11 @@ impl FromStr for Rate {
             "Tb" => 1e12 / 8.0,
             _ => return Err(error()),
         };
-        Ok(Self(value * factor))
+        let bytes_per_s = value * factor;
+        if !bytes_per_s.is_finite() {
+            return Err(error());
+        }
+        Ok(Self(bytes_per_s))
     }
 }
 
@@ -190,6 +194,7 @@ mod tests {
         assert_eq!(Rate(0.0).to_string(), "0 B/s (0 b/s)");
         assert!("100".parse::<Rate>().is_err());
         assert!("100Gb".parse::<Rate>().is_err());
+        assert!(format!("{}GB/s", "9".repeat(400)).parse::<Rate>().is_err(), "not finite");
     }
 
     #[test]

@@ -302,7 +302,12 @@ impl FromStr for Blocks {
             let weight = weight.trim().parse().ok()?;
             (size.0 > 0 && size.0 <= u64::from(u32::MAX) && weight > 0).then_some((size, weight))
         };
-        text.split(',').map(part).collect::<Option<Vec<_>>>().map(Self).ok_or_else(|| {
+        let mut blocks = text.split(',').map(part).collect::<Option<Vec<_>>>();
+        // A weight beside none is none, and prints as none.
+        if let Some([(_, weight)]) = blocks.as_deref_mut() {
+            *weight = 1;
+        }
+        blocks.map(Self).ok_or_else(|| {
             format!("'{text}' is no block size: give one (64KiB) or several with weights (4KiB:60,64KiB:40)")
         })
     }

@@ -29,8 +29,7 @@ impl Scenario for Errors {
         let (medium, member) = FAILING;
         let all = drives::six_of(128 << 20);
         let media = Media::create(&all, stage.dir, 8 << 20)?;
-        let record =
-            "longtake record --from synthetic:50MB/s,size=9000 --to $six --json --keep-privileges";
+        let record = "longtake record --from synthetic:50MB/s,size=9000 --to $six --memory 128MiB --json --keep-privileges";
         let script = format!(
             "{create}\
              run first {record} --for 6s &\n\

@@ -18,7 +18,7 @@ const MODE_DIRECTORY: u32 = 0o040_755;
 const MODE_FILE: u32 = 0o100_000;
 
 /// An archive being put together.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Image {
     directories: BTreeSet<String>,
     entries: Vec<(String, u32, Vec<u8>)>,

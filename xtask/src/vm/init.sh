@@ -90,7 +90,8 @@ chmod +x /bin/say /bin/await /bin/give /bin/run /bin/account /bin/nodes
 for module in $(cat /modules/order); do
     case $module in nvme.ko*) options=$(cat /scenario/driver-options) ;; *) options= ;; esac
     # shellcheck disable=SC2086 # options are words
-    insmod "/modules/$module" $options || { echo "insmod $module failed"; finish 97; }
+    # One may be made for another processor. If it was needed, no drive comes, and that is told below.
+    insmod "/modules/$module" $options || echo "insmod $module failed"
 done
 
 # The driver finds its drives in the background. (nvme0c0n1 is a path to nvme0n1, not a drive.)

@@ -13,10 +13,13 @@ use super::programs::run;
 /// The package that always depends on the newest kernel.
 const META_PACKAGE: &str = "linux-image-amd64";
 
+/// The kernel as the linker made it. An emulated machine takes longer to uncompress one than to boot it.
+const UNCOMPRESSED: &str = "boot/vmlinux";
+
 /// An unpacked kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    /// The bootable image.
+    /// What boots: uncompressed if it could be, else as the package has it.
     pub image: PathBuf,
     /// Where its modules lie, as below `/`.
     root: PathBuf,
@@ -68,6 +71,7 @@ pub fn fetch(dir: &Path) -> Result<Kernel> {
     run(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&part))?;
     fs::remove_file(&archive)?;
     index_modules(&part)?;
+    uncompress(&part)?;
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("removing {}", dir.display()))?;
     }
@@ -84,7 +88,41 @@ fn kept(dir: &Path) -> Option<Kernel> {
     let version = version(dir)?;
     // What an interrupted or older fetch has left is of no use without.
     let indexed = dir.join("lib/modules").join(&version).join("modules.dep").exists();
+    let uncompressed = dir.join(UNCOMPRESSED);
+    let image = if uncompressed.exists() { uncompressed } else { image };
     indexed.then(|| Kernel { image, root: dir.to_owned(), version })
+}
+
+/// Puts the kernel that is inside a bootable image beside it. One that can't be got out boots as it is.
+fn uncompress(root: &Path) -> Result<()> {
+    let Some(kernel) = kept(root) else { return Ok(()) };
+    let image = fs::read(&kernel.image)?;
+    let Some((compressed, tool)) = payload(&image) else { return Ok(()) };
+    let inside = root.join("payload");
+    fs::write(&inside, compressed)?;
+    let output = Command::new(tool).arg("-dc").stdin(fs::File::open(&inside)?).output()?;
+    fs::remove_file(&inside)?;
+    if output.stdout.starts_with(b"\x7fELF") {
+        fs::write(root.join(UNCOMPRESSED), output.stdout)?;
+    }
+    Ok(())
+}
+
+/// The compressed kernel in a bootable image, and the program that uncompresses it
+/// (Linux documentation, arch/x86/boot: "The Linux/x86 Boot Protocol", `setup_sects`, `payload_offset`, `payload_length`).
+fn payload(image: &[u8]) -> Option<(&[u8], &'static str)> {
+    let field = |at: usize| -> Option<usize> {
+        Some(u32::from_le_bytes(*image.get(at..)?.first_chunk()?) as usize)
+    };
+    let start = (usize::from(*image.get(0x1f1)?) + 1) * 512 + field(0x248)?;
+    // The length without compression stands behind it.
+    let compressed = image.get(start..start + field(0x24c)?.checked_sub(4)?)?;
+    let tool = match compressed.first_chunk()? {
+        [0xfd, b'7', b'z', b'X'] => "xz",
+        [0x1f, 0x8b, ..] => "gzip",
+        _ => return None,
+    };
+    Some((compressed, tool))
 }
 
 /// Writes down which module needs which; a package leaves that to its installation.
@@ -106,5 +144,23 @@ fn newest() -> Result<String> {
     match found {
         Some(package) if package.starts_with("linux-image-") => Ok(package.to_owned()),
         _ => bail!("apt-cache knows no kernel that {META_PACKAGE} depends on: is this Debian?"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_inside_a_bootable_image_is_found_by_its_header() {
+        let mut image = vec![0; 4096];
+        image[0x1f1] = 2;
+        image[0x248..0x24c].copy_from_slice(&100u32.to_le_bytes());
+        image[0x24c..0x250].copy_from_slice(&12u32.to_le_bytes());
+        image[1636..1648].copy_from_slice(b"\xfd7zXZ\0ab1234");
+        assert_eq!(payload(&image), Some((&b"\xfd7zXZ\0ab"[..], "xz")));
+        image[1636] = 0;
+        assert_eq!(payload(&image), None);
+        assert_eq!(payload(&image[..1640]), None);
     }
 }

@@ -50,6 +50,8 @@ pub struct Parts<'a> {
     pub image: &'a Path,
     /// QEMU's accelerator, `tcg,thread=multi`.
     pub accelerator: &'a str,
+    /// QEMU's processor model.
+    pub processor: &'a str,
     /// QEMU's options for its drives.
     pub drives: Vec<String>,
     /// Where its logs go.
@@ -72,7 +74,7 @@ impl Machine {
         fs::write(&console, "")?;
         let mut command = Command::new(QEMU);
         command
-            .args(["-machine", "q35", "-cpu", "max", "-m", "4G", "-smp", "2"])
+            .args(["-machine", "q35", "-cpu", parts.processor, "-m", "4G", "-smp", "2"])
             .args(["-accel", parts.accelerator])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             .arg("-kernel")
@@ -80,7 +82,7 @@ impl Machine {
             .arg("-initrd")
             .arg(parts.image)
             // A panic reboots at once, which ends an emulator that must not reboot.
-            .args(["-append", "console=ttyS0 loglevel=5 panic=-1 oops=panic rdinit=/init"])
+            .args(["-append", "console=ttyS0 loglevel=5 panic=-1 oops=panic mitigations=off nokaslr tsc=reliable rdinit=/init"])
             .arg("-serial")
             .arg(format!("file:{}", console.display()))
             .args(["-chardev", &socket("report", sockets.path()), "-serial", "chardev:report"])

@@ -8,11 +8,12 @@ use anyhow::Result;
 use super::programs::run;
 
 /// A package and the file that shows that it is there.
-const PACKAGES: [(&str, &str); 4] = [
+const PACKAGES: [(&str, &str); 5] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("busybox-static", "/bin/busybox"),
     ("nvme-cli", "/usr/sbin/nvme"),
     ("kmod", "/sbin/depmod"),
+    ("xz-utils", "/usr/bin/xz"),
 ];
 
 /// Installs what is missing.

@@ -1,6 +1,8 @@
 //! Which packets of a synthetic source a capture on standard input holds, every byte of each checked: what a
 //! guest says of what it got back, in ranges of sequence numbers.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use base::Timestamp;
 use format::{Interface, Packet};
@@ -25,18 +27,26 @@ pub struct Arguments {
 /// # Errors
 /// If it is no capture, or cut short.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let options = Options {
-        sizes: Sizes::Fixed(arguments.size),
-        queues: arguments.queues,
-        ..Options::default()
-    };
+    println!("{}", read(CaptureFile::stdin()?, arguments.size, arguments.queues)?);
+    Ok(())
+}
+
+/// The same of a file: packets of `size` bytes in so many queues.
+///
+/// # Errors
+/// If it is no capture, or cut short.
+pub fn held(path: &Path, size: u16, queues: u16) -> Result<Value> {
+    read(CaptureFile::open(path)?, size, queues)
+}
+
+fn read(file: CaptureFile, size: u16, queues: u16) -> Result<Value> {
+    let options = Options { sizes: Sizes::Fixed(size), queues, ..Options::default() };
     let mut held = Held { checker: Checker::new(&options) };
-    let summary = CaptureFile::stdin()?.run(&mut held)?;
+    let summary = file.run(&mut held)?;
     if !summary.complete {
         bail!("the capture was not read to its end");
     }
-    println!("{}", held.told());
-    Ok(())
+    Ok(held.told())
 }
 
 struct Held {

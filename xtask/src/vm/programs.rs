@@ -28,7 +28,7 @@ pub fn run(command: &mut Command) -> Result<String> {
 /// # Errors
 /// If it can't be built.
 pub fn longtake() -> Result<PathBuf> {
-    executable(&["build", "--release", "--package", "longtake"], "longtake")
+    executable(&["build", "--release", "--package", "longtake"], "longtake", &[])
 }
 
 /// A test program of one of the workspace's packages, built in release mode: an integration test by its
@@ -37,15 +37,20 @@ pub fn longtake() -> Result<PathBuf> {
 /// # Errors
 /// If it can't be built.
 pub fn test(package: &str, name: &str) -> Result<PathBuf> {
-    executable(&["test", "--no-run", "--release", "--package", package, "--test", name], name)
+    let words = ["test", "--no-run", "--release", "--package", package, "--test", name];
+    executable(&words, name, &[])
 }
 
-/// Runs cargo and finds the executable of the target `name` in what it tells.
-fn executable(arguments: &[&str], name: &str) -> Result<PathBuf> {
+/// Runs cargo, with some variables set, and finds the executable of the target `name` in what it tells.
+///
+/// # Errors
+/// If it can't be built.
+pub fn executable(arguments: &[&str], name: &str, set: &[(&str, &str)]) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut build = Command::new(cargo);
-    build.args(arguments).args(["--message-format", "json"]).current_dir(root);
+    build.args(arguments).args(["--message-format", "json"]);
+    build.envs(set.iter().copied()).current_dir(root);
     run(&mut build)?
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())

@@ -38,7 +38,7 @@ impl Scenario for Record {
 
     fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
         let script = format!(
-            "{}run record longtake record --from synthetic:100MB/s,size=9000 --to $six --until-bytes 300MB --json \
+            "{}run record longtake record --from synthetic:100MB/s,size=9000 --to $six --until-bytes 300MB --memory 128MiB --json \
              --keep-privileges\n\
              account after '--size 9000' $six\n",
             create("six", SIX, "")
@@ -60,7 +60,7 @@ impl Scenario for Passthrough {
 
     fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
         let script = format!(
-            "{}run record longtake record --from synthetic:100MB/s,size=9000 --to $mixed --until-bytes 200MB --json \
+            "{}run record longtake record --from synthetic:100MB/s,size=9000 --to $mixed --until-bytes 200MB --memory 128MiB --json \
              --keep-privileges\n\
              account after '--size 9000' $mixed\n",
             create("mixed", MIXED, "")

@@ -2,6 +2,7 @@
 //! and trims ahead of itself.
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 
 use super::account::{Account, number};
 use super::drives;
@@ -32,9 +33,9 @@ impl Scenario for Full {
 
     fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
         let script = format!(
-            "{}run record longtake record --from synthetic:max,size=9000 --to $six --json --keep-privileges\n\
+            "{}run record longtake record --from synthetic:max,size=9000 --to $six --memory 128MiB --json --keep-privileges\n\
              account after '--size 9000' $six\n\
-             run again longtake record --from synthetic:max,size=9000 --to $six --json --keep-privileges\n\
+             run again longtake record --from synthetic:max,size=9000 --to $six --memory 128MiB --json --keep-privileges\n\
              run ledger longtake takes $six --json\n",
             create("six", SIX, "--segment 4MiB")
         );
@@ -79,7 +80,7 @@ impl Scenario for Ring {
         let media = Media::create(&all, stage.dir, SEGMENT_BYTES)?;
         let script = format!(
             "{}say made\n\
-             run record longtake record --from synthetic:60MB/s,size=9000 --to $six --until-bytes 650MB \
+             run record longtake record --from synthetic:60MB/s,size=9000 --to $six --until-bytes 650MB --memory 128MiB \
              --when-full wrap --json --keep-privileges\n\
              account after '--size 9000' $six\n",
             create("six", SIX, "--segment 4MiB")
@@ -104,22 +105,32 @@ impl Scenario for Ring {
             last.end == newest,
             "the newest packet is {newest}, found are those up to {last:?}"
         );
-        ensure!(
-            account.lost_sum() > 0 || account.found[&0].len() == 1,
-            "what the ring kept is not one piece: {:?}",
-            account.found
-        );
+        let finished = event(&files, "finished")?;
+        let kept = whole_since(number(&finished, "/reused_to_ns")?, &files.json("after.array")?)?;
+        ensure!(kept * 4 >= account.chunks.len(), "only {kept} chunks without a gap: {account:?}");
         ensure!(at_first >= 6 * SIZE_BYTES / 10 * 9, "making the array trimmed {at_first} bytes");
         let later = trimmed() - at_first;
-        let finished = event(&files, "finished")?;
         let laps = number(&finished, "/written")? as f64 / (6 * SIZE_BYTES) as f64;
         ensure!(later > 6 * SIZE_BYTES, "{later} bytes trimmed in {laps:.1} laps");
         Ok(vec![format!(
-            "{laps:.1} laps, {} packets given up, the newest {} there in one piece, {}; {at_first} bytes trimmed when the \
-             array was made and {later} on the way",
+            "{laps:.1} laps, {} packets given up, {} there, without a gap the newest {kept} of {} chunks, {}; {at_first} bytes \
+             trimmed when the array was made and {later} on the way",
             account.overwritten,
             account.on_media,
+            account.chunks.len(),
             account.losses()
         )])
     }
+}
+
+/// The chunks since the time up to which the ring has given something up: all numbers must be there. How many they are.
+fn whole_since(reused_to_ns: u64, array: &Value) -> Result<usize> {
+    let chunks = array["chunks"].as_array().context("no chunks")?;
+    let since = |chunk: &&Value| number(chunk, "/first_ns").is_ok_and(|ns| ns > reused_to_ns);
+    let mut numbers: Vec<u64> =
+        chunks.iter().filter(since).map(|c| number(c, "/sequence")).collect::<Result<_>>()?;
+    numbers.sort_unstable();
+    let gap = numbers.windows(2).find(|pair| pair[1] != pair[0] + 1);
+    ensure!(gap.is_none(), "the ring has kept {gap:?} and nothing between");
+    Ok(numbers.len())
 }

@@ -72,12 +72,12 @@ impl Guest {
 pub struct Tools {
     /// The guest's kernel.
     pub kernel: Kernel,
-    /// The program.
-    pub longtake: PathBuf,
-    /// This program, which says what a guest has read back.
-    pub packets: PathBuf,
+    /// What every guest's file system holds.
+    pub image: Image,
     /// QEMU's accelerator.
     pub accelerator: String,
+    /// QEMU's processor model.
+    pub processor: String,
 }
 
 /// Where a scenario plays.
@@ -128,6 +128,7 @@ impl Stage<'_> {
             kernel: &self.tools.kernel.image,
             image: &image,
             accelerator: &self.tools.accelerator,
+            processor: &self.tools.processor,
             drives: drives::options(&guest.drives, &guest.backing, self.dir)?,
             dir: self.dir,
             time_limit: guest.time_limit,
@@ -170,29 +171,38 @@ impl Stage<'_> {
 
     /// The guest's file system.
     fn image(&self, guest: &Guest) -> Result<Image> {
-        let mut image = Image::default();
-        for folder in ["dev", "proc", "sys", "tmp", "run", "etc"] {
-            image.directory(folder);
-        }
-        image.file("init", 0o755, INIT);
-        image.program(Path::new("/bin/busybox"), "/bin/busybox")?;
-        image.program(Path::new("/usr/sbin/nvme"), "/bin/nvme")?;
-        image.program(&self.tools.longtake, "/bin/longtake")?;
-        image.program(&self.tools.packets, "/bin/xtask")?;
+        let mut image = self.tools.image.clone();
         for (program, name) in &guest.programs {
             image.program(program, &format!("/bin/{name}"))?;
         }
-        let mut order = String::new();
-        for file in self.tools.kernel.modules(MODULE)? {
-            let name = file.file_name().context("a module has a name")?.to_string_lossy();
-            image.copy(&file, &format!("/modules/{name}"))?;
-            order += &format!("{name}\n");
-        }
         let namespaces: usize = guest.drives.iter().map(|drive| drive.namespaces.len()).sum();
-        image.file("modules/order", 0o644, order);
         image.file("scenario/driver-options", 0o644, guest.driver_options);
         image.file("scenario/namespaces", 0o644, namespaces.to_string());
         image.file("scenario/script", 0o755, guest.script.as_str());
         Ok(image)
     }
+}
+
+/// What every guest's file system holds: tools, the driver, the program and this one.
+///
+/// # Errors
+/// If any of it can't be read.
+pub fn furnished(kernel: &Kernel, longtake: &Path, packets: &Path) -> Result<Image> {
+    let mut image = Image::default();
+    for folder in ["dev", "proc", "sys", "tmp", "run", "etc"] {
+        image.directory(folder);
+    }
+    image.file("init", 0o755, INIT);
+    image.program(Path::new("/bin/busybox"), "/bin/busybox")?;
+    image.program(Path::new("/usr/sbin/nvme"), "/bin/nvme")?;
+    image.program(longtake, "/bin/longtake")?;
+    image.program(packets, "/bin/xtask")?;
+    let mut order = String::new();
+    for file in kernel.modules(MODULE)? {
+        let name = file.file_name().context("a module has a name")?.to_string_lossy();
+        image.copy(&file, &format!("/modules/{name}"))?;
+        order += &format!("{name}\n");
+    }
+    image.file("modules/order", 0o644, order);
+    Ok(image)
 }

@@ -30,7 +30,7 @@ impl Scenario for Throttle {
     fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
         let script = format!(
             "{create}\
-             run record longtake record --from synthetic:30MB/s,size=9000 --to $six --for 14s --memory 512MiB \
+             run record longtake record --from synthetic:30MB/s,size=9000 --to $six --for 14s --memory 256MiB \
              --json --keep-privileges &\n\
              progress() {{ grep '\"progress\"' /tmp/record | tail -n 1 > /tmp/$1; }}\n\
              until [ \"$(grep -c '\"progress\"' /tmp/record)\" -ge 4 ]; do sleep 0.1; done\n\

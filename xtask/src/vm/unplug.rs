@@ -31,7 +31,7 @@ impl Scenario for Unplug {
         let left: Vec<&str> = SIX.split(' ').filter(|drive| !drive.contains(serial)).collect();
         let script = format!(
             "{create}\
-             run record longtake record --from synthetic:1GB/s,size=60000,queues=2 --to $six --for 8s --json \
+             run record longtake record --from synthetic:1GB/s,size=60000,queues=2 --to $six --for 8s --memory 128MiB --json \
              --keep-privileges &\n\
              until [ \"$(grep -c acknowledged /tmp/record)\" -ge 30 ]; do sleep 0.1; done\n\
              say recording\n\

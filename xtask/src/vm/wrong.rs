@@ -72,7 +72,7 @@ impl Scenario for Wrong {
             create("first", FIRST, "--segment 4MiB") + &create("second", SECOND, "--segment 4MiB");
         for array in ["first", "second"] {
             script += &format!(
-                "run on-{array} longtake record --from synthetic:20MB/s --for 1s --to ${array} --json --keep-privileges\n"
+                "run on-{array} longtake record --from synthetic:20MB/s --for 1s --memory 64MiB --to ${array} --json --keep-privileges\n"
             );
         }
         script += "say before\nawait > /dev/null\n";

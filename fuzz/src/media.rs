@@ -3,10 +3,6 @@
 //!
 //! The first byte says whether checksums are put right first, the rest is the segment.
 
-#![no_main]
-
-mod repair;
-
 use format::chunk::check_body;
 use format::export::{Exporter, FileFormat};
 use format::index::{self, Footer};
@@ -14,9 +10,11 @@ use format::packets::{Item, Items};
 use format::pcapng::{self, Blocks};
 use format::section::{HEADER_BYTES, Kind};
 use format::{ChunkRecord, Header};
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::repair;
+
+/// Reads them.
+pub fn run(data: &[u8]) {
     let Some((&mode, segment)) = data.split_first() else { return };
     let mut segment = segment.to_vec();
     if mode & 1 != 0 {
@@ -29,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
     blocks(&segment);
     chunk(&segment);
     footer(&segment);
-});
+}
 
 /// The walk ends, goes forward, and stays inside.
 fn blocks(bytes: &[u8]) {

@@ -4,27 +4,24 @@
 //! Starts from the golden members. The input is a list of changes: a place, what is put there, and whether
 //! the checksums around it are put right.
 
-#![no_main]
-
-mod repair;
-
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use arbitrary::Arbitrary;
+use arbitrary::{Arbitrary, Unstructured};
 use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
 use base::{Bank, DriveId, Timestamp};
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
 use format::pcapng::{Block, ReadPacket};
 use format::{ChunkRecord, Interface, Layout};
-use libfuzzer_sys::fuzz_target;
 use recorder::TimeRange;
 use recorder::extract::{Unreadable, Visitor, extract, verify};
 use recorder::open::open_some;
 use recorder::reader::Reader;
 use recorder::takes::{Catalog, Entry, extents};
+
+use crate::repair;
 
 const GOLDEN: [&[u8]; 2] = [
     include_bytes!("../../crates/format/tests/golden/member0.bin"),
@@ -76,7 +73,11 @@ thread_local! {
     static BENCH: RefCell<Bench> = RefCell::new(Bench::new());
 }
 
-fuzz_target!(|input: Input<'_>| BENCH.with_borrow_mut(|bench| bench.run(&input)));
+/// Makes the changes that the bytes describe, and reads the array.
+pub fn run(bytes: &[u8]) {
+    let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(bytes)) else { return };
+    BENCH.with_borrow_mut(|bench| bench.run(&input));
+}
 
 /// The golden members as bytes and on a bank; a second bank lacks the second member.
 struct Bench {

@@ -4,15 +4,13 @@
 //! The first byte says whether checksums are put right first; the next eight give the offset; the rest is
 //! the superblock, filled up with zeros.
 
-#![no_main]
-
-mod repair;
-
 use format::Superblock;
 use format::layout::SUPERBLOCK_BYTES;
-use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|data: &[u8]| {
+use crate::repair;
+
+/// Reads them.
+pub fn run(data: &[u8]) {
     let Some((mode, rest)) = data.split_first() else { return };
     let Some((offset, rest)) = rest.split_first_chunk() else { return };
     let offset = u64::from_le_bytes(*offset);
@@ -34,4 +32,4 @@ fuzz_target!(|data: &[u8]| {
     let again = Superblock::read(&found.encode(offset), offset).expect("what was written reads");
     assert_eq!((again.layout, again.member, again.array), (layout, found.member, found.array));
     assert_eq!(again.protected.len(), found.protected.len());
-});
+}

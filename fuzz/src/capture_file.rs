@@ -1,13 +1,10 @@
 //! Any bytes as a capture file: the reader never panics, and what it delivers is well formed, whatever
 //! the file says.
 
-#![no_main]
-
 use std::io::Cursor;
 
 use base::Timestamp;
 use format::{Interface, Packet};
-use libfuzzer_sys::fuzz_target;
 use source::capture_file::CaptureFile;
 use source::{Ended, Loss, Sink};
 
@@ -52,7 +49,8 @@ impl Sink for Strict {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Reads them.
+pub fn run(bytes: &[u8]) {
     let mut sink = Strict::default();
     let file = CaptureFile::from_reader("fuzz.pcapng", Cursor::new(bytes.to_vec()));
     match file.run(&mut sink) {
@@ -65,4 +63,4 @@ fuzz_target!(|bytes: &[u8]| {
         }
         Err(error) => assert!(error.to_string().contains("fuzz.pcapng")),
     }
-});
+}
