@@ -3,6 +3,7 @@
 use base::{Duration, Latencies};
 use load::percentile_curve;
 use plan::beside::{Beside, Comparison, PERCENTS};
+use plan::explain;
 
 use crate::axis::Axis;
 use crate::document::{Cell, Column, Section, Table};
@@ -14,24 +15,40 @@ pub(super) fn add(section: &mut Section, comparison: &Comparison) {
     section.tables.push(table(comparison));
 }
 
-fn label(run: &Beside) -> String {
-    format!("{} sets, {} drives", run.sets, run.drives)
+/// One column of the table and one curve.
+struct Way<'a> {
+    run: &'a Beside,
+    /// At the head of its column.
+    short: String,
+    /// In the legend.
+    name: String,
+    latencies: &'a Latencies,
 }
 
 /// Each way with the reads between changes, and those soon after one.
-fn each(run: &Beside) -> Vec<(String, &Latencies)> {
-    let after = &run.reads.after_change;
-    let mut all = vec![(label(run), &run.reads.latencies)];
-    if !after.is_empty() {
-        all.push((format!("{}, after a change", label(run)), after));
+fn ways(comparison: &Comparison) -> Vec<Way<'_>> {
+    let mut all = Vec::new();
+    for run in &comparison.runs {
+        let drives = explain::drives(run.drives);
+        let (short, name) =
+            (format!("{}, {drives}", run.sets), format!("{} sets, {drives}", run.sets));
+        let after = &run.reads.after_change;
+        let changed = (!after.is_empty()).then(|| Way {
+            run,
+            short: "after a change".to_owned(),
+            name: format!("{name}, after a change"),
+            latencies: after,
+        });
+        all.push(Way { run, short, name, latencies: &run.reads.latencies });
+        all.extend(changed);
     }
     all
 }
 
 fn curves(comparison: &Comparison) -> Picture {
-    let series = comparison.runs.iter().flat_map(each).map(|(name, latencies)| Series {
-        name,
-        points: percentile_curve::curve(latencies)
+    let series = ways(comparison).into_iter().map(|way| Series {
+        name: way.name,
+        points: percentile_curve::curve(way.latencies)
             .into_iter()
             .map(|point| Point {
                 x: point.percent,
@@ -56,35 +73,29 @@ fn curves(comparison: &Comparison) -> Picture {
 
 /// A row for each figure, so that it fits on a phone and on paper.
 fn table(comparison: &Comparison) -> Table {
-    let ways: Vec<(&Beside, String, &Latencies)> = comparison
-        .runs
-        .iter()
-        .flat_map(|run| each(run).into_iter().map(move |(name, of)| (run, name, of)))
-        .collect();
+    let ways = ways(comparison);
     let figure = |what: String, of: &dyn Fn(&Beside, &Latencies) -> Cell| {
-        let cells = ways.iter().map(|(run, _, latencies)| of(run, latencies));
+        let cells = ways.iter().map(|way| of(way.run, way.latencies));
         std::iter::once(Cell::text(what)).chain(cells).collect::<Vec<Cell>>()
     };
     let us = |time: Option<Duration>, decimals| {
         Cell::maybe(time.map(|time| time.as_nanos() as f64 / 1e3), decimals)
     };
     let mut rows = vec![
-        figure("Written by a drive, GB/s".to_owned(), &|run, _| {
+        figure("Written, GB/s each".to_owned(), &|run, _| {
             Cell::number(run.write_bytes_per_s / 1e9, 2)
         }),
         figure("Reads".to_owned(), &|_, latencies| Cell::number(latencies.count() as f64, 0)),
-        figure("Reads not begun in time, %".to_owned(), &|run, _| {
+        figure("Not begun in time, %".to_owned(), &|run, _| {
             let missed = run.reads.missed_bytes as f64;
             Cell::number(missed / (missed + run.reads.bytes as f64).max(1.0) * 100.0, 2)
         }),
-        figure("Mean latency, us".to_owned(), &|_, latencies| {
+        figure("Mean, us".to_owned(), &|_, latencies| {
             Cell::maybe(latencies.mean_ns().map(|ns| ns / 1e3), 1)
         }),
     ];
     rows.extend(PERCENTS.map(|percent| {
-        figure(format!("{percent} % don't exceed, us"), &|_, latencies| {
-            us(latencies.percentile(percent), 0)
-        })
+        figure(format!("{percent} %, us"), &|_, latencies| us(latencies.percentile(percent), 0))
     }));
     rows.extend([
         figure("Longest, us".to_owned(), &|_, latencies| us(latencies.max(), 0)),
@@ -92,12 +103,12 @@ fn table(comparison: &Comparison) -> Table {
             let used = f64::from(run.buffers_most) / f64::from(run.buffers.max(1));
             Cell::number(used * 100.0, 0)
         }),
-        figure("First loss of the recording".to_owned(), &|run, _| {
+        figure("First loss".to_owned(), &|run, _| {
             let lost = run.first_loss.as_ref();
             Cell::text(lost.map_or_else(|| "none".to_owned(), ToString::to_string))
         }),
     ]);
-    let columns = ways.iter().map(|(_, name, _)| Column::number(name.clone(), ""));
+    let columns = ways.iter().map(|way| Column::number(way.short.clone(), ""));
     Table {
         caption: "Readers beside the recording, on simulated drives that are written over"
             .to_owned(),
