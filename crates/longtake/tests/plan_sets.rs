@@ -49,7 +49,7 @@ fn separate_sets_cost_drives_and_give_readers_their_latency_back() {
     let ratio = all.as_f64().unwrap() / part.as_f64().unwrap();
     assert!(ratio > 1.8 && ratio < 2.0, "{ratio}");
     let runs = beside.as_array().unwrap();
-    let of = |sets: &str| runs.iter().filter(|run| run["sets"] == sets).last().unwrap();
+    let of = |sets: &str| runs.iter().rfind(|run| run["sets"] == sets).unwrap();
     let (shared, separate) = (of("shared"), of("separate"));
     // As many drives both times: it is the sets that do it.
     assert_eq!(shared["drives"], separate["drives"]);

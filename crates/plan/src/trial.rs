@@ -109,7 +109,8 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
 impl Trial {
     /// Whether it takes more drives than one array has members: several arrays side by side would have to be tried one by one.
     pub fn too_many(&self) -> bool {
-        self.mission.drives.len() > MEMBERS_MAX
+        let members = self.mission.drives.iter().map(|slot| slot.namespaces.len());
+        members.sum::<usize>() > MEMBERS_MAX
     }
 
     /// Runs it. `watch` is told on how many drives it runs and how it goes, and may break it off.
