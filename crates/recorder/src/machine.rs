@@ -464,8 +464,10 @@ impl Recorder {
             summary,
         };
         self.next_sequence += 1;
-        // The next data chunk of a stripe goes where a parity went: so parities go round.
-        self.next_stripe = if parity.is_some() { at } else { at + 1 };
+        // A stripe of data goes on where the one before it ended, so that parities, which take the rest, go round.
+        if parity.is_none() {
+            self.next_stripe = at + 1;
+        }
         let tag = self.tag(Tag::Chunk(at as u16));
         let member = &mut self.members[at];
         let Some((place, segment)) = member.place(&record) else {
@@ -516,9 +518,10 @@ impl Recorder {
             Tag::Flush(at) => {
                 let member = &mut self.members[usize::from(at)];
                 let Some((_, mut count)) = member.flushing.take() else { return };
-                let groups = std::mem::take(&mut member.flushing_groups);
+                let mut groups = std::mem::take(&mut member.flushing_groups);
                 if is_planted(Bug::FlushCoversTooMuch) {
                     count += std::mem::take(&mut member.unflushed);
+                    groups.append(&mut member.unflushed_groups);
                 }
                 match outcome {
                     Ok(()) => {

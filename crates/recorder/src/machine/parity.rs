@@ -35,6 +35,10 @@ impl Recorder {
     pub(super) fn close_group(&mut self, now: Instant) {
         let Some(id) = self.groups.open.take() else { return };
         let Some(group) = self.groups.get(id) else { return };
+        if self.too_wide(group) {
+            self.break_group(id);
+            return;
+        }
         let length = group.longest() + OVERHEAD_BYTES;
         let others = self.parity_members(group, length).count();
         let Some(group) = self.groups.get_mut(id) else { return };
@@ -98,6 +102,7 @@ impl Recorder {
                     self.complete(now, id);
                 }
                 Some(Err(())) => self.groups.unplaced.push_back((id, place)),
+                None if self.too_wide(group) => self.break_group(id),
                 None => {
                     let mut left = 0;
                     if let Some(group) = self.groups.get_mut(id) {
@@ -189,24 +194,43 @@ impl Recorder {
         };
         group.writing -= 1;
         if group.standing != Standing::Broken {
-            group.standing = Standing::Broken;
-            let data: Vec<Piece> = group.data.iter().copied().filter(|p| p.written).collect();
-            let free: Vec<_> = group
-                .parities
-                .iter()
-                .filter(|p| !matches!(p.state, State::Writing(_) | State::Dropped))
-                .map(|p| p.buffer)
-                .collect();
-            self.groups.open.take_if(|open| *open == id);
-            self.groups.unplaced.retain(|&(group, _)| group != id);
-            for buffer in free {
-                self.groups.give_back(buffer);
-            }
-            for piece in data.into_iter().rev() {
-                self.wait_again(piece.buffer, &piece.record);
-            }
+            self.break_group(id);
         }
         self.give_up_piece(flight, id);
+    }
+
+    /// A group can't become what it should be: what is written of it is written again in other groups, and the rest once it is
+    /// not under way any more.
+    fn break_group(&mut self, id: u64) {
+        let Some(group) = self.groups.get_mut(id) else { return };
+        group.standing = Standing::Broken;
+        let over = group.writing == 0;
+        let data: Vec<Piece> = group.data.iter().copied().filter(|p| p.written).collect();
+        let free: Vec<BufferId> = group
+            .parities
+            .iter()
+            .filter(|p| !matches!(p.state, State::Writing(_) | State::Dropped))
+            .map(|p| p.buffer)
+            .collect();
+        self.groups.open.take_if(|open| *open == id);
+        self.groups.unplaced.retain(|&(group, _)| group != id);
+        for buffer in free {
+            self.groups.give_back(buffer);
+        }
+        for piece in data.into_iter().rev() {
+            self.wait_again(piece.buffer, &piece.record);
+        }
+        if over {
+            self.groups.remove(id);
+        }
+    }
+
+    /// Whether members have failed since a group got its chunks, so that too few are left for its parities, and a smaller one
+    /// would have them.
+    fn too_wide(&self, group: &Group) -> bool {
+        let holds = |at: usize| group.data.iter().any(|p| usize::from(p.row.member) == at);
+        let working = self.members.iter().enumerate().filter(|(_, m)| m.failed.is_none());
+        group.data.len() > 1 && working.filter(|(at, _)| !holds(*at)).count() < self.parities()
     }
 
     /// A chunk of a broken group is not under way any more.

@@ -1,0 +1,334 @@
+//! Groups of an array with parity, as the core forms them on members of any speed that fail at any time: no two chunks of a group
+//! share a member, all is acknowledged, and only what all of its group stands behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::{BufferId, DeviceError, DriveId, Duration, Instant, Timestamp};
+use format::parity::Table;
+use format::superblock::Member;
+use format::{Layout, Ledger, Summary, Superblock};
+use longtake_recorder::open::{MemberImage, Segment};
+use longtake_recorder::{
+    ArrayImage, Config, Event, Input, Output, ParityMeans, Placement, ReadyChunk, Recorder,
+    WhenFull,
+};
+use proptest::prelude::*;
+use uuid::Uuid;
+
+const CHUNK: u32 = 60 << 10;
+
+/// An array, how it is recorded on, and what goes wrong.
+#[derive(Clone, Debug)]
+struct Case {
+    parity: u8,
+    /// Microseconds that each member takes for a page.
+    speeds: Vec<u64>,
+    /// Members that fail once so many of their writes were done.
+    failing: Vec<(usize, u32)>,
+    placement: Placement,
+    depth: u32,
+    buffers: u32,
+    /// Groups that find buffers for their parities at a time.
+    groups: u32,
+    chunks: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+struct Outcome {
+    acknowledged: u32,
+    durable: u32,
+    reduced: Vec<u8>,
+    parities: u32,
+    data: u32,
+    short: u64,
+    took: Duration,
+}
+
+impl Case {
+    fn even(parity: u8, members: usize) -> Self {
+        Self {
+            parity,
+            speeds: vec![10; members],
+            failing: Vec::new(),
+            placement: Placement::Adaptive,
+            depth: 4,
+            buffers: 64,
+            groups: 8,
+            chunks: 400,
+        }
+    }
+
+    fn image(&self) -> ArrayImage {
+        let capacity_bytes = 1 << 30;
+        let layout = Layout::new(capacity_bytes, 1 << 20, 64 << 10).expect("lengths that fit");
+        let members = (0..self.speeds.len()).map(|at| MemberImage {
+            drive: DriveId(at as u16),
+            layout,
+            segments: vec![Segment::Empty; layout.segments as usize],
+            head: None,
+            unindexed: Vec::new(),
+            trims: false,
+        });
+        let rows = self.speeds.iter().map(|_| Member {
+            capacity_bytes,
+            identity: String::new(),
+            joined_ns: 0,
+        });
+        ArrayImage {
+            uuid: Uuid::from_u128(1),
+            superblock: Superblock {
+                array: Uuid::from_u128(1),
+                name: String::new(),
+                member: 0,
+                members: rows.collect(),
+                layout,
+                created: Timestamp::MIN,
+                generation: 1,
+                protected: Vec::new(),
+                parity: self.parity,
+            },
+            members: members.collect(),
+            next_sequence: 0,
+            protected: Vec::new(),
+            superblocks_differ: false,
+            first_copies_bad: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+
+    fn core(&self) -> Recorder {
+        let config = Config {
+            take: Uuid::from_u128(2),
+            started: Timestamp::MIN,
+            placement: self.placement,
+            when_full: WhenFull::Stop,
+            depth: self.depth,
+            buffers: self.buffers,
+            drift_max: 1 << 30,
+            flush_interval: Duration::from_millis(5),
+            trim_ahead: 0,
+            trim_interval: Duration::ZERO,
+            rest: 0,
+            rest_turn: Duration::ZERO,
+        };
+        let parities = self.groups * u32::from(self.parity);
+        let buffers = (self.buffers..self.buffers + parities).map(BufferId).collect();
+        let means = ParityMeans { buffers, wait: Duration::from_millis(2) };
+        Recorder::with_parity(config, self.image(), means)
+    }
+
+    /// Records so many chunks as fast as buffers come free, and holds every step to the rules.
+    fn run(&self) -> Outcome {
+        let mut core = self.core();
+        let mut now = Instant::START;
+        let mut outcome = Outcome::default();
+        let mut free: Vec<BufferId> = (0..self.buffers).map(BufferId).collect();
+        let mut under_way: Vec<(Instant, u64, usize, u64)> = Vec::new();
+        let mut busy_until = vec![now; self.speeds.len()];
+        let mut writes = vec![0u32; self.speeds.len()];
+        let mut place: BTreeMap<u64, u16> = BTreeMap::new();
+        let mut tables: BTreeMap<u64, Table> = BTreeMap::new();
+        let mut written: BTreeSet<u64> = BTreeSet::new();
+        let mut ended = false;
+        loop {
+            if outcome.data < self.chunks
+                && let Some(buffer) = free.pop()
+            {
+                outcome.data += 1;
+                core.handle(now, Input::Chunk(chunk(buffer, false)));
+            } else if outcome.data == self.chunks && !ended {
+                ended = true;
+                core.handle(now, Input::Stop);
+            }
+            while let Some(output) = core.poll_output() {
+                let (member, tag, sequence, pages) = match output {
+                    Output::WriteChunk { place: there, record, fold, tag, .. } => {
+                        place.insert(record.sequence, there.member);
+                        let its = |u: &&(Instant, u64, usize, u64)| {
+                            u.2 == usize::from(there.member) && u.3 != u64::MAX
+                        };
+                        let writes = under_way.iter().filter(its).count();
+                        assert!(writes < self.depth as usize, "{writes} writes under way");
+                        if let Some(part) = record.parity {
+                            outcome.parities += 1;
+                            let table = &tables[&part.group];
+                            let own = table.rows.iter().any(|row| row.member == there.member);
+                            assert!(!own, "a parity on a member of its group");
+                            assert_eq!(fold.parities, [None, None], "parity is of data");
+                        }
+                        let pages = u64::from(record.summary.length) / 4096;
+                        (there.member, tag, record.sequence, pages)
+                    }
+                    Output::Seal { group, table, .. } => {
+                        let mut members: Vec<u16> = table.rows.iter().map(|r| r.member).collect();
+                        members.sort_unstable();
+                        members.dedup();
+                        assert_eq!(members.len(), table.rows.len(), "two chunks on a member");
+                        assert!(table.rows.iter().all(|r| place[&r.sequence] == r.member));
+                        let (place, length) = (table.part.place, table.longest() + 4096);
+                        tables.insert(table.part.group, table);
+                        core.handle(now, Input::Sealed { group, place, length, body_crc: 0 });
+                        continue;
+                    }
+                    Output::WriteIndex { place, tag, .. } => (place.member, tag, u64::MAX, 1),
+                    Output::Flush { member, tag } | Output::Trim { member, tag, .. } => {
+                        (member, tag, u64::MAX, 1)
+                    }
+                    Output::Release { buffer } => {
+                        free.push(buffer);
+                        continue;
+                    }
+                    Output::WantEnd => {
+                        let buffer = free.pop().expect("all buffers are back");
+                        core.handle(now, Input::Chunk(chunk(buffer, true)));
+                        continue;
+                    }
+                    Output::Event(event) => {
+                        match event {
+                            Event::Acknowledged { sequence, .. } => {
+                                outcome.acknowledged += 1;
+                                assert!(written.contains(&sequence), "{sequence} is written");
+                                let guards = tables.values().filter(|table| {
+                                    table.rows.iter().any(|row| row.sequence == sequence)
+                                });
+                                for row in guards.flat_map(|table| &table.rows) {
+                                    assert!(written.contains(&row.sequence), "all of its group is");
+                                }
+                            }
+                            Event::DurableChunk { .. } => outcome.durable += 1,
+                            Event::ParityReduced { parities, .. } => outcome.reduced.push(parities),
+                            _ => {}
+                        }
+                        continue;
+                    }
+                };
+                let at = usize::from(member);
+                let time = Duration::from_micros(self.speeds[at] * pages);
+                busy_until[at] = busy_until[at].max(now) + time;
+                under_way.push((busy_until[at], tag, at, sequence));
+            }
+            if core.finished() {
+                break;
+            }
+            if outcome.data < self.chunks && !free.is_empty() {
+                continue;
+            }
+            under_way.sort_unstable();
+            let next = under_way.first().map(|u| u.0).into_iter().chain(core.poll_timeout()).min();
+            let Some(next) = next else {
+                assert!(!ended, "progress: nothing is under way");
+                continue;
+            };
+            now = now.max(next);
+            if under_way.first().is_none_or(|u| u.0 > now) {
+                core.handle(now, Input::Tick);
+                continue;
+            }
+            let (_, tag, at, sequence) = under_way.remove(0);
+            writes[at] += 1;
+            let failed =
+                self.failing.iter().any(|&(member, after)| member == at && writes[at] > after);
+            let done = if failed { Err(DeviceError::Medium) } else { Ok(()) };
+            if done.is_ok() {
+                written.insert(sequence);
+            }
+            core.handle(now, Input::Done { tag, outcome: done });
+        }
+        outcome.took = now.since(Instant::START);
+        outcome.short = core.parity().map_or(0, |p| p.chunks_short);
+        outcome
+    }
+}
+
+fn chunk(buffer: BufferId, end: bool) -> ReadyChunk {
+    let summary = Summary {
+        length: if end { 4096 } else { CHUNK },
+        body_crc: 0,
+        queue: 0,
+        packets: u32::from(!end),
+        packets_start: 600,
+        packets_end: 700,
+        captured_bytes: 50,
+        original_bytes: 50,
+        first_ns: 1,
+        last_ns: 2,
+        sealed_ns: 3,
+        plain: true,
+        loss: false,
+        end,
+    };
+    ReadyChunk { buffer, summary, losses: Ledger::default() }
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let array = (1u8..3, 0usize..6, any::<bool>(), any::<u64>());
+    let how = (1u32..6, 2u32..40, 1u32..5, 1u32..200);
+    let failing = proptest::collection::vec((any::<usize>(), 0u32..40), 0..3);
+    (array, how, failing).prop_map(
+        |((parity, more, stripe, seed), (depth, buffers, groups, chunks), failing)| {
+            let members = usize::from(parity) + 1 + more;
+            let speed = |at: usize| 1 + (seed >> (at * 5) & 31) * (1 + (seed >> 60 & 3));
+            Case {
+                parity,
+                speeds: (0..members).map(speed).collect(),
+                // One member stays.
+                failing: failing.into_iter().map(|(at, n)| (at % (members - 1), n)).collect(),
+                placement: if stripe { Placement::Stripe } else { Placement::Adaptive },
+                depth,
+                buffers,
+                groups,
+                chunks,
+            }
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everything_is_acknowledged_with_its_group_whoever_fails(case in cases()) {
+        let outcome = case.run();
+        prop_assert_eq!(outcome.acknowledged, case.chunks + 1);
+        let members: BTreeSet<usize> = case.failing.iter().map(|f| f.0).collect();
+        let left = case.speeds.len() - members.len();
+        if left > usize::from(case.parity) {
+            prop_assert_eq!(outcome.reduced, Vec::<u8>::new());
+            prop_assert_eq!(outcome.short, 0);
+        }
+        if members.is_empty() {
+            prop_assert_eq!(outcome.durable, case.chunks + 1);
+        }
+    }
+}
+
+#[test]
+fn groups_of_even_members_are_as_long_as_they_can_be() {
+    for placement in [Placement::Adaptive, Placement::Stripe] {
+        for (parity, members, most) in [(1, 4, 3), (2, 6, 4), (1, 2, 1)] {
+            let outcome = Case { placement, ..Case::even(parity, members) }.run();
+            // The last groups may be short.
+            let least = outcome.data.div_ceil(most) * u32::from(parity);
+            let (made, slack) = (outcome.parities, least / 20 + 3 * u32::from(parity));
+            assert!(made <= least + slack, "{placement}: {made} parities, {least} suffice");
+        }
+    }
+}
+
+#[test]
+fn a_slow_member_makes_groups_smaller_and_does_not_slow_the_rest() {
+    let chunks = 4000;
+    let slow = Case { speeds: vec![10, 10, 10, 10, 400], chunks, ..Case::even(1, 5) }.run();
+    let without = Case { chunks, ..Case::even(1, 4) }.run();
+    let (slow, without) = (slow.took.as_secs_f64(), without.took.as_secs_f64());
+    assert!(slow < 1.3 * without, "{slow} s with a slow member more, {without} s without it");
+}
+
+#[test]
+fn with_too_few_members_left_recording_goes_on_without_parity_and_says_so() {
+    let outcome = Case { failing: vec![(0, 20), (1, 40)], ..Case::even(2, 3) }.run();
+    assert_eq!(outcome.reduced, [1, 0]);
+    assert_eq!(outcome.acknowledged, 401);
+    assert!(outcome.short > 300, "{} chunks were short", outcome.short);
+}
