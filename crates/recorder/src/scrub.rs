@@ -167,8 +167,12 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                     None => continue,
                 },
             };
-            let of = u64::from(group.table.part.of);
-            self.done.parity_missing += of.saturating_sub(parity.len() as u64);
+            // Of a group that was written again elsewhere there may be any part.
+            let listed = |row: &Row| self.by_number.contains_key(&row.sequence);
+            if group.table.rows.iter().all(listed) {
+                let of = u64::from(group.table.part.of);
+                self.done.parity_missing += of.saturating_sub(parity.len() as u64);
+            }
             covered.extend(group.table.rows.iter().map(|row| row.sequence));
             covered.extend(parity.iter().map(|entry| entry.record.sequence));
             self.group(reader, parity, &group)?;
@@ -253,7 +257,10 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                 let (held, had) = self.done.missing.entry(entry.place.member).or_default();
                 *held += 1;
                 *had += u64::from(again.is_some());
-            } else if let Some(why) = self.why(reader, &entry)? {
+            } else if (again.is_none() || self.has_its_place(&entry))
+                && let Some(why) = self.why(reader, &entry)?
+            {
+                // Not so what a crash lost and recording went on over: that is had by parity alone.
                 let bytes = again.map(|(_, bytes)| bytes.as_slice());
                 self.found(reader, entry, Fault::Chunk(why), bytes)?;
             }

@@ -10,13 +10,16 @@ use format::section::HEADER_BYTES;
 use format::{ChunkRecord, Layout, Ledger, Place, Summary, TakeId};
 use uuid::Uuid;
 
-use crate::open::ArrayImage;
+use crate::open::{ArrayImage, MemberImage};
 use crate::reader::{ReadError, Reader};
 use crate::recover::{self, Groups};
 use crate::takes::{Catalog, Entry};
 
 /// A parity chunk gets its number soon after its group's last chunk: before so many more.
 const NEAR: u64 = 256;
+
+/// Chunks of a recording that may be on their way to their members, at most: it has no more buffers.
+const UNDER_WAY_MAX: u64 = 1 << 16;
 
 /// What to write, segment by segment in the order of their chunks.
 #[derive(Clone, Debug)]
@@ -76,12 +79,14 @@ impl Plan {
         let groups = Groups::of(&catalog.entries);
         let plan = Self { layout: *layout, groups, segments: Vec::new(), groups_without: 0 };
         let used = runs.iter().map(|run| run.segment).collect();
-        let mut builder = Builder { place, lost: lost.into(), plan, used, end: None };
+        let missing = |(at, m): (u16, &MemberImage)| at != member && m.is_missing();
+        let others_missing = (0..).zip(&image.members).any(missing);
+        let mut builder =
+            Builder { place, lost: lost.into(), plan, used, end: None, others_missing };
         for run in runs {
             builder.run(run);
         }
         builder.behind(u64::MAX, None);
-        builder.plan.groups_without += builder.lost.len() as u64;
         Ok(builder.plan)
     }
 
@@ -193,7 +198,14 @@ fn lost_parity<B: Bank, M: Buffers>(
             let suits = members.len() == rows.len()
                 && rows.len() <= GROUP_MAX
                 && !members.contains(&member);
-            let number = missing.range(newest..newest + NEAR).next().copied();
+            // Those of the take under way may be numbers of chunks that are on their way.
+            let settled = if recorded == Some(take.uuid) {
+                last.saturating_sub(UNDER_WAY_MAX)
+            } else {
+                u64::MAX
+            };
+            let number =
+                missing.range(newest..settled.min(newest + NEAR).max(newest)).next().copied();
             let sequence = match number {
                 Some(number) => number,
                 None if recorded == Some(take.uuid) || newest + NEAR < last => return,
@@ -315,6 +327,30 @@ struct Builder {
     used: HashSet<u64>,
     /// The segment that was written last, and how far.
     end: Option<(u64, u64)>,
+    /// Other members are missing too: lost parity may have been theirs.
+    others_missing: bool,
+}
+
+/// Those of some parity chunks, in order, that together are as long as a hole; and the others.
+fn fitting(lost: Vec<LostParity>, hole: u64) -> (Vec<LostParity>, Vec<LostParity>) {
+    let length = |lost: &LostParity| u64::from(lost.record.summary.length);
+    // Few lie in one hole: more than this are taken together or not at all.
+    let some = if lost.len() <= 10 { 1u32 << lost.len() } else { 0 };
+    let taken = |set: u32, at: usize| set >> at & 1 == 1;
+    let sum = |set: u32| {
+        (0..lost.len()).filter(|&at| taken(set, at)).map(|at| length(&lost[at])).sum::<u64>()
+    };
+    if hole == 0 {
+        return (Vec::new(), lost);
+    }
+    if lost.iter().map(length).sum::<u64>() == hole {
+        return (lost, Vec::new());
+    }
+    let Some(set) = (1..some).find(|&set| sum(set) == hole) else { return (Vec::new(), lost) };
+    let (exact, others): (Vec<_>, Vec<_>) =
+        lost.into_iter().enumerate().partition(|&(at, _)| taken(set, at));
+    let only = |list: Vec<(usize, LostParity)>| list.into_iter().map(|(_, lost)| lost).collect();
+    (only(exact), only(others))
 }
 
 impl Builder {
@@ -324,14 +360,8 @@ impl Builder {
         let start = self.plan.layout.segment_offset(run.segment);
         let hole = first.place.offset - start;
         // What fits exactly before the first chunk was there, the others in the segments before.
-        let mut before = self.numbered_below(first.record.sequence);
-        let mut at = before.len();
-        let mut sum = 0;
-        while sum < hole && at > 0 {
-            at -= 1;
-            sum += u64::from(before[at].record.summary.length);
-        }
-        let exact = if sum == hole { before.split_off(at) } else { Vec::new() };
+        let before = self.numbered_below(first.record.sequence);
+        let (exact, before) = fitting(before, hole);
         for parity in before.into_iter().rev() {
             self.lost.push_front(parity);
         }
@@ -339,30 +369,23 @@ impl Builder {
         self.plan.segments.push(SegmentPlan { segment: run.segment, pieces: Vec::new() });
         let mut offset = start;
         let mut last: Option<ChunkRecord> = None;
-        let mut chunks = run.chunks.iter();
-        let mut next = chunks.next();
         let mut exact = Some(exact);
-        while let Some(chunk) = next {
+        for chunk in &run.chunks {
             let hole = chunk.place.offset - offset;
-            let parities = match exact.take() {
-                Some(exact) => exact,
-                None => self.numbered_below(chunk.record.sequence),
-            };
-            let sum: u64 = parities.iter().map(|p| u64::from(p.record.summary.length)).sum();
-            if sum == hole {
-                for parity in parities {
-                    self.parity(parity, &mut offset);
-                }
-            } else {
-                self.plan.groups_without += parities.len() as u64;
-                if !self.fill(&mut offset, last.as_ref(), chunk) {
-                    break;
-                }
+            let parities = exact.take().unwrap_or_else(|| {
+                let (parities, others) = fitting(self.numbered_below(chunk.record.sequence), hole);
+                self.without_place(others.len());
+                parities
+            });
+            if parities.is_empty() && !self.fill(&mut offset, last.as_ref(), chunk) {
+                break;
+            }
+            for parity in parities {
+                self.parity(parity, &mut offset);
             }
             self.piece(Piece::Chunk(*chunk));
             offset += u64::from(chunk.record.summary.length);
             last = Some(chunk.record);
-            next = chunks.next();
         }
         self.end = Some((run.segment, offset - start));
     }
@@ -387,7 +410,7 @@ impl Builder {
                     None => 0,
                 };
                 if next == Some(segment) || self.used.contains(&segment) {
-                    self.plan.groups_without += 1;
+                    self.without_place(1);
                     continue;
                 }
                 self.used.insert(segment);
@@ -399,6 +422,13 @@ impl Builder {
             let mut offset = start + used;
             self.parity(parity, &mut offset);
             self.end = Some((segment, offset - start));
+        }
+    }
+
+    /// Counts lost parity that no place is found for, unless it may have been another missing member's.
+    fn without_place(&mut self, count: usize) {
+        if !self.others_missing {
+            self.plan.groups_without += count as u64;
         }
     }
 
