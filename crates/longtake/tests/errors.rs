@@ -90,6 +90,14 @@ fn members_of_two_arrays_do_not_make_one() {
     let says = ["other/member1", "belongs to array 'other', not to 'one'", "one array only"];
     line(&format!("takes {both}"), &one).code(1).says(&says);
     line(&format!("record --from synthetic:1MB/s --to {both}"), &one).code(1).says(&says);
+    // A smaller array's member is no less foreign for there being fewer places in it.
+    let three = new_in(&folder, "three");
+    let take = "--from synthetic:max --until-bytes 5MB --members 3 --member-size 65MiB";
+    line(&format!("record -q {take} --segment 8MiB --to @"), &three).code(0);
+    let all =
+        format!("{0}/member0,{0}/member1,{0}/member2,{1}/member0", text(&three), text(&other));
+    let says = ["other/member0", "belongs to array 'other', not to 'three'"];
+    line(&format!("takes {all}"), &three).code(1).says(&says);
     let twice = "takes @/member0,@/member0";
     line(twice, &one).code(1).says(&["both say they are member 0", "leave one out"]);
 }

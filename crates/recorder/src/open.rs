@@ -356,6 +356,14 @@ pub fn open_some<B: Bank, M: Buffers>(
         }
         superblocks.push(superblock);
     }
+    // Before anything is taken from the newest: it may be the other array's.
+    if let Some(at) = superblocks.iter().position(|found| found.array != superblocks[0].array) {
+        return Err(OpenError::Foreign {
+            drive: names[at].clone(),
+            name: superblocks[at].name.clone(),
+            expected: superblocks[0].name.clone(),
+        });
+    }
     let mut newest = superblocks
         .iter()
         .max_by_key(|s| s.generation)
@@ -365,13 +373,6 @@ pub fn open_some<B: Bank, M: Buffers>(
     let mut places: Vec<Option<DriveId>> = vec![None; newest.members.len()];
     let mut remarks = Vec::new();
     for (at, found) in superblocks.iter().enumerate() {
-        if found.array != superblocks[0].array {
-            return Err(OpenError::Foreign {
-                drive: names[at].clone(),
-                name: found.name.clone(),
-                expected: superblocks[0].name.clone(),
-            });
-        }
         let Some(place) = places.get_mut(usize::from(found.member)) else {
             return Err(OpenError::NotMember {
                 drive: names[at].clone(),
@@ -388,11 +389,6 @@ pub fn open_some<B: Bank, M: Buffers>(
         if own.joined_ns < row.joined_ns {
             let replaced_by = row.identity.clone();
             return Err(OpenError::Stale { drive, name, member, replaced_by });
-        }
-        let (drive, name) = (names[at].clone(), newest.name.clone());
-        let member = found.member;
-        if is_unfinished(found) {
-            return Err(OpenError::Unfinished { drive, name, member });
         }
         let (row, own) =
             (&newest.members[usize::from(member)], &found.members[usize::from(member)]);
