@@ -155,11 +155,15 @@ impl Throttle {
     /// Starts `longtake measure` with these words in the group.
     #[track_caller]
     pub fn measure(&self, arguments: &[&str]) -> Measuring {
+        Measuring::start(self.longtake().arg("measure").args(arguments))
+    }
+
+    /// The program, to be run in the group.
+    pub fn longtake(&self) -> Command {
         let mut shell = tool("sh", "dash");
-        let program = longtake();
         shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.folder.join("cgroup.procs"));
-        shell.arg(program.get_program()).arg("measure").args(arguments);
-        Measuring::start(&mut shell)
+        shell.arg(longtake().get_program());
+        shell
     }
 }
 
