@@ -8,6 +8,7 @@ mod load;
 mod machine;
 mod markdown;
 mod pack;
+mod parity;
 mod program;
 mod record;
 mod rounds;
@@ -24,7 +25,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, record, extract, generate, load, simulate [default: all].
+    /// Which: pack, parity, record, extract, generate, load, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -66,8 +67,9 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 6] = [
+const BENCHMARKS: [(&str, Benchmark); 7] = [
     ("pack", pack::run),
+    ("parity", parity::run),
     ("record", record::run),
     ("extract", extract::run),
     ("generate", generate::run),

@@ -37,8 +37,11 @@ pub fn judge(
         .iter()
         .map(|e| (e.record.sequence, !extracted.lost.contains_key(&e.record.sequence)))
         .collect();
+    // With parity a chunk may be found by what other members say of it, and not be once they are gone: that it was found
+    // promises nothing.
+    let parity = book.groups.parity > 0;
     for (sequence, why) in &extracted.lost {
-        let chunk = &book.chunks[sequence];
+        let Some(chunk) = book.chunks.get(sequence) else { continue };
         assert!(
             !chunk.is_due(),
             "media: chunk {sequence} is listed on member {} at {} and can't be had: {why}",
@@ -55,21 +58,19 @@ pub fn judge(
         let present = !absent.contains(&chunk.place.member);
         if cut.contains(&chunk.place.member) {
             // What it left is on the media for good; what was not flushed may be gone.
-            if chunk.is_due() && !there && !chunk.durable {
+            if chunk.is_due() && (!there || parity) && !chunk.durable {
                 chunk.excused = true;
                 met.add(Outcome::AcknowledgedCut);
             }
-            chunk.durable |= there;
+            chunk.durable |= there && !parity;
         }
         if !cut.is_empty() {
             // Its parity may be what the power cut took.
             chunk.secured &= chunk.durable;
         }
-        if present && there && !chunk.given_up {
+        if present && there && !chunk.given_up && !parity {
             chunk.acknowledged = true;
-            // What holds no packets is not read when everything is extracted, and may be damaged still.
-            chunk.secured &= !chunk.excused;
-            chunk.excused &= chunk.record.parity.is_some();
+            chunk.excused = false;
         }
         assert!(
             // Of several copies of a chunk only the newest is listed.
@@ -81,7 +82,10 @@ pub fn judge(
         );
     }
     accounts(catalog, &found, book, unsubmitted, &mut met);
-    no_overlap(catalog);
+    // What parity knows of may lie behind a hole, where later chunks have begun to cover it.
+    if !parity {
+        no_overlap(catalog);
+    }
     if *clean {
         // What a ring gave up is told from what is missing.
         for take in catalog.takes() {
@@ -118,6 +122,7 @@ fn accounts(
         let known = || roots.range(..=take.last_sequence);
         let there = sum(&mut known().filter(|(_, r)| r.1).map(|(_, r)| r.0));
         let gone = sum(&mut known().filter(|(_, r)| !r.1).map(|(_, r)| r.0));
+        let there = there + unasked(catalog, book, take.id.uuid);
         assert_eq!(take.stored, there, "ledger: what is there of {:?}", take.id);
         let more = unsubmitted.get(&take.id.uuid).copied().unwrap_or_default();
         let said = take.overwritten + take.missing();
@@ -138,6 +143,13 @@ fn accounts(
             assert!(more.packets > 0 || gap.count == lost, "ledger: a gap says no more: {gap:?}");
         }
     }
+}
+
+/// Chunks of a take that no drive was asked to write before the recorder was killed, and that parity gives back all the same.
+fn unasked(catalog: &Catalog, book: &Book, take: Uuid) -> Count {
+    let mine = catalog.entries.iter().filter(|e| e.record.take.uuid == take);
+    let unasked = mine.filter(|e| !book.chunks.contains_key(&e.record.sequence));
+    unasked.fold(Count::ZERO, |sum, e| sum + e.record.summary.stored())
 }
 
 fn no_overlap(catalog: &Catalog) {

@@ -115,11 +115,13 @@ pub enum Outcome {
     SecondParityHolds,
     /// A member died for good in a recording with parity.
     DiedUnderParity,
+    /// Chunks of members that were gone were had all the same.
+    GivenBack,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 56] = [
+    pub const ALL: [Self; 57] = [
         Self::Reordered,
         Self::Full,
         Self::WriteFailed,
@@ -176,6 +178,7 @@ impl Outcome {
         Self::ParityHolds,
         Self::SecondParityHolds,
         Self::DiedUnderParity,
+        Self::GivenBack,
     ];
 }
 

@@ -7,10 +7,12 @@ use std::sync::LazyLock;
 use format::chunk::check_body;
 use format::parity::{Row, Table, recover};
 use format::{ChunkRecord, Place};
+use recorder::takes::Catalog;
 
 use crate::adversary::Hub;
 use crate::book::Book;
 use crate::outcome::Outcome;
+use crate::reading::Extracted;
 
 /// Groups of which a judgement makes the parity again: it takes time, and there is another judgement soon.
 const RECOMPUTED: usize = 3;
@@ -112,6 +114,39 @@ pub fn judge(book: &mut Book, hub: &mut Hub, salt: u64) {
     }
     if whole.iter().any(|(table, _)| table.part.place > 0) {
         book.met.add(Outcome::SecondParityHolds);
+    }
+}
+
+/// Holds what a reader found without the members that are `gone` to what was promised: all that was acknowledged with parity,
+/// as long as no more of its group's members are gone than it has parities.
+pub fn judge_without(book: &mut Book, catalog: &Catalog, extracted: &Extracted, gone: &[u16]) {
+    let mut found = 0;
+    for (sequence, chunk) in &book.chunks {
+        let whole = |number: &u64| book.chunks.get(number).is_some_and(|c| c.is_due());
+        let guards = book.groups.guards(*sequence);
+        if !chunk.secured || !whole(sequence) || !guards.iter().all(whole) {
+            continue;
+        }
+        let rows = guards.first().and_then(|guard| book.groups.tables.get(guard));
+        let Some(table) = rows else { continue };
+        if !table.rows.iter().all(|row| whole(&row.sequence)) || gone.len() > guards.len() {
+            continue;
+        }
+        let entry = |root: u64| {
+            let same = |n: u64, replaces: Option<u64>| replaces.unwrap_or(n) == root;
+            catalog.entries.iter().find(|e| same(e.record.sequence, e.record.replaces))
+        };
+        let listed = entry(chunk.root());
+        let had = listed.is_some_and(|e| !extracted.lost.contains_key(&e.record.sequence));
+        assert!(
+            had,
+            "parity: chunk {sequence} of member {} can't be had without {gone:?}: {listed:?}",
+            chunk.place.member
+        );
+        found += u32::from(gone.contains(&chunk.place.member));
+    }
+    if found > 0 {
+        book.met.add(Outcome::GivenBack);
     }
 }
 
