@@ -179,7 +179,7 @@ fn fronts<B: Bank, M: Buffers>(
             };
             let place = usize::from(table.part.place);
             let bytes = bytes[..PAGE_BYTES as usize].to_vec();
-            let front = of_group.get_or_insert_with(|| Front { table, parity: [None, None] });
+            let front = of_group.get_or_insert(Front { table, parity: [None, None] });
             front.parity[place] = Some(bytes);
         }
         fronts.extend(of_group);
