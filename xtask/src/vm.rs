@@ -99,6 +99,7 @@ fn scenarios() -> Vec<Box<dyn Scenario>> {
         Box::new(record::Record),
         Box::new(record::Passthrough),
         Box::new(unplug::Unplug),
+        Box::new(unplug::Parity),
         Box::new(errors::Errors),
         Box::new(throttle::Throttle),
         Box::new(ring::Full),

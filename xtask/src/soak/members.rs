@@ -42,6 +42,7 @@ impl Members {
         let mut members = Self { each: Vec::new(), group };
         for number in 0..count {
             let image = dir.join(format!("member{number}.raw"));
+            detach(&image);
             File::create(&image)
                 .and_then(|file| file.set_len(size_bytes))
                 .with_context(|| format!("making {}", image.display()))?;
@@ -131,6 +132,17 @@ impl Drop for Members {
             run(Command::new("losetup").arg("--detach").arg(&member.device)).ok();
             fs::remove_file(&member.image).ok();
         }
+    }
+}
+
+/// Lets go of what a run that was interrupted has left attached.
+fn detach(image: &Path) {
+    let mut losetup = Command::new("losetup");
+    losetup.args(["--noheadings", "--output", "NAME", "--associated"]).arg(image);
+    for device in run(&mut losetup).unwrap_or_default().lines() {
+        // One that is still in use stays, and is told of when the new one can't be made.
+        run(Command::new("delpart").args([device.trim(), "1"])).ok();
+        run(Command::new("losetup").args(["--detach", device.trim()])).ok();
     }
 }
 

@@ -203,6 +203,8 @@ impl Rules {
         let ending = match random.below(6) {
             0..3 => Ending::Stopped,
             3..5 => Ending::Killed,
+            // A member that has failed keeps the others from being told what is protected.
+            _ if scene.failed.is_some() => Ending::Stopped,
             _ => Ending::Full,
         };
         let time = started.elapsed();

@@ -1,16 +1,21 @@
-//! The scenario `unplug`: one of six drives is pulled out of a recording at 1 GB/s. The take goes on, and what is
-//! missing is what that drive held, to the packet; put back, it has it.
+//! The scenarios `unplug` and `parity`: one of six drives is pulled out of a recording at 1 GB/s, and the take goes on. Without
+//! parity what is missing is what that drive held, to the packet; put back, it has it. With parity nothing is missing.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-use super::account::{Account, left_out};
+use super::account::{Account, left_out, number};
+use super::handed::Files;
 use super::record::{SIX, create, event};
 use super::scenario::{Guest, Next, Scenario, Stage};
 
-/// See the module.
+/// Without parity.
 #[derive(Debug)]
 pub struct Unplug;
+
+/// With it.
+#[derive(Debug)]
+pub struct Parity;
 
 /// The drive that is pulled: its number on the machine, which is also the member's, and its serial number.
 const PULLED: (u64, &str) = (1, "LT-TWIN-0002");
@@ -27,41 +32,8 @@ impl Scenario for Unplug {
     }
 
     fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
-        let (number, serial) = PULLED;
-        let left: Vec<&str> = SIX.split(' ').filter(|drive| !drive.contains(serial)).collect();
-        let script = format!(
-            "{create}\
-             run record longtake record --from synthetic:1GB/s,size=60000,queues=2 --to $six --for 8s --memory 128MiB --json \
-             --keep-privileges &\n\
-             until [ \"$(grep -c acknowledged /tmp/record)\" -ge 30 ]; do sleep 0.1; done\n\
-             say recording\n\
-             wait\n\
-             account without '{PACKETS}' $(nodes {left}) --degraded\n\
-             say over\n\
-             await > /dev/null\n\
-             until [ -n \"$(nodes block,{serial},1)\" ]; do sleep 0.1; done\n\
-             account with '{PACKETS}' $(nodes {SIX})\n",
-            create = create("six", SIX, ""),
-            left = left.join(" "),
-        );
-        let files = stage
-            .run(&Guest::new(script), |line, machine| {
-                let id = format!("nvme{number}");
-                match line {
-                    "recording" => machine.unplug(&id)?,
-                    "over" => {
-                        let device = json!({
-                            "driver": "nvme", "id": id, "bus": format!("port{number}"),
-                            "serial": serial, "subsys": format!("subsys{number}"), "mdts": 5,
-                        });
-                        machine.execute("device_add", &device)?;
-                        machine.say("back")?;
-                    }
-                    other => bail!("the guest says {other}"),
-                }
-                Ok(Next::Listen)
-            })?
-            .files;
+        let number = PULLED.0;
+        let files = pulled(stage, "", "--degraded")?;
         let with = Account::of(&files, "with").context("with the drive put back")?;
         let without = Account::of(&files, "without").context("without the drive")?;
         with.expect_whole()?;
@@ -79,7 +51,6 @@ impl Scenario for Unplug {
         ensure!(after > 5, "the take did not go on: {after} chunks after the drive's last");
         let failed = event(&files, "member_failed")?;
         let finished = event(&files, "finished")?;
-        let rate = |name: &str| finished[name].as_f64().unwrap_or(0.0) / 1e6;
         Ok(vec![
             format!(
                 "{missing} packets in {} gaps missing without the drive, exactly its {} chunks; with it nothing is",
@@ -89,10 +60,88 @@ impl Scenario for Unplug {
             format!(
                 "{} packets on six members at {:.0} MB/s of 1000 offered, {}",
                 with.on_media,
-                rate("average_rate"),
+                finished["average_rate"].as_f64().unwrap_or(0.0) / 1e6,
                 with.losses()
             ),
             failed["text"].as_str().unwrap_or_default().to_owned(),
         ])
     }
+}
+
+impl Scenario for Parity {
+    fn name(&self) -> &'static str {
+        "parity"
+    }
+
+    fn about(&self) -> &'static str {
+        "the same of an array with parity: nothing is missing"
+    }
+
+    fn play(&self, stage: &Stage<'_>) -> Result<Vec<String>> {
+        let files = pulled(stage, "--parity 1", "")?;
+        let with = Account::of(&files, "with").context("with the drive put back")?;
+        let without = Account::of(&files, "without").context("without the drive")?;
+        with.expect_whole()?;
+        without.expect_whole()?;
+        ensure!(with.found == without.found, "what parity gives back is not what the drive held");
+        let recovered = number(&files.json("without.ledger")?, "/recovered/chunks")?;
+        ensure!(recovered > 0, "the drive held nothing that had to be recovered");
+        for (queue, ranges) in &without.found {
+            let whole = ranges.len() == 1 && ranges[0].start == 0;
+            ensure!(whole || without.lost_sum() > 0, "queue {queue} has {ranges:?}");
+        }
+        let finished = event(&files, "finished")?;
+        Ok(vec![
+            format!(
+                "without the drive every one of {} sequence numbers is there, {recovered} chunks by parity; with it too",
+                without.on_media
+            ),
+            format!(
+                "{:.0} MB/s with parity, of 1000 offered, {}",
+                finished["average_rate"].as_f64().unwrap_or(0.0) / 1e6,
+                with.losses()
+            ),
+            event(&files, "member_failed")?["text"].as_str().unwrap_or_default().to_owned(),
+        ])
+    }
+}
+
+/// Pulls the drive out of a recording on an array made with `options`, and puts it back: the account `without` it, read with
+/// `reading`, and the one `with` it.
+fn pulled(stage: &Stage<'_>, options: &str, reading: &str) -> Result<Files> {
+    let (number, serial) = PULLED;
+    let left: Vec<&str> = SIX.split(' ').filter(|drive| !drive.contains(serial)).collect();
+    let script = format!(
+        "{create}\
+         run record longtake record --from synthetic:1GB/s,size=60000,queues=2 --to $six --for 8s --memory 128MiB --json \
+         --keep-privileges &\n\
+         until [ \"$(grep -c acknowledged /tmp/record)\" -ge 30 ]; do sleep 0.1; done\n\
+         say recording\n\
+         wait\n\
+         account without '{PACKETS}' $(nodes {left}) {reading}\n\
+         say over\n\
+         await > /dev/null\n\
+         until [ -n \"$(nodes block,{serial},1)\" ]; do sleep 0.1; done\n\
+         account with '{PACKETS}' $(nodes {SIX})\n",
+        create = create("six", SIX, options),
+        left = left.join(" "),
+    );
+    stage
+        .run(&Guest::new(script), |line, machine| {
+            let id = format!("nvme{number}");
+            match line {
+                "recording" => machine.unplug(&id)?,
+                "over" => {
+                    let device = json!({
+                        "driver": "nvme", "id": id, "bus": format!("port{number}"),
+                        "serial": serial, "subsys": format!("subsys{number}"), "mdts": 5,
+                    });
+                    machine.execute("device_add", &device)?;
+                    machine.say("back")?;
+                }
+                other => bail!("the guest says {other}"),
+            }
+            Ok(Next::Listen)
+        })
+        .map(|ran| ran.files)
 }
