@@ -123,7 +123,7 @@ impl Recorder {
             return Choice::Nowhere(Refusing::Full);
         }
         if self.groups.any() {
-            return self.choose_for_group(candidates, end);
+            return self.choose_for_group(length, candidates, end);
         }
         placement::adaptive(candidates, self.config.drift_max, self.pressed(), |_| true)
             .map_or(Choice::Wait, Choice::Member)
@@ -131,7 +131,7 @@ impl Recorder {
 
     /// The member for the next chunk of the open group, or of a new one. Nothing waits for a member that is slow: without it,
     /// groups are smaller.
-    fn choose_for_group(&mut self, candidates: &[Candidate], end: bool) -> Choice {
+    fn choose_for_group(&mut self, length: u32, candidates: &[Candidate], end: bool) -> Choice {
         let parities = self.parities();
         // Without room for their parity chunks are not what this array promises.
         let woken = self.members.iter().filter(|m| m.failed.is_none() && m.resting).count();
@@ -145,8 +145,12 @@ impl Recorder {
         let best = |eligible: &dyn Fn(&Candidate) -> bool| {
             placement::adaptive(candidates, drift_max, pressed, eligible)
         };
-        let first = candidates.iter().map(|c| c.expected).min().unwrap_or_default();
-        let brisk = |c: &Candidate| c.expected.as_nanos() / SLOW <= first.as_nanos();
+        // By what a full queue takes the fastest: how much is queued where at the moment says nothing of who is slow.
+        let fastest =
+            candidates.iter().map(|c| self.members[c.member].pace.rate()).fold(0.0, f64::max);
+        let queue = f64::from(self.config.depth) * f64::from(length);
+        let brisk =
+            |c: &Candidate| fastest <= 0.0 || c.expected.as_secs_f64() * fastest <= SLOW * queue;
         self.groups.limit = self
             .groups
             .limit_for(candidates.iter().filter(|c| brisk(c)).count(), self.config.buffers);
@@ -164,5 +168,6 @@ impl Recorder {
     }
 }
 
-/// A member that is expected to be done so many times later than the first one is slow.
-const SLOW: u64 = 6;
+/// A member that takes so many times as long for a chunk as the fastest does for a full queue is slow. Members of one speed come to 1.25
+/// when their queues are full.
+const SLOW: f64 = 3.0;
