@@ -229,7 +229,7 @@ impl Visitor for Counting {
         record: &ChunkRecord,
     ) -> Result<bool, Infallible> {
         // Some are taken whole, the others come one by one.
-        let whole = record.sequence % 2 == 0;
+        let whole = record.sequence.is_multiple_of(2);
         self.bytes += if whole { blocks.len() as u64 } else { 0 };
         Ok(whole)
     }
