@@ -145,8 +145,6 @@ fn fios_own_output_and_logs_are_read() {
     let mut fio = tool("fio", "fio");
     fio.args(["--name=seq", "--rw=write", "--bs=128k", "--ioengine=libaio", "--iodepth=4"]);
     fio.args(["--direct=1", "--size=64m", "--output-format=json+", "--output=seq.json"]);
-    // Slow enough for a number of windows, whatever else the machine does.
-    fio.arg("--rate=100m");
     fio.args(["--write_bw_log=each", "--write_hist_log=each", "--log_hist_msec=20"]);
     fio.arg("--filename").arg(&disk);
     run(fio.current_dir(folder.path())).code(0);

@@ -75,6 +75,8 @@ const INTERVALS: u64 = 1_000;
 const INTERVAL_MIN_MS: u64 = 10;
 const INTERVAL_MAX_MS: u64 = 1_000;
 const MS: u64 = 1_000_000;
+/// One early window of so many, or more, is another job's.
+const EARLY_SHARE: usize = 5;
 
 /// One line.
 struct Entry {
@@ -159,15 +161,18 @@ fn windows(
     let mut at = if entries[0].at_ms > 2 * typical { entries[0].at_ms - typical } else { 0 };
     let begin = at;
     let mut points: Vec<Point> = Vec::new();
-    let mut before = 0;
+    let (mut before, mut early) = (0, Vec::new());
     for (index, entry) in entries.iter().enumerate() {
         let back = entry.at_ms < at;
         let length = entry.at_ms.saturating_sub(at);
+        if back {
+            return Err(FioLogError::Order { line: entry.line });
+        }
         // The first one may begin late and the last be cut off. On a busy machine a window may come late, which makes the next
         // one short.
         let inside = index > 0 && index + 1 < entries.len();
-        if back || (inside && 2 * length < typical && 2 * (before + length) < 3 * typical) {
-            return Err(FioLogError::Order { line: entry.line });
+        if inside && 2 * length < typical && 2 * (before + length) < 3 * typical {
+            early.push(entry.line);
         }
         before = length;
         let point = |from: u64, ms: u64, bytes| Point {
@@ -188,7 +193,12 @@ fn windows(
         points.push(point(entry.at_ms - own, own, bytes));
         at = entry.at_ms;
     }
-    Ok(points)
+    match early.first() {
+        Some(&line) if EARLY_SHARE * early.len() >= entries.len() => {
+            Err(FioLogError::Order { line })
+        }
+        _ => Ok(points),
+    }
 }
 
 /// The bytes of commands in intervals of equal length. Threads may log a few commands out of order.
