@@ -176,10 +176,18 @@ pub fn judge_live(
     faulty: bool,
 ) {
     for (sequence, why) in &extracted.lost {
-        let chunk = &book.chunks[sequence];
+        // Parity may tell of a chunk before it is written, or asked for.
+        let Some(chunk) = book.chunks.get(sequence) else {
+            assert!(
+                book.groups.parity > 0,
+                "live: chunk {sequence} is listed and was never written"
+            );
+            continue;
+        };
+        let promised = chunk.is_due() && (book.groups.parity == 0 || due.contains(sequence));
         let reason = match why {
-            Unreadable::Overwritten => !chunk.is_due(),
-            _ => !chunk.is_due() || faulty,
+            Unreadable::Overwritten => !promised,
+            _ => !promised || faulty,
         };
         assert!(
             reason,

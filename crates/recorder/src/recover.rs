@@ -173,8 +173,8 @@ fn fronts<B: Bank, M: Buffers>(
             chunk[..front.len()].copy_from_slice(&front);
             chunk[length - end.len()..].copy_from_slice(&end);
             let same = ChunkRecord::read(&chunk) == Ok((entry.place, entry.record));
-            let Some((table, bytes)) = Table::read(&chunk, &entry.record).ok().filter(|_| same)
-            else {
+            let read = Table::read(&chunk, &entry.record).ok();
+            let Some((table, bytes)) = read.filter(|(table, _)| same && suits(image, table)) else {
                 continue;
             };
             let place = usize::from(table.part.place);
@@ -212,6 +212,9 @@ impl Group {
         for (entry, bytes) in parity.iter().zip(read(reader, &ranges)?) {
             let Some(bytes) = bytes.filter(|bytes| check(bytes, entry).is_ok()) else { continue };
             let Ok((table, _)) = Table::read(&bytes, &entry.record) else { continue };
+            if !suits(image, &table) {
+                continue;
+            }
             let place = usize::from(table.part.place);
             let group = found.get_or_insert_with(|| Self {
                 table,
@@ -305,6 +308,11 @@ pub fn chunk<B: Bank, M: Buffers>(
     let Some(group) = Group::read(reader, image, parity)? else { return Ok(None) };
     let mut made = group.made_again(image).into_iter();
     Ok(made.find(|(entry, _)| entry.record.sequence == sequence))
+}
+
+/// Whether all of a table's members are of this array. A table is read before its chunk's checksum is.
+fn suits(image: &ArrayImage, table: &Table) -> bool {
+    table.rows.iter().all(|row| usize::from(row.member) < image.members.len())
 }
 
 /// Whether these are the first bytes of the chunk that the table names there.
