@@ -80,6 +80,8 @@ pub struct Book {
     pub protected: Vec<Protected>,
     /// Segments given up, in all.
     pub reused: u64,
+    /// Up to which number the media say that segments were given up.
+    told_reused: Option<u64>,
     /// Whether a ring's segments are given up in the order of their age: until something has been protected, damaged or
     /// brought back.
     pub in_order: bool,
@@ -114,6 +116,7 @@ impl Book {
             round: 0,
             protected: Vec::new(),
             reused: 0,
+            told_reused: None,
             in_order: true,
             met: Met::default(),
             indexed: BTreeSet::new(),
@@ -239,8 +242,13 @@ impl Book {
         assert!(last < Some(sequence), "numbers go up on each member");
     }
 
-    /// Nothing that must be there is written or trimmed over.
+    /// Nothing that must be there is written or trimmed over, and nothing trimmed of which no chunk says that it was given up.
     fn written_over(&mut self, asked: &Asked) {
+        let segment = self.segment_of(asked.drive, asked.start);
+        let layout = &self.layouts[usize::from(asked.drive)];
+        let whole = |s| [layout.segment_offset(s), layout.segment_offset(s + 1)];
+        let trims =
+            asked.chunk.is_none() && segment.is_some_and(|s| whole(s) == [asked.start, asked.end]);
         let shadow = &mut self.shadow[usize::from(asked.drive)];
         let over: Vec<(u64, u64)> = shadow
             .range(..asked.end)
@@ -256,6 +264,15 @@ impl Book {
                 "chunk {sequence} at {} of member {} is written over",
                 chunk.place.offset,
                 chunk.place.member
+            );
+            assert!(
+                !trims
+                    || !chunk.acknowledged
+                    || chunk.excused
+                    || Some(sequence) <= self.told_reused,
+                "trim: chunk {sequence} of member {} is trimmed, and what was given up is told to {:?}",
+                chunk.place.member,
+                self.told_reused
             );
         }
         if let Some((_, _, record)) = &asked.chunk {
@@ -301,6 +318,7 @@ impl Book {
         assert!(!chunk.acknowledged, "chunk {sequence} is acknowledged twice");
         assert_eq!((chunk.place.member, chunk.contents.count()), (member, count), "what it is");
         chunk.acknowledged = true;
+        self.told_reused = self.told_reused.max(chunk.record.reused);
         let parity = self.groups.parity > 0;
         let said = &mut self.said[usize::from(member)];
         assert!(parity || said.last < Some(sequence), "acknowledged in order on each member");

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use format::Count;
 use recorder::extract::Unreadable;
-use recorder::takes::Catalog;
+use recorder::takes::{Catalog, Entry};
 use uuid::Uuid;
 
 use crate::book::{Book, Written};
 use crate::outcome::{Met, Outcome};
+use crate::parity;
 use crate::reading::Extracted;
 
 /// What a judgement must know beside the book.
@@ -39,11 +40,15 @@ pub fn judge(
         .collect();
     // With parity a chunk may be found by what other members say of it, and not be once they are gone: that it was found
     // promises nothing.
-    let parity = book.groups.parity > 0;
+    let with_parity = book.groups.parity > 0;
     for (sequence, why) in &extracted.lost {
         let Some(chunk) = book.chunks.get(sequence) else { continue };
+        // What is left of a group may tell of a chunk and not be enough to give it back.
+        let promised = !with_parity
+            || !absent.contains(&chunk.place.member)
+            || parity::promised(book, *sequence, absent);
         assert!(
-            !chunk.is_due(),
+            !chunk.is_due() || !promised,
             "media: chunk {sequence} is listed on member {} at {} and can't be had: {why}",
             chunk.place.member,
             chunk.place.offset
@@ -58,17 +63,17 @@ pub fn judge(
         let present = !absent.contains(&chunk.place.member);
         if cut.contains(&chunk.place.member) {
             // What it left is on the media for good; what was not flushed may be gone.
-            if chunk.is_due() && (!there || parity) && !chunk.durable {
+            if chunk.is_due() && (!there || with_parity) && !chunk.durable {
                 chunk.excused = true;
                 met.add(Outcome::AcknowledgedCut);
             }
-            chunk.durable |= there && !parity;
+            chunk.durable |= there && !with_parity;
         }
         if !cut.is_empty() {
             // Its parity may be what the power cut took.
             chunk.secured &= chunk.durable;
         }
-        if present && there && !chunk.given_up && !parity {
+        if present && there && !chunk.given_up && !with_parity {
             chunk.acknowledged = true;
             chunk.excused = false;
         }
@@ -81,9 +86,9 @@ pub fn judge(
             chunk.segment
         );
     }
-    accounts(catalog, &found, book, unsubmitted, &mut met);
+    accounts(catalog, &listed, book, unsubmitted, &mut met);
     // What parity knows of may lie behind a hole, where later chunks have begun to cover it.
-    if !parity {
+    if !with_parity {
         no_overlap(catalog);
     }
     if *clean {
@@ -98,7 +103,7 @@ pub fn judge(
 /// What the takes say of themselves agrees with what was written, to the packet.
 fn accounts(
     catalog: &Catalog,
-    found: &BTreeMap<u64, bool>,
+    listed: &BTreeSet<u64>,
     book: &Book,
     unsubmitted: &BTreeMap<Uuid, Count>,
     met: &mut Met,
@@ -115,8 +120,7 @@ fn accounts(
         let mut roots: BTreeMap<u64, (Count, bool)> = BTreeMap::new();
         let mine = |c: &&Written| c.record.take.uuid == take.id.uuid;
         for chunk in book.chunks.values().filter(mine) {
-            let root = roots.entry(chunk.root()).or_insert((chunk.contents.count(), false));
-            root.1 |= found.contains_key(&chunk.record.sequence);
+            roots.insert(chunk.root(), (chunk.contents.count(), listed.contains(&chunk.root())));
         }
         let sum = |counts: &mut dyn Iterator<Item = Count>| counts.fold(Count::ZERO, |a, b| a + b);
         let known = || roots.range(..=take.last_sequence);
@@ -148,7 +152,8 @@ fn accounts(
 /// Chunks of a take that no drive was asked to write before the recorder was killed, and that parity gives back all the same.
 fn unasked(catalog: &Catalog, book: &Book, take: Uuid) -> Count {
     let mine = catalog.entries.iter().filter(|e| e.record.take.uuid == take);
-    let unasked = mine.filter(|e| !book.chunks.contains_key(&e.record.sequence));
+    let first = |e: &Entry| e.record.replaces.unwrap_or(e.record.sequence);
+    let unasked = mine.filter(|e| !book.chunks.contains_key(&first(e)));
     unasked.fold(Count::ZERO, |sum, e| sum + e.record.summary.stored())
 }
 

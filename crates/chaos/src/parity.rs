@@ -10,7 +10,7 @@ use format::{ChunkRecord, Place};
 use recorder::takes::Catalog;
 
 use crate::adversary::Hub;
-use crate::book::Book;
+use crate::book::{Book, Written};
 use crate::outcome::Outcome;
 use crate::reading::Extracted;
 
@@ -117,19 +117,24 @@ pub fn judge(book: &mut Book, hub: &mut Hub, salt: u64) {
     }
 }
 
+/// Whether a chunk can be had without the members that are `gone`: it was acknowledged with parity, nothing has happened to its
+/// group since, and no more members are gone than it has parities.
+pub fn promised(book: &Book, sequence: u64, gone: &[u16]) -> bool {
+    let whole = |number: &u64| book.chunks.get(number).is_some_and(Written::is_due);
+    let guards = book.groups.guards(sequence);
+    let table = guards.first().and_then(|guard| book.groups.tables.get(guard));
+    gone.len() <= guards.len()
+        && book.chunks.get(&sequence).is_some_and(|chunk| chunk.secured)
+        && guards.iter().all(whole)
+        && table.is_some_and(|table| table.rows.iter().all(|row| whole(&row.sequence)))
+}
+
 /// Holds what a reader found without the members that are `gone` to what was promised: all that was acknowledged with parity,
 /// as long as no more of its group's members are gone than it has parities.
 pub fn judge_without(book: &mut Book, catalog: &Catalog, extracted: &Extracted, gone: &[u16]) {
     let mut found = 0;
     for (sequence, chunk) in &book.chunks {
-        let whole = |number: &u64| book.chunks.get(number).is_some_and(|c| c.is_due());
-        let guards = book.groups.guards(*sequence);
-        if !chunk.secured || !whole(sequence) || !guards.iter().all(whole) {
-            continue;
-        }
-        let rows = guards.first().and_then(|guard| book.groups.tables.get(guard));
-        let Some(table) = rows else { continue };
-        if !table.rows.iter().all(|row| whole(&row.sequence)) || gone.len() > guards.len() {
+        if !promised(book, *sequence, gone) {
             continue;
         }
         let entry = |root: u64| {

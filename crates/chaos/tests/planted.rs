@@ -24,7 +24,7 @@ use Planted::{Below, Recorder};
 
 /// Every bug, with the seeds within which it must be found: a few times what it takes, so that a change of what a seed
 /// chooses does not break this.
-const BUGS: [(Planted, u64); 28] = [
+const BUGS: [(Planted, u64); 29] = [
     (Below(Trick::AnswersEarly), 200),
     (Below(Trick::HidesShort), 500),
     (Below(Trick::DropsFlushes), 200),
@@ -33,6 +33,7 @@ const BUGS: [(Planted, u64); 28] = [
     (Recorder(Bug::SkipsAtTheWrap), 500),
     (Recorder(Bug::ReusesProtected), 500),
     (Recorder(Bug::TrimsProtected), 500),
+    (Recorder(Bug::TrimsUntold), 500),
     (Recorder(Bug::CrossesSegmentEnd), 200),
     (Recorder(Bug::IndexesBeforeFlush), 2000),
     (Recorder(Bug::ForgetsIndexEntry), 2000),

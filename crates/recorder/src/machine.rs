@@ -7,6 +7,7 @@ mod choice;
 mod groups;
 mod parity;
 mod tag;
+mod upkeep;
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,7 @@ use base::{BufferId, DeviceError, Instant};
 use format::parity::{OVERHEAD_BYTES, Part, Row};
 use format::{ChunkRecord, Count, Ledger, Place, Stage, Summary, TakeId};
 
-use crate::member::{InFlight, IndexWrite, Indexing, Keep, Member};
+use crate::member::{GivenUp, InFlight, Keep, Member};
 use crate::open::{ArrayImage, Segment};
 use crate::placement::Candidate;
 use crate::planted::{Bug, is_planted};
@@ -85,6 +86,8 @@ pub struct Recorder {
     /// written in the end, its number is a gap, which says the same once and to the packet.
     carried: Ledger,
     acknowledged: Count,
+    /// The greatest number that was acknowledged.
+    newest_acknowledged: u64,
     durable: Count,
     reused_to_ns: u64,
     reused: Option<u64>,
@@ -154,6 +157,7 @@ impl Recorder {
             ledger: Ledger::default(),
             carried: Ledger::default(),
             acknowledged: Count::ZERO,
+            newest_acknowledged: 0,
             durable: Count::ZERO,
             reused_to_ns: 0,
             reused: None,
@@ -231,10 +235,9 @@ impl Recorder {
             return None;
         }
         let flush = member.flush_due.filter(|_| member.flushing.is_none());
-        let wants_trim = self.trims(member) && member.trimming.is_none();
-        let trim = Some(member.trim_due).filter(|_| {
-            wants_trim && member.to_trim(self.config.trim_ahead, &self.protected).is_some()
-        });
+        let trims = self.trims(member) && member.trimming.is_none();
+        let trim = Some(member.trim_due)
+            .filter(|_| trims && member.given_up.is_some_and(|g| self.is_told(g)));
         [flush, trim].into_iter().flatten().min()
     }
 
@@ -546,6 +549,13 @@ impl Recorder {
         member.acknowledged += count;
         member.acknowledged_chunks += 1;
         self.acknowledged += count;
+        let before = self.newest_acknowledged;
+        self.newest_acknowledged = before.max(record.sequence);
+        for member in &mut self.members {
+            let told_now = |g: GivenUp| before < g.told_from && g.told_from <= record.sequence;
+            member.touched |= member.given_up.is_some_and(told_now);
+        }
+        let member = &mut self.members[at];
         if !self.groups.any() {
             member.unflushed += count;
             self.flush_later(now, at);
@@ -579,77 +589,6 @@ impl Recorder {
         self.flushed(unflushed, false);
         // The open group waits for nobody any more.
         self.groups.limit = 0;
-    }
-
-    // What goes on beside the chunks
-
-    fn flush_later(&mut self, now: Instant, at: usize) {
-        let due = now + self.config.flush_interval;
-        let member = &mut self.members[at];
-        if member.failed.is_none() && member.flush_due.is_none() {
-            member.flush_due = Some(due);
-        }
-    }
-
-    fn flush(&mut self, now: Instant, at: usize) {
-        let at_once = self.phase != Phase::Running && self.waiting.is_empty();
-        let wraps = self.wraps();
-        let member = &mut self.members[at];
-        let quiet =
-            member.in_flight.is_empty() && member.indexing.is_empty() && member.closing_settled();
-        let due = member.flush_due.is_some_and(|due| {
-            due <= now || (at_once && quiet) || member.wants_flush(wraps, &self.protected)
-        });
-        if !due || member.flushing.is_some() || member.failed.is_some() {
-            return;
-        }
-        member.flush_due = None;
-        let covered = std::mem::take(&mut member.unflushed);
-        let tag = self.tag(Tag::Flush(at as u16));
-        let member = &mut self.members[at];
-        member.flushing = Some((tag, covered));
-        member.flushing_groups = std::mem::take(&mut member.unflushed_groups);
-        member.flushes_sent += 1;
-        self.outputs.push_back(Output::Flush { member: at as u16, tag });
-    }
-
-    fn close_segments(&mut self, at: usize) {
-        if self.members[at].failed.is_some() {
-            return;
-        }
-        while let Some(write) = self.members[at].next_index() {
-            let tag = self.tag(Tag::Index(at as u16));
-            let IndexWrite { segment, place, section_bytes, chunks, part } = write;
-            self.members[at].indexing.push(Indexing { tag, segment, part });
-            self.outputs.push_back(Output::WriteIndex { place, section_bytes, chunks, part, tag });
-        }
-    }
-
-    fn trims(&self, member: &Member) -> bool {
-        self.wraps()
-            && self.config.trim_ahead > 0
-            && self.phase == Phase::Running
-            && member.trims
-            && member.failed.is_none()
-    }
-
-    fn trim_ahead(&mut self, now: Instant, at: usize) {
-        let member = &self.members[at];
-        if !self.trims(member) || member.trimming.is_some() || member.trim_due > now {
-            return;
-        }
-        let protected =
-            if is_planted(Bug::TrimsProtected) { &[] } else { self.protected.as_slice() };
-        let Some(segment) = member.to_trim(self.config.trim_ahead, protected) else { return };
-        let tag = self.tag(Tag::Trim(at as u16));
-        let member = &mut self.members[at];
-        member.trimming = Some((tag, segment));
-        member.trim_due = now + self.config.trim_interval;
-        let offset = member.layout.segment_offset(segment);
-        let length = member.layout.segment_bytes;
-        let given_up = std::mem::replace(&mut member.segments[segment as usize], Segment::Empty);
-        self.give_up(at, segment, given_up);
-        self.outputs.push_back(Output::Trim { member: at as u16, offset, length, tag });
     }
 
     fn advance_phase(&mut self) {

@@ -161,8 +161,18 @@ pub(crate) struct Member {
     pub(crate) flushes_done: u64,
     pub(crate) flush_due: Option<Instant>,
     pub(crate) trims: bool,
+    /// Given up ahead of the head, and not trimmed yet.
+    pub(crate) given_up: Option<GivenUp>,
     pub(crate) trimming: Option<(u64, u64)>,
     pub(crate) trim_due: Instant,
+}
+
+/// A segment that a ring has given up before its head has come to it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GivenUp {
+    pub(crate) segment: u64,
+    /// Chunks from this number on say that it was.
+    pub(crate) told_from: u64,
 }
 
 #[derive(Debug)]
@@ -229,6 +239,7 @@ impl Member {
             flushes_done: 0,
             flush_due: None,
             trims: image.trims,
+            given_up: None,
             trimming: None,
             trim_due: Instant::START,
         }
@@ -329,6 +340,7 @@ impl Member {
         }
         let given_up = std::mem::replace(&mut self.segments[segment as usize], Segment::Empty);
         self.head = Some(Head { segment, used: 0, chunks: Vec::new() });
+        self.given_up.take_if(|given_up| given_up.segment == segment);
         self.next_from = (segment + 1) % self.layout.segments;
         if self.next_from == 0 && is_planted(Bug::SkipsAtTheWrap) {
             self.next_from = 1;

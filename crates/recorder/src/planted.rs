@@ -15,6 +15,8 @@ pub enum Bug {
     ReusesProtected,
     /// Segments are trimmed whether they are protected or not.
     TrimsProtected,
+    /// Segments are trimmed before a chunk is written that says that they were given up.
+    TrimsUntold,
     /// A chunk may be so long that no room is left for the index.
     CrossesSegmentEnd,
     /// An index is written before its chunks are flushed.

@@ -1,0 +1,105 @@
+//! What goes on beside the chunks: flushes, the indexes of full segments, trims ahead of the head.
+
+use base::Instant;
+
+use super::tag::Tag;
+use super::{Phase, Recorder};
+use crate::member::{GivenUp, IndexWrite, Indexing, Member};
+use crate::open::Segment;
+use crate::planted::{Bug, is_planted};
+use crate::protocol::Output;
+
+impl Recorder {
+    pub(super) fn flush_later(&mut self, now: Instant, at: usize) {
+        let due = now + self.config.flush_interval;
+        let member = &mut self.members[at];
+        if member.failed.is_none() && member.flush_due.is_none() {
+            member.flush_due = Some(due);
+        }
+    }
+
+    pub(super) fn flush(&mut self, now: Instant, at: usize) {
+        let at_once = self.phase != Phase::Running && self.waiting.is_empty();
+        let wraps = self.wraps();
+        let member = &mut self.members[at];
+        let quiet =
+            member.in_flight.is_empty() && member.indexing.is_empty() && member.closing_settled();
+        let due = member.flush_due.is_some_and(|due| {
+            due <= now || (at_once && quiet) || member.wants_flush(wraps, &self.protected)
+        });
+        if !due || member.flushing.is_some() || member.failed.is_some() {
+            return;
+        }
+        member.flush_due = None;
+        let covered = std::mem::take(&mut member.unflushed);
+        let tag = self.tag(Tag::Flush(at as u16));
+        let member = &mut self.members[at];
+        member.flushing = Some((tag, covered));
+        member.flushing_groups = std::mem::take(&mut member.unflushed_groups);
+        member.flushes_sent += 1;
+        self.outputs.push_back(Output::Flush { member: at as u16, tag });
+    }
+
+    pub(super) fn close_segments(&mut self, at: usize) {
+        if self.members[at].failed.is_some() {
+            return;
+        }
+        while let Some(write) = self.members[at].next_index() {
+            let tag = self.tag(Tag::Index(at as u16));
+            let IndexWrite { segment, place, section_bytes, chunks, part } = write;
+            self.members[at].indexing.push(Indexing { tag, segment, part });
+            self.outputs.push_back(Output::WriteIndex { place, section_bytes, chunks, part, tag });
+        }
+    }
+
+    pub(super) fn trims(&self, member: &Member) -> bool {
+        self.wraps()
+            && self.config.trim_ahead > 0
+            && self.phase == Phase::Running
+            && member.trims
+            && member.failed.is_none()
+    }
+
+    /// Gives up what the head will reach soon, and trims it once the media say that it was given up: a kill between a trim and
+    /// that would leave a hole that nothing explains.
+    pub(super) fn trim_ahead(&mut self, now: Instant, at: usize) {
+        let member = &self.members[at];
+        if !self.trims(member) || member.trimming.is_some() {
+            return;
+        }
+        let given_up = match member.given_up {
+            Some(given_up) => given_up,
+            None => {
+                let protected =
+                    if is_planted(Bug::TrimsProtected) { &[] } else { self.protected.as_slice() };
+                let ahead = self.config.trim_ahead;
+                let Some(segment) = member.to_trim(ahead, protected) else { return };
+                let given_up = GivenUp { segment, told_from: self.next_sequence };
+                let member = &mut self.members[at];
+                member.given_up = Some(given_up);
+                let contents =
+                    std::mem::replace(&mut member.segments[segment as usize], Segment::Empty);
+                self.give_up(at, segment, contents);
+                given_up
+            }
+        };
+        let told = self.is_told(given_up) || is_planted(Bug::TrimsUntold);
+        if !told || self.members[at].trim_due > now {
+            return;
+        }
+        let tag = self.tag(Tag::Trim(at as u16));
+        let member = &mut self.members[at];
+        let segment = given_up.segment;
+        member.given_up = None;
+        member.trimming = Some((tag, segment));
+        member.trim_due = now + self.config.trim_interval;
+        let offset = member.layout.segment_offset(segment);
+        let length = member.layout.segment_bytes;
+        self.outputs.push_back(Output::Trim { member: at as u16, offset, length, tag });
+    }
+
+    /// Whether a chunk that says so is on a medium.
+    pub(super) fn is_told(&self, given_up: GivenUp) -> bool {
+        given_up.told_from <= self.newest_acknowledged
+    }
+}
