@@ -15,7 +15,7 @@ use crate::fields::{Get, Put};
 use crate::layout::PAGE_BYTES;
 use crate::ledger::{Count, Ledger};
 use crate::packet::{Interface, Packet};
-use crate::parity::Part;
+use crate::parity::{Joined, LastParities, PARITY_MAX, Part};
 use crate::pcapng::{
     self, InterfaceTotals, PACKET_OVERHEAD_BYTES, PRIVATE_LEAST_BYTES, STATISTICS_BYTES_MAX,
 };
@@ -103,6 +103,10 @@ pub struct ChunkRecord {
     pub reused: Option<u64>,
     /// What it is of its group, if it holds no packets but parity.
     pub parity: Option<Part>,
+    /// The group that it belongs to, if it holds packets and parity is made of it.
+    pub group: Option<Joined>,
+    /// The parity chunks before it.
+    pub last_parities: LastParities,
     /// Its contents.
     pub summary: Summary,
 }
@@ -135,12 +139,22 @@ impl ChunkRecord {
             .u64(s.sealed_ns);
         self.ledger.put(&mut put);
         put.u64(self.reused.unwrap_or(NO_SEQUENCE));
-        if let Some(Part { group, span, place, of }) = self.parity {
-            put.u64(group).u32(span).u16(place.into()).u16(of.into());
+        match (self.parity, self.group) {
+            (Some(Part { group, span, place, of }), _) => {
+                put.u64(group).u32(span).u16(place.into()).u16(of.into());
+            }
+            (None, Some(Joined { group, of })) => {
+                put.u64(group).u32(0).u16(0).u16(of.into());
+            }
+            (None, None) => {
+                put.zeros(16);
+            }
         }
+        self.last_parities.put(&mut put);
+        let tells = self.parity.is_some() || self.group.is_some() || !self.last_parities.is_empty();
         Header {
             kind: Kind::Chunk,
-            minor: if self.parity.is_some() { MINOR_PARITY } else { 0 },
+            minor: if tells { MINOR_PARITY } else { 0 },
             place: *place,
             body_crc: s.body_crc,
             length: s.length,
@@ -182,13 +196,22 @@ impl ChunkRecord {
         let reused = Some(get.u64()).filter(|&n| n != NO_SEQUENCE);
         let (group, span, place, of) = (get.u64(), get.u32(), get.u16(), get.u16());
         let short = |number| u8::try_from(number).unwrap_or(u8::MAX);
-        let parity = (flags & FLAG_PARITY != 0).then_some(Part {
+        let (place, of) = (short(place), short(of));
+        let is_parity = flags & FLAG_PARITY != 0;
+        let parity = is_parity.then_some(Part { group, span, place, of });
+        let group = (!is_parity && of > 0).then_some(Joined { group, of });
+        let last_parities = LastParities::get(&mut get);
+        let record = Self {
+            take,
+            sequence,
+            replaces,
+            ledger,
+            reused,
+            parity,
             group,
-            span,
-            place: short(place),
-            of: short(of),
-        });
-        let record = Self { take, sequence, replaces, ledger, reused, parity, summary };
+            last_parities,
+            summary,
+        };
         record.sound().map(|()| (header.place, record))
     }
 
@@ -207,8 +230,12 @@ impl ChunkRecord {
         let part = self.parity.is_none_or(|part| {
             s.packets == 0 && self.replaces.is_none() && !s.end && part.sound(self.sequence)
         });
+        let group = self.group.is_none_or(|Joined { group, of }| {
+            of <= PARITY_MAX && (first..=self.sequence).contains(&group)
+        });
         let numbers = (first..SEQUENCE_END).contains(&self.sequence)
             && part
+            && group
             && self.replaces.is_none_or(|n| (first..self.sequence).contains(&n))
             && s.queue < u16::MAX
             && (s.packets == 0 || s.first_ns <= s.last_ns);
@@ -456,6 +483,7 @@ impl<B: Deref<Target = [u8]> + DerefMut> ChunkWriter<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parity::PlacedParity;
 
     #[test]
     fn a_record_that_cannot_be_true_is_damaged_whatever_its_checksum() {
@@ -483,12 +511,21 @@ mod tests {
             ledger: Ledger::default(),
             reused: None,
             parity: None,
+            group: None,
+            last_parities: LastParities::default(),
             summary: sealed.summary,
         };
         let place = Place { array: Uuid::nil(), member: 0, members: 1, offset: 0 };
         let mut chunk = sealed.buffer;
         record.stamp(&place, &mut chunk);
         assert_eq!(ChunkRecord::read(&chunk), Ok((place, record)));
+        let mut of_group = chunk.clone();
+        let placed = PlacedParity { sequence: 8, group: 7, member: 3, place: 1, of: 2 };
+        let last_parities = LastParities::of(9, [placed]);
+        let joined =
+            ChunkRecord { group: Some(Joined { group: 8, of: 2 }), last_parities, ..record };
+        joined.stamp(&place, &mut of_group);
+        assert_eq!(ChunkRecord::read(&of_group), Ok((place, joined)));
         let refusal = |change: fn(&mut ChunkRecord)| {
             let mut changed = record;
             change(&mut changed);
@@ -505,7 +542,7 @@ mod tests {
         for change in lengths {
             assert_eq!(refusal(change), Some(Damage::Length));
         }
-        let contradictions: [fn(&mut ChunkRecord); 7] = [
+        let contradictions: [fn(&mut ChunkRecord); 10] = [
             |r| r.take.first_sequence = r.sequence + 1,
             |r| r.sequence = SEQUENCE_END,
             |r| r.replaces = Some(r.sequence),
@@ -513,6 +550,9 @@ mod tests {
             |r| r.summary.queue = u16::MAX,
             |r| r.summary.first_ns = r.summary.last_ns + 1,
             |r| r.parity = Some(Part { group: 7, span: 0, place: 0, of: 1 }),
+            |r| r.group = Some(Joined { group: 6, of: 1 }),
+            |r| r.group = Some(Joined { group: 10, of: 1 }),
+            |r| r.group = Some(Joined { group: 8, of: 3 }),
         ];
         for change in contradictions {
             assert_eq!(refusal(change), Some(Damage::Contradiction));

@@ -208,6 +208,7 @@ mod tests {
     use super::*;
     use crate::chunk::{Summary, TakeId};
     use crate::ledger::Ledger;
+    use crate::parity::LastParities;
     use base::Timestamp;
 
     fn chunks(count: u64) -> Vec<(Place, ChunkRecord)> {
@@ -245,6 +246,8 @@ mod tests {
                         ledger: Ledger::default(),
                         reused: Some(1),
                         parity: None,
+                        group: None,
+                        last_parities: LastParities::default(),
                         summary,
                     },
                 )

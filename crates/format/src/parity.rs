@@ -58,6 +58,94 @@ impl Part {
     }
 }
 
+/// What a data chunk's record says of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Joined {
+    /// The group: the sequence number of its first chunk.
+    pub group: u64,
+    /// How many parities it was to be given when it was opened: 1 at least.
+    pub of: u8,
+}
+
+/// Where a parity chunk went, as the chunks behind it tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlacedParity {
+    /// Its sequence number.
+    pub sequence: u64,
+    /// Its group: the sequence number of the group's first chunk.
+    pub group: u64,
+    /// Its member.
+    pub member: u16,
+    /// Which of the group's parities it is.
+    pub place: u8,
+    /// How many the group was given.
+    pub of: u8,
+}
+
+/// The parity chunks that were given places last before a chunk, as its record has them: when a member is lost, nobody
+/// else knows which of its chunks were whose parity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastParities([[u8; Self::ENTRY_BYTES]; Self::COUNT]);
+
+impl LastParities {
+    /// So many at most.
+    pub const COUNT: usize = 8;
+    const ENTRY_BYTES: usize = 6;
+
+    /// Those that a chunk of this number tells of, newest first. What lies too far back, or on a member too many, is left out.
+    pub fn of(sequence: u64, parities: impl IntoIterator<Item = PlacedParity>) -> Self {
+        let mut last = Self::default();
+        let entries = parities.into_iter().filter_map(|p| Self::entry(sequence, &p));
+        for (to, entry) in last.0.iter_mut().zip(entries) {
+            *to = entry;
+        }
+        last
+    }
+
+    fn entry(sequence: u64, parity: &PlacedParity) -> Option<[u8; Self::ENTRY_BYTES]> {
+        let back = u16::try_from(sequence.checked_sub(parity.sequence)?).ok()?;
+        let group = u16::try_from(parity.sequence.checked_sub(parity.group)?).ok()?;
+        let member = u8::try_from(parity.member).ok()?;
+        let mut entry = [0; Self::ENTRY_BYTES];
+        let mut put = Put::new(&mut entry);
+        put.u16(back).u16(group).raw(&[member, parity.place | parity.of << 4]);
+        (back > 0).then_some(entry)
+    }
+
+    /// What a chunk of this number tells with them, newest first.
+    pub fn told_by(&self, sequence: u64) -> impl Iterator<Item = PlacedParity> + '_ {
+        self.0.iter().filter_map(move |entry| {
+            let mut get = Get::new(entry);
+            let back = Some(get.u16()).filter(|&back| back > 0)?;
+            let parity = sequence.checked_sub(back.into())?;
+            let group = parity.checked_sub(get.u16().into()).filter(|&group| group < parity)?;
+            let [member, which] = get.raw();
+            let (place, of) = (which & 15, which >> 4);
+            let member = member.into();
+            (place < of && of <= PARITY_MAX).then_some(PlacedParity {
+                sequence: parity,
+                group,
+                member,
+                place,
+                of,
+            })
+        })
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    pub(crate) fn put(&self, put: &mut Put<'_>) {
+        put.raw(self.0.as_flattened());
+    }
+
+    pub(crate) fn get(get: &mut Get<'_>) -> Self {
+        Self(std::array::from_fn(|_| get.raw()))
+    }
+}
+
 /// One data chunk of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -360,6 +448,8 @@ mod tests {
             ledger: Ledger::default(),
             reused: None,
             parity: Some(part),
+            group: None,
+            last_parities: LastParities::default(),
             summary,
         }
     }
@@ -419,6 +509,32 @@ mod tests {
         assert_eq!(refusal(|t| t.rows[1].sequence = 99), Some(Damage::Contradiction));
         assert_eq!(refusal(|t| t.rows[1].sequence = 200), Some(Damage::Contradiction));
         assert_eq!(refusal(|t| t.part.place = 0), Some(Damage::Contradiction));
+    }
+
+    #[test]
+    fn a_chunk_tells_of_the_parities_before_it_as_far_as_its_record_has_room() {
+        let placed = |back: u64| PlacedParity {
+            sequence: 900_000 - back,
+            group: 900_000 - back - 4,
+            member: (back % 256) as u16,
+            place: (back % 2) as u8,
+            of: 2,
+        };
+        let told = |parities: Vec<PlacedParity>| {
+            let last = LastParities::of(900_000, parities);
+            last.told_by(900_000).map(|p| 900_000 - p.sequence).collect::<Vec<_>>()
+        };
+        let last = LastParities::of(900_000, [placed(1), placed(3)]);
+        assert!(last.told_by(900_000).eq([placed(1), placed(3)]));
+        assert_eq!(told((1..20).map(placed).collect()), (1..9).collect::<Vec<_>>());
+        assert_eq!(told(vec![placed(0), placed(65_536), placed(65_535)]), [65_535]);
+        assert_eq!(told(vec![PlacedParity { member: 256, ..placed(1) }, placed(2)]), [2]);
+        assert!(LastParities::default().is_empty() && told(Vec::new()).is_empty());
+        // What no recorder writes tells nothing.
+        assert_eq!(last.told_by(2).count(), 0);
+        assert_eq!(LastParities([[1, 0, 0, 0, 0, 0x10]; 8]).told_by(9).count(), 0);
+        assert_eq!(LastParities([[1, 0, 1, 0, 0, 0x11]; 8]).told_by(9).count(), 0);
+        assert_eq!(LastParities([[1, 0, 1, 0, 0, 0x30]; 8]).told_by(9).count(), 0);
     }
 
     proptest! {

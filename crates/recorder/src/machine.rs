@@ -12,7 +12,7 @@ mod upkeep;
 use std::collections::VecDeque;
 
 use base::{BufferId, DeviceError, Instant};
-use format::parity::{OVERHEAD_BYTES, Part, Row};
+use format::parity::{OVERHEAD_BYTES, Part, PlacedParity, Row};
 use format::{ChunkRecord, Count, Ledger, Place, Stage, Summary, TakeId};
 
 use crate::member::{GivenUp, InFlight, Keep, Member};
@@ -425,15 +425,23 @@ impl Recorder {
         if let Some((segment, given_up)) = reused {
             self.give_up(at, segment, given_up);
         }
+        let sequence = self.next_sequence;
         let record = ChunkRecord {
             take: self.take,
-            sequence: self.next_sequence,
+            sequence,
             replaces,
             ledger: self.carried,
             reused: self.reused,
             parity,
+            group: group
+                .filter(|_| parity.is_none())
+                .and_then(|id| self.groups.joined(id, sequence)),
+            last_parities: self.groups.last_parities(sequence),
             summary,
         };
+        if let Some(Part { group, place, of, .. }) = parity {
+            self.groups.placed(PlacedParity { sequence, group, member: at as u16, place, of });
+        }
         self.next_sequence += 1;
         // A stripe of data goes on where the one before it ended, so that parities, which take the rest, go round.
         if parity.is_none() {

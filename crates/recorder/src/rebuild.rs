@@ -1,6 +1,7 @@
 //! Makes a lost member's image on a new drive, chunk by chunk, from the parity of the others: what to write is
 //! planned from what the array's catalog knows, and each piece that is there already is left as it is.
 
+mod lost;
 mod plan;
 
 use base::{Bank, Buffers, DriveId, Operation, Rate};
@@ -84,6 +85,7 @@ pub fn run<B: Bank, M: Buffers, T: Bank, N: Buffers>(
                             rebuilt.bytes += u64::from(length);
                         }
                         (Some(_), Piece::Parity(..)) => rebuilt.parity_chunks += 1,
+                        (None, Piece::Filler(_, false)) => {}
                         _ => rebuilt.filled += 1,
                     }
                     let last = written.last().map(|(_, record)| record);
@@ -141,7 +143,7 @@ pub(crate) fn make<B: Bank, M: Buffers>(
         Piece::Parity(entry, rows) => {
             let Some(part) = entry.record.parity else { return Ok(None) };
             let table = Table { part, rows: rows.clone() };
-            let chunks = recover::read_rows(from, image, rows)?;
+            let chunks = recover::group_of(from, image, groups, rows)?;
             Ok(recover::parity_of(&table, &chunks).map(|(mut bytes, body_crc)| {
                 let mut record = entry.record;
                 record.summary.body_crc = body_crc;
@@ -149,7 +151,7 @@ pub(crate) fn make<B: Bank, M: Buffers>(
                 (record, bytes)
             }))
         }
-        Piece::Filler(_) => Ok(None),
+        Piece::Filler(..) => Ok(None),
     }
 }
 

@@ -259,7 +259,7 @@ impl Group {
 ///
 /// # Errors
 /// [`ReadError`] if the bank fails.
-pub(crate) fn read_rows<B: Bank, M: Buffers>(
+fn read_rows<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     image: &ArrayImage,
     rows: &[Row],
@@ -269,6 +269,30 @@ pub(crate) fn read_rows<B: Bank, M: Buffers>(
     for (row, chunk) in rows.iter().zip(&mut chunks) {
         if chunk.as_deref().and_then(|bytes| whole(image, row, bytes)).is_none() {
             *chunk = None;
+        }
+    }
+    Ok(chunks)
+}
+
+/// The same, with what can't be read made again if other parity of the group is there.
+///
+/// # Errors
+/// [`ReadError`] if the bank fails.
+pub(crate) fn group_of<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    image: &ArrayImage,
+    groups: &Groups,
+    rows: &[Row],
+) -> Result<Vec<Option<Vec<u8>>>, ReadError> {
+    let mut chunks = read_rows(reader, image, rows)?;
+    if chunks.iter().all(Option::is_some) {
+        return Ok(chunks);
+    }
+    let parity = rows.first().map_or(&[][..], |row| groups.around(row.sequence));
+    let group = Group::read(reader, image, parity)?.filter(|group| group.table.rows == rows);
+    for (entry, bytes) in group.iter().flat_map(|group| group.made_again(image)) {
+        if let Some(at) = rows.iter().position(|row| row.sequence == entry.record.sequence) {
+            chunks[at] = Some(bytes);
         }
     }
     Ok(chunks)

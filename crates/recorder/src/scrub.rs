@@ -1,6 +1,8 @@
 //! Reads everything that an array holds and holds it against its checksums and its parity; says what can be written
 //! in its place again, and writes it if that is wanted.
 
+mod hidden;
+
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
@@ -21,6 +23,8 @@ use crate::takes::{Catalog, Entry};
 pub enum Fault {
     /// A chunk of packets can't be read or doesn't check.
     Chunk(Unreadable),
+    /// A chunk of packets is sound and can't be reached: its segment has no index, and what is before it is damaged.
+    Hidden,
     /// A parity chunk can't be read or doesn't check.
     Parity(Unreadable),
     /// A parity chunk that checks is not the parity of its group.
@@ -33,6 +37,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Chunk(why) => write!(f, "chunk: {why}"),
+            Self::Hidden => f.write_str("chunk: it is sound, and damage before it hides it"),
             Self::Parity(why) => write!(f, "parity: {why}"),
             Self::Contradiction => f.write_str("parity: it is not that of its group"),
             Self::Index => f.write_str("index: the segment has none that counts"),
@@ -128,6 +133,9 @@ pub fn scrub<B: Bank, M: Buffers>(
     let whole = scrub.groups(reader)?;
     if !whole && !options.recording {
         scrub.hidden_parity(reader)?;
+    }
+    if !options.recording {
+        scrub.hidden_chunks(reader)?;
     }
     scrub.indexes(reader)?;
     if !scrub.written.is_empty() {

@@ -215,12 +215,24 @@ def show_chunk(record):
     flags = u16(own, 50)
     bits = ((1, "end"), (2, "plain"), (4, "loss"), (8, "parity"))
     names = [name for bit, name in bits if flags & bit]
-    assert flags < 16 and not any(own[288:])
+    assert flags < 16 and not any(own[336:])
+    sequence, group, of = u64(own, 32), u64(own, 272), u16(own, 286)
+    assert of <= 2
     if flags & 8:
-        assert u16(own, 284) < u16(own, 286) <= 2
-        assert u64(own, 272) + u32(own, 280) < u64(own, 32)
+        assert u16(own, 284) < of
+        assert group + u32(own, 280) < sequence
     else:
-        assert not any(own[272:288])
+        assert not any(own[280:286])
+        assert group <= sequence if of else group == 0
+    told = []
+    for at in range(288, 336, 6):
+        back, before, on, which = struct.unpack_from("<HHBB", own, at)
+        if back:
+            number = sequence - back
+            told.append(f"{number} of {number - before} on {on}: {which & 15} of {which >> 4}")
+        else:
+            assert not any(own[at:336])
+    assert record.minor == (1 if flags & 8 or of or told else 0)
     print(
         f"  chunk at {record.offset} length {record.length} sequence {u64(own, 32)}"
         f" replaces {or_none(u64(own, 40))} queue {u16(own, 48)} flags [{' '.join(names)}]"
@@ -234,6 +246,8 @@ def show_chunk(record):
     named = [f"{name} {p}/{b}" for name, (p, b) in zip(STAGES, lost) if (p, b) != (0, 0)]
     print(f"    ledger offered {offered[0]}/{offered[1]} stored {stored[0]}/{stored[1]}"
           f" lost [{', '.join(named)}]")
+    if record.minor:
+        print(f"    group {group} of {of} parities [{', '.join(told)}]")
 
 
 def halves(data):

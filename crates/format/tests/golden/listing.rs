@@ -220,6 +220,17 @@ fn chunk(out: &mut String, place: &Place, record: &ChunkRecord) {
             lost.join(", ")
         ),
     );
+    let group = record.parity.map(|part| (part.group, part.of));
+    let group = group.or(record.group.map(|joined| (joined.group, joined.of)));
+    if group.is_none() && record.last_parities.is_empty() {
+        return;
+    }
+    let (group, of) = group.unwrap_or_default();
+    let told = record.last_parities.told_by(record.sequence);
+    let told: Vec<String> = told
+        .map(|p| format!("{} of {} on {}: {} of {}", p.sequence, p.group, p.member, p.place, p.of))
+        .collect();
+    put(out, format_args!("    group {group} of {of} parities [{}]", told.join(", ")));
 }
 
 fn body(out: &mut String, bytes: &[u8], record: &ChunkRecord) {

@@ -4,7 +4,7 @@
 
 use base::Timestamp;
 use format::chunk::TakeId;
-use format::parity::{Part, Row, Table, fold};
+use format::parity::{Joined, LastParities, Part, PlacedParity, Row, Table, fold};
 use format::section::HEADER_BYTES;
 use format::superblock::Member;
 use format::{ChunkRecord, Layout, Ledger, Place, Sealed, Summary, Superblock};
@@ -32,6 +32,7 @@ pub fn members() -> Vec<Vec<u8>> {
             first_sequence: FIRST,
         },
         next: FIRST,
+        placed: Vec::new(),
     };
     // A long chunk and a short one; then a group of one; then the other way round.
     array.group(&[(0, packed(0, 35)), (1, packed(1, 12))], &[2, 3]);
@@ -51,6 +52,8 @@ struct Array {
     ledger: Ledger,
     take: TakeId,
     next: u64,
+    /// Parity chunks, oldest first.
+    placed: Vec<PlacedParity>,
 }
 
 impl Array {
@@ -65,7 +68,10 @@ impl Array {
         for (member, sealed) in data {
             let mut chunk = sealed.buffer.clone();
             self.ledger.store(sealed.summary.stored());
-            let row = self.write(*member, &mut chunk, sealed.summary, None);
+            let group = table.part.group;
+            // That fewer members have room shows when the group is closed.
+            let joined = (!parities.is_empty()).then_some(Joined { group, of: PARITY });
+            let row = self.write(*member, &mut chunk, sealed.summary, (None, joined));
             for (place, parity) in (0u8..).zip(&mut chunks) {
                 fold(place, parity, table.longest(), &chunk[..row.length as usize]);
             }
@@ -94,7 +100,7 @@ impl Array {
                 end: false,
                 queue: 0,
             };
-            self.write(*member, chunk, summary, Some(table.part));
+            self.write(*member, chunk, summary, (Some(table.part), None));
         }
     }
 
@@ -103,7 +109,7 @@ impl Array {
         member: usize,
         chunk: &mut [u8],
         summary: Summary,
-        parity: Option<Part>,
+        (parity, group): (Option<Part>, Option<Joined>),
     ) -> Row {
         let record = ChunkRecord {
             take: self.take,
@@ -112,12 +118,18 @@ impl Array {
             ledger: self.ledger,
             reused: None,
             parity,
+            group,
+            last_parities: LastParities::of(self.next, self.placed.iter().rev().copied()),
             summary,
         };
         self.next += 1;
         let place = self.place(member);
         self.members[member].append(&place, record, chunk);
         let (sequence, length) = (record.sequence, summary.length);
+        if let Some(Part { group, place: which, of, .. }) = parity {
+            let member = place.member;
+            self.placed.push(PlacedParity { sequence, group, member, place: which, of });
+        }
         Row { sequence, offset: place.offset, length, member: place.member }
     }
 

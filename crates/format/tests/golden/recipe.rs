@@ -6,6 +6,7 @@
 use base::Timestamp;
 use format::chunk::TakeId;
 use format::layout::DATA_OFFSET;
+use format::parity::LastParities;
 use format::pcapng::InterfaceTotals;
 use format::superblock::{Member, Protected};
 use format::{
@@ -197,6 +198,8 @@ impl Array {
             ledger: self.ledger,
             reused: self.reused,
             parity: None,
+            group: None,
+            last_parities: LastParities::default(),
             summary: sealed.summary,
         };
         let mut chunk = sealed.buffer;

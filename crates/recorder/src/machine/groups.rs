@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use base::{BufferId, Duration, Instant};
-use format::parity::{GROUP_MAX, Part, Row, Table};
+use format::parity::{GROUP_MAX, Joined, LastParities, Part, PlacedParity, Row, Table};
 use format::section::HEADER_BYTES;
 use format::{ChunkRecord, Summary};
 
@@ -146,6 +146,8 @@ pub(super) struct Groups {
     pub(super) limit: usize,
     /// Parities that wait for a place, by group and place in it.
     pub(super) unplaced: VecDeque<(u64, u8)>,
+    /// Those that got places last, newest first.
+    placed: VecDeque<PlacedParity>,
     pub(super) progress: ParityProgress,
     /// The least number of parities that was told of.
     pub(super) least_told: u8,
@@ -248,6 +250,25 @@ impl Groups {
             group.writing += 1;
         }
         fold
+    }
+
+    /// What the chunk of this number, which comes to a group next, says of it.
+    pub(super) fn joined(&self, id: u64, sequence: u64) -> Option<Joined> {
+        let group = self.all.get(&id)?;
+        let of = group.parities.len() as u8;
+        let first = group.data.first().map_or(sequence, |piece| piece.row.sequence);
+        (of > 0).then_some(Joined { group: first, of })
+    }
+
+    /// A parity has got a place.
+    pub(super) fn placed(&mut self, parity: PlacedParity) {
+        self.placed.truncate(LastParities::COUNT - 1);
+        self.placed.push_front(parity);
+    }
+
+    /// What a chunk of this number says of the parities before it.
+    pub(super) fn last_parities(&self, sequence: u64) -> LastParities {
+        LastParities::of(sequence, self.placed.iter().copied())
     }
 
     /// A parity's buffer can be used again.

@@ -1,25 +1,20 @@
 //! What lay on a lost member, as far as the others tell: its chunks by the tables of their groups, its parity by the
 //! groups that lack one, and holes that nothing is known of.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 
 use base::{Bank, Buffers, Timestamp};
 use format::layout::DATA_OFFSET;
-use format::parity::{GROUP_MAX, OVERHEAD_BYTES, Part, Row};
-use format::section::HEADER_BYTES;
+use format::parity::{LastParities, Part, PlacedParity, Row};
 use format::{ChunkRecord, Layout, Ledger, Place, Summary, TakeId};
 use uuid::Uuid;
 
 use crate::open::{ArrayImage, MemberImage};
 use crate::reader::{ReadError, Reader};
-use crate::recover::{self, Groups};
+use crate::recover::Groups;
 use crate::takes::{Catalog, Entry};
 
-/// A parity chunk gets its number soon after its group's last chunk: before so many more.
-const NEAR: u64 = 256;
-
-/// Chunks of a recording that may be on their way to their members, at most: it has no more buffers.
-const UNDER_WAY_MAX: u64 = 1 << 16;
+use super::lost::{EMPTY, Lost, LostParity, Numbers};
 
 /// What to write, segment by segment in the order of their chunks.
 #[derive(Clone, Debug)]
@@ -46,14 +41,14 @@ pub(crate) enum Piece {
     Chunk(Entry),
     /// Parity of these chunks; the checksum in its record is still to come.
     Parity(Entry, Vec<Row>),
-    /// A chunk that only fills a hole.
-    Filler(Entry),
+    /// A chunk that only fills a hole, and whether packets are missing that may have been there.
+    Filler(Entry, bool),
 }
 
 impl Piece {
     pub(crate) const fn entry(&self) -> &Entry {
         match self {
-            Self::Chunk(entry) | Self::Parity(entry, _) | Self::Filler(entry) => entry,
+            Self::Chunk(entry) | Self::Parity(entry, _) | Self::Filler(entry, _) => entry,
         }
     }
 }
@@ -73,20 +68,35 @@ impl Plan {
     ) -> Result<Self, ReadError> {
         let layout = &image.members[usize::from(member)].layout;
         let runs = runs(&catalog.entries, member, layout);
-        let lost = lost_parity(reader, image, catalog, member, recorded)?;
+        let mut numbers = Numbers::new(catalog);
+        let Lost { told, untold, incomplete } =
+            Lost::of(reader, image, catalog, &numbers, member, recorded)?;
         let place =
             Place { array: image.uuid, member, members: image.members.len() as u16, offset: 0 };
-        let groups = Groups::of(&catalog.entries);
-        let plan = Self { layout: *layout, groups, segments: Vec::new(), groups_without: 0 };
-        let used = runs.iter().map(|run| run.segment).collect();
         let missing = |(at, m): (u16, &MemberImage)| at != member && m.is_missing();
-        let others_missing = (0..).zip(&image.members).any(missing);
-        let mut builder =
-            Builder { place, lost: lost.into(), plan, used, end: None, others_missing };
+        let mut builder = Builder {
+            place,
+            numbers: &mut numbers,
+            told: told.into(),
+            untold,
+            plan: Self {
+                layout: *layout,
+                groups: Groups::of(&catalog.entries),
+                segments: Vec::new(),
+                groups_without: incomplete,
+            },
+            used: runs.iter().map(|run| run.segment).collect(),
+            end: None,
+            last: None,
+            oldest: Vec::new(),
+            others_missing: (0..).zip(&image.members).any(missing),
+            recorded,
+        };
+        let first = runs.first().map(|run| run.segment);
         for run in runs {
             builder.run(run);
         }
-        builder.behind(u64::MAX, None);
+        builder.finish(first);
         Ok(builder.plan)
     }
 
@@ -146,322 +156,301 @@ fn runs(entries: &[Entry], member: u16, layout: &Layout) -> Vec<Run> {
     runs
 }
 
-/// A parity chunk that went with the member: its number, and what it is of.
-#[derive(Clone, Debug)]
-struct LostParity {
-    record: ChunkRecord,
-    rows: Vec<Row>,
-}
-
-/// Groups that lack parity, none of whose chunks is on the member, each with the number that is missing behind it.
-fn lost_parity<B: Bank, M: Buffers>(
-    reader: &mut Reader<'_, B, M>,
-    image: &ArrayImage,
-    catalog: &Catalog,
-    member: u16,
-    recorded: Option<Uuid>,
-) -> Result<Vec<LostParity>, ReadError> {
-    let parities = image.superblock.parity;
-    let groups = Groups::of(&catalog.entries);
-    let mut tables = recover::tables(reader, image, &groups)?;
-    let by_number: BTreeMap<u64, &Entry> =
-        catalog.entries.iter().map(|e| (e.record.sequence, e)).collect();
-    // A group that has lost a chunk for good protects the others no more.
-    tables.retain(|(table, _)| table.rows.iter().all(|row| by_number.contains_key(&row.sequence)));
-    let covered: HashSet<u64> =
-        tables.iter().flat_map(|(table, _)| &table.rows).map(|row| row.sequence).collect();
-    let of = |entry: &Entry| entry.record.parity.map_or(u64::MAX, |part| part.group);
-    let mut lost = Vec::new();
-    // Where packets are missing a number may have been theirs, and must stay missing.
-    let gaps: Vec<_> = catalog.takes().into_iter().flat_map(|take| take.gaps).collect();
-    let empty = |number: u64| {
-        catalog.reused.is_none_or(|reused| number > reused)
-            && !gaps.iter().any(|gap| (gap.first_sequence..=gap.last_sequence).contains(&number))
-    };
-    let takes = catalog.entries.chunk_by(|a, b| a.record.take == b.record.take);
-    for entries in takes {
-        let take = entries[0].record.take;
-        let last = entries[entries.len() - 1].record.sequence;
-        let mut missing: BTreeSet<u64> = BTreeSet::new();
-        let mut before = take.first_sequence;
-        for entry in entries {
-            missing.extend((before..entry.record.sequence).filter(|&number| empty(number)));
-            before = entry.record.sequence + 1;
-        }
-        // Behind a take's last chunk numbers are free: the next take's begin far from there.
-        let mut behind = last + 1;
-        let mut add = |part: Part, rows: Vec<Row>, missing: &mut BTreeSet<u64>| {
-            let Some(newest) = rows.last().map(|row| row.sequence) else { return };
-            let mut members: Vec<u16> = rows.iter().map(|row| row.member).collect();
-            members.sort_unstable();
-            members.dedup();
-            let suits = members.len() == rows.len()
-                && rows.len() <= GROUP_MAX
-                && !members.contains(&member);
-            // Those of the take under way may be numbers of chunks that are on their way.
-            let settled = if recorded == Some(take.uuid) {
-                last.saturating_sub(UNDER_WAY_MAX)
-            } else {
-                u64::MAX
-            };
-            let number =
-                missing.range(newest..settled.min(newest + NEAR).max(newest)).next().copied();
-            let sequence = match number {
-                Some(number) => number,
-                None if recorded == Some(take.uuid) || newest + NEAR < last => return,
-                None => behind,
-            };
-            // On another member that is missing, too, if not on this one.
-            if !missing.remove(&sequence) && suits {
-                behind += 1;
-            }
-            if !suits {
-                return;
-            }
-            if let Some(record) = record(&by_number, take, sequence, part, &rows) {
-                lost.push(LostParity { record, rows });
-            }
-        };
-        for (table, there) in &tables {
-            let part = table.part;
-            if !(take.first_sequence..=last).contains(&part.group) {
-                continue;
-            }
-            for place in (0..part.of).filter(|place| !there.contains(place)) {
-                add(Part { place, ..part }, table.rows.clone(), &mut missing);
-            }
-        }
-        // Groups of which no parity is left: they end where a number is missing, which was their parity's, and where a member
-        // comes again.
-        let mut rows: Vec<Row> = Vec::new();
-        let mut close = |rows: &mut Vec<Row>, missing: &mut BTreeSet<u64>| {
-            let mut rows = std::mem::take(rows);
-            // A group is known by its first number: what was first in one that is broken can't be first again.
-            let known =
-                |row: &Row| groups.around(row.sequence).iter().any(|e| of(e) == row.sequence);
-            rows.drain(..rows.iter().take_while(|row| known(row)).count());
-            if let [first, .., last] | [first @ last] = &rows[..] {
-                let span = (last.sequence - first.sequence) as u32;
-                let part = Part { group: first.sequence, span, place: 0, of: parities.max(1) };
-                add(part, rows, missing);
-            }
-        };
-        for Entry { place, record } in entries.iter().filter(|e| e.record.parity.is_none()) {
-            let sequence = record.sequence;
-            let covered = covered.contains(&sequence);
-            let ended = rows.last().is_some_and(|last| {
-                missing.range(last.sequence..sequence).next().is_some()
-                    || rows.iter().any(|row| row.member == place.member)
-            });
-            if ended || covered {
-                close(&mut rows, &mut missing);
-            }
-            if !covered {
-                let (offset, length) = (place.offset, record.summary.length);
-                rows.push(Row { sequence, offset, length, member: place.member });
-            }
-        }
-        close(&mut rows, &mut missing);
-    }
-    lost.sort_by_key(|lost| lost.record.sequence);
-    Ok(lost)
-}
-
-/// What a parity chunk says of itself. Its account is that of the chunk before it: parity stores no packets.
-fn record(
-    by_number: &BTreeMap<u64, &Entry>,
-    take: TakeId,
-    sequence: u64,
-    part: Part,
-    rows: &[Row],
-) -> Option<ChunkRecord> {
-    let (_, before) = by_number.range(..sequence).next_back()?;
-    let chunks: Vec<&Summary> =
-        rows.iter().filter_map(|row| Some(&by_number.get(&row.sequence)?.record.summary)).collect();
-    let longest = rows.iter().map(|row| row.length).max()?;
-    Some(ChunkRecord {
-        take,
-        sequence,
-        replaces: None,
-        ledger: before.record.ledger,
-        reused: before.record.reused,
-        parity: Some(part),
-        summary: Summary {
-            length: longest + OVERHEAD_BYTES,
-            queue: chunks.first()?.queue,
-            first_ns: chunks.iter().map(|s| s.first_ns).min()?,
-            last_ns: chunks.iter().map(|s| s.last_ns).max()?,
-            sealed_ns: chunks.iter().map(|s| s.sealed_ns).max()?,
-            ..empty()
-        },
-    })
-}
-
-/// A chunk without packets.
-const fn empty() -> Summary {
-    Summary {
-        length: 0,
-        body_crc: 0,
-        queue: 0,
-        packets: 0,
-        packets_start: HEADER_BYTES as u32,
-        packets_end: HEADER_BYTES as u32,
-        captured_bytes: 0,
-        original_bytes: 0,
-        first_ns: u64::MAX,
-        last_ns: 0,
-        sealed_ns: 0,
-        plain: true,
-        loss: false,
-        end: false,
-    }
-}
-
 /// Lays pieces into segments.
-struct Builder {
+struct Builder<'n, 'c> {
     place: Place,
-    /// In order of their numbers; those that have a place are gone from it.
-    lost: VecDeque<LostParity>,
+    numbers: &'n mut Numbers<'c>,
+    /// Parity whose number is told, in order; what has a place is gone from it.
+    told: VecDeque<LostParity>,
+    /// Parity that is nowhere told of.
+    untold: Vec<LostParity>,
     plan: Plan,
-    /// Segments that known chunks lie in.
+    /// Segments that something lies in.
     used: HashSet<u64>,
     /// The segment that was written last, and how far.
     end: Option<(u64, u64)>,
-    /// Other members are missing too: lost parity may have been theirs.
+    /// What was laid down last.
+    last: Option<ChunkRecord>,
+    /// What lies before everything that is known of the member.
+    oldest: Vec<LostParity>,
+    /// Other members are missing too: what is nowhere told of may have been theirs.
     others_missing: bool,
+    /// The take that is being recorded: its numbers may be on their way.
+    recorded: Option<Uuid>,
 }
 
-/// Those of some parity chunks, in order, that together are as long as a hole; and the others.
-fn fitting(lost: Vec<LostParity>, hole: u64) -> (Vec<LostParity>, Vec<LostParity>) {
-    let length = |lost: &LostParity| u64::from(lost.record.summary.length);
-    // Few lie in one hole: more than this are taken together or not at all.
-    let some = if lost.len() <= 10 { 1u32 << lost.len() } else { 0 };
-    let taken = |set: u32, at: usize| set >> at & 1 == 1;
-    let sum = |set: u32| {
-        (0..lost.len()).filter(|&at| taken(set, at)).map(|at| length(&lost[at])).sum::<u64>()
-    };
-    if hole == 0 {
-        return (Vec::new(), lost);
-    }
-    if lost.iter().map(length).sum::<u64>() == hole {
-        return (lost, Vec::new());
-    }
-    let Some(set) = (1..some).find(|&set| sum(set) == hole) else { return (Vec::new(), lost) };
-    let (exact, others): (Vec<_>, Vec<_>) =
-        lost.into_iter().enumerate().partition(|&(at, _)| taken(set, at));
-    let only = |list: Vec<(usize, LostParity)>| list.into_iter().map(|(_, lost)| lost).collect();
-    (only(exact), only(others))
+/// Parity that nobody tells of is tried in holes by so many at a time.
+const TRIED_MAX: usize = 10;
+/// Sequence numbers are below this.
+const NUMBERS_END: u64 = 1 << 63;
+
+fn sum(lost: &[LostParity]) -> u64 {
+    lost.iter().map(LostParity::length).sum()
 }
 
-impl Builder {
+impl Builder<'_, '_> {
     /// A segment's known chunks, with what lay before and between them.
     fn run(&mut self, run: Run) {
         let Some(first) = run.chunks.first() else { return };
         let start = self.plan.layout.segment_offset(run.segment);
+        let mut below = self.told_below(first.record.sequence);
+        // What fits before the first chunk was there, the others in the segments before. Without what is nowhere told of it
+        // fits exactly; else with some of that.
         let hole = first.place.offset - start;
-        // What fits exactly before the first chunk was there, the others in the segments before.
-        let before = self.numbered_below(first.record.sequence);
-        let (exact, before) = fitting(before, hole);
-        for parity in before.into_iter().rev() {
-            self.lost.push_front(parity);
-        }
-        self.behind(first.record.sequence, Some(run.segment));
+        let fits = |&at: &usize| sum(&below[at..]) <= hole;
+        let least = (0..=below.len()).find(fits).unwrap_or(below.len());
+        let next = first.record.sequence;
+        let exactly = |&at: &usize| {
+            let rest = hole - sum(&below[at..]);
+            rest == 0 || self.fitting(rest, next).is_some()
+        };
+        let at = (least..=below.len()).find(exactly).unwrap_or(least);
+        let mut inside = below.split_off(at);
+        self.behind(below, Some((&first.record, run.segment)));
         self.plan.segments.push(SegmentPlan { segment: run.segment, pieces: Vec::new() });
         let mut offset = start;
-        let mut last: Option<ChunkRecord> = None;
-        let mut exact = Some(exact);
         for chunk in &run.chunks {
-            let hole = chunk.place.offset - offset;
-            let parities = exact.take().unwrap_or_else(|| {
-                let (parities, others) = fitting(self.numbered_below(chunk.record.sequence), hole);
-                self.without_place(others.len());
-                parities
-            });
-            if parities.is_empty() && !self.fill(&mut offset, last.as_ref(), chunk) {
+            inside.append(&mut self.told_below(chunk.record.sequence).into());
+            if !self.hole(std::mem::take(&mut inside), &mut offset, chunk) {
                 break;
             }
-            for parity in parities {
-                self.parity(parity, &mut offset);
-            }
-            self.piece(Piece::Chunk(*chunk));
-            offset += u64::from(chunk.record.summary.length);
-            last = Some(chunk.record);
+            self.piece(Piece::Chunk(*chunk), &mut offset);
         }
         self.end = Some((run.segment, offset - start));
     }
 
-    /// The lost parity up to a number.
-    fn numbered_below(&mut self, sequence: u64) -> Vec<LostParity> {
-        let count = self.lost.partition_point(|lost| lost.record.sequence < sequence);
-        self.lost.drain(..count).collect()
+    /// The told parity up to a number.
+    fn told_below(&mut self, sequence: u64) -> Vec<LostParity> {
+        let count = self.told.partition_point(|lost| lost.number < sequence);
+        self.told.drain(..count).collect()
     }
 
-    /// Lost parity up to a number goes behind what was written last, and into free segments from there to the next one that is known.
-    fn behind(&mut self, sequence: u64, next: Option<u64>) {
-        for parity in self.numbered_below(sequence) {
-            let length = parity.record.summary.length;
+    /// What lay in the hole from `offset` to a chunk. False if it can't be filled: nothing behind it would be found.
+    fn hole(&mut self, mut inside: Vec<LostParity>, offset: &mut u64, next: &Entry) -> bool {
+        let hole = next.place.offset - *offset;
+        let last = self.last.map_or(0, |last| last.sequence);
+        if sum(&inside) > hole || inside.iter().any(|lost| lost.number <= last) {
+            inside.drain(..).for_each(|lost| self.without_place(&lost));
+        }
+        let mut rest = hole - sum(&inside);
+        if let Some(set) = self.fitting(rest, next.record.sequence) {
+            rest = 0;
+            // From the end, so that places before it stay what they are.
+            for (at, number) in set.into_iter().rev() {
+                let lost = self.untold.remove(at);
+                inside.push(self.number(lost, number));
+            }
+            inside.sort_by_key(|lost| lost.number);
+        }
+        let mut pieces: Vec<(LostParity, ChunkRecord)> = Vec::new();
+        for lost in inside {
+            match self.numbers.record(&lost) {
+                Some(record) => pieces.push((lost, record)),
+                None => rest += lost.length(),
+            }
+        }
+        // The rest is filled where numbers are left for that.
+        let count = rest.div_ceil(u64::from(self.plan.layout.chunk_max));
+        let least = if last > 0 { last + 1 } else { 0 };
+        let records = || pieces.iter().map(|(_, record)| record);
+        let from = std::iter::once(least).chain(records().map(|record| record.sequence + 1));
+        let gaps = from.zip(records().chain([&next.record]).copied().collect::<Vec<_>>());
+        let room = |(from, to): &(u64, ChunkRecord)| from + count <= to.sequence;
+        let filled = gaps.enumerate().filter(|(_, gap)| room(gap)).last();
+        let Some((before, (_, to))) = filled else {
+            pieces.iter().for_each(|(lost, _)| self.without_place(lost));
+            return false;
+        };
+        let mut behind = pieces.split_off(before);
+        for (lost, record) in pieces {
+            self.parity(lost, record, offset);
+        }
+        self.fill(rest, offset, &to);
+        for (lost, record) in behind.drain(..) {
+            self.parity(lost, record, offset);
+        }
+        true
+    }
+
+    /// Parity that nobody tells of that is just so long and has numbers before `below`: its places in the list, with numbers.
+    fn fitting(&self, length: u64, below: u64) -> Option<Vec<(usize, u64)>> {
+        let end = self.untold.partition_point(|lost| lost.newest() < below);
+        let from = end.saturating_sub(TRIED_MAX);
+        let some = &self.untold[from..end];
+        (1u32..1 << some.len()).find_map(|set| {
+            let taken = || (0..some.len()).filter(|at| set >> at & 1 == 1);
+            if taken().map(|at| some[at].length()).sum::<u64>() != length {
+                return None;
+            }
+            let mut last = self.last.map_or(0, |last| last.sequence);
+            taken()
+                .map(|at| {
+                    last = self.free_number(&some[at], last, below)?;
+                    Some((from + at, last))
+                })
+                .collect()
+        })
+    }
+
+    /// A number behind another one for parity that nobody tells of.
+    fn free_number(&self, lost: &LostParity, last: u64, below: u64) -> Option<u64> {
+        let recorded = self.recorded == Some(self.take_of(lost).uuid);
+        let number = self.numbers.free(last.max(lost.newest()) + 1, below);
+        number.filter(|_| !recorded)
+    }
+
+    /// The take that it comes to stand in: takes lie one behind the other.
+    fn take_of(&self, lost: &LostParity) -> TakeId {
+        let last = self.last.map(|last| last.take);
+        last.filter(|last| last.first_sequence > lost.take.first_sequence).unwrap_or(lost.take)
+    }
+
+    /// Gives parity that nobody told of a number.
+    fn number(&mut self, lost: LostParity, number: u64) -> LostParity {
+        let Part { group, place, of, .. } = lost.part;
+        let member = self.place.member;
+        self.numbers.give(PlacedParity { sequence: number, group, member, place, of });
+        LostParity { number, take: self.take_of(&lost), ..lost }
+    }
+
+    /// What is behind all that is known of the member.
+    fn finish(&mut self, first: Option<u64>) {
+        let told = self.told.drain(..).collect();
+        self.behind(told, None);
+        std::mem::take(&mut self.untold).iter().for_each(|lost| self.without_place(lost));
+        self.lay_oldest(first);
+    }
+
+    /// Told parity goes behind what was written last, and into free segments from there to that of the next chunk that is
+    /// known. So does, at the end of its take, what nobody told of.
+    fn behind(&mut self, mut told: Vec<LostParity>, next: Option<(&ChunkRecord, u64)>) {
+        let mut last = self.last.map_or(0, |last| last.sequence);
+        let below = match next {
+            Some((next, _)) if next.take.first_sequence > last => next.take.first_sequence,
+            Some((next, _)) => next.sequence,
+            None => NUMBERS_END,
+        };
+        let over = |lost: &LostParity| {
+            lost.newest() < below && next.is_none_or(|(next, _)| next.take != lost.take)
+        };
+        let (over, others) = std::mem::take(&mut self.untold).into_iter().partition(over);
+        self.untold = others;
+        for lost in Vec::from(over) {
+            match self.free_number(&lost, last, below) {
+                Some(number) => {
+                    last = number;
+                    told.push(self.number(lost, number));
+                }
+                None => self.untold.push(lost),
+            }
+        }
+        self.untold.sort_by_key(LostParity::newest);
+        told.sort_by_key(|lost| lost.number);
+        if self.end.is_none() {
+            self.oldest = told;
+            return;
+        }
+        for lost in told {
+            let length = lost.length() as u32;
             let fits = |builder: &Self| {
                 let chunks = builder.plan.segments.last().map_or(0, |s| s.pieces.len() as u64);
                 builder.end.is_some_and(|(_, used)| builder.plan.layout.fits(used, chunks, length))
             };
+            let follows = self.last.is_none_or(|last| last.sequence < lost.number);
+            let record = self.numbers.record(&lost).filter(|_| follows);
+            let (Some(record), Some((at, _))) = (record, self.end) else {
+                self.without_place(&lost);
+                continue;
+            };
             if !fits(self) {
-                let segment = match self.end {
-                    Some((segment, _)) => (segment + 1) % self.plan.layout.segments,
-                    None => 0,
-                };
-                if next == Some(segment) || self.used.contains(&segment) {
-                    self.without_place(1);
+                let free = (at + 1) % self.plan.layout.segments;
+                if !self.used.insert(free) {
+                    self.without_place(&lost);
                     continue;
                 }
-                self.used.insert(segment);
-                self.plan.segments.push(SegmentPlan { segment, pieces: Vec::new() });
-                self.end = Some((segment, 0));
+                self.plan.segments.push(SegmentPlan { segment: free, pieces: Vec::new() });
+                self.end = Some((free, 0));
             }
-            let Some((segment, used)) = self.end else { continue };
-            let start = self.plan.layout.segment_offset(segment);
+            let Some((at, used)) = self.end else { continue };
+            let start = self.plan.layout.segment_offset(at);
             let mut offset = start + used;
-            self.parity(parity, &mut offset);
-            self.end = Some((segment, offset - start));
+            self.parity(lost, record, &mut offset);
+            self.end = Some((at, offset - start));
         }
     }
 
-    /// Counts lost parity that no place is found for, unless it may have been another missing member's.
-    fn without_place(&mut self, count: usize) {
-        if !self.others_missing {
-            self.plan.groups_without += count as u64;
+    /// Lays what is older than all that is known into the segments before that, or from the first one on if nothing is known.
+    fn lay_oldest(&mut self, first: Option<u64>) {
+        let layout = self.plan.layout;
+        let mut segments: Vec<Vec<LostParity>> = Vec::new();
+        let mut used = 0;
+        for lost in std::mem::take(&mut self.oldest) {
+            let length = lost.length();
+            match segments.last_mut().filter(|s| layout.fits(used, s.len() as u64, length as u32)) {
+                Some(segment) => segment.push(lost),
+                None => {
+                    segments.push(vec![lost]);
+                    used = 0;
+                }
+            }
+            used += length;
+        }
+        let before = |back: u64| (first.unwrap_or(0) + layout.segments - back) % layout.segments;
+        let free = (1..=layout.segments).take_while(|&back| !self.used.contains(&before(back)));
+        // What the ring has given up comes first.
+        let too_many = segments.len().saturating_sub(free.count());
+        segments.drain(..too_many).flatten().for_each(|lost| self.without_place(&lost));
+        let count = segments.len() as u64;
+        let known = std::mem::take(&mut self.plan.segments);
+        for (at, parities) in (0..).zip(segments) {
+            let segment = if first.is_some() { before(count - at) } else { at };
+            let mut offset = layout.segment_offset(segment);
+            self.plan.segments.push(SegmentPlan { segment, pieces: Vec::new() });
+            for lost in parities {
+                match self.numbers.record(&lost) {
+                    Some(record) => self.parity(lost, record, &mut offset),
+                    None => self.without_place(&lost),
+                }
+            }
+        }
+        self.plan.segments.extend(known);
+    }
+
+    /// Counts lost parity that no place is found for, unless a ring has given it up or it may have been another missing member's.
+    fn without_place(&mut self, lost: &LostParity) {
+        let given_up = self.numbers.given_up(lost.part.group) || self.numbers.given_up(lost.number);
+        if !given_up && (lost.told || !self.others_missing) {
+            self.plan.groups_without += 1;
         }
     }
 
-    fn parity(&mut self, LostParity { record, rows }: LostParity, offset: &mut u64) {
+    fn parity(&mut self, lost: LostParity, record: ChunkRecord, offset: &mut u64) {
         let place = Place { offset: *offset, ..self.place };
-        *offset += u64::from(record.summary.length);
-        self.piece(Piece::Parity(Entry { place, record }, rows));
+        self.piece(Piece::Parity(Entry { place, record }, lost.rows), offset);
     }
 
-    fn piece(&mut self, piece: Piece) {
+    fn piece(&mut self, piece: Piece, offset: &mut u64) {
+        let record = piece.entry().record;
+        *offset += u64::from(record.summary.length);
+        self.last = Some(record);
         if let Some(segment) = self.plan.segments.last_mut() {
             segment.pieces.push(piece);
         }
     }
 
-    /// Fills the hole from `offset` to a chunk. False if there are no numbers for it: then nothing behind it can be found.
-    fn fill(&mut self, offset: &mut u64, last: Option<&ChunkRecord>, next: &Entry) -> bool {
-        let mut hole = next.place.offset - *offset;
-        let count = hole.div_ceil(u64::from(self.plan.layout.chunk_max));
-        let first = next.record.sequence.saturating_sub(count);
-        let least = last.map_or(0, |last| last.sequence + 1);
-        if first < least || next.record.sequence < count {
-            return false;
-        }
-        for sequence in first..next.record.sequence {
-            let length = hole.min(u64::from(self.plan.layout.chunk_max)) as u32;
-            hole -= u64::from(length);
+    /// Fills a hole of this length before a chunk, for which there are numbers.
+    fn fill(&mut self, mut hole: u64, offset: &mut u64, next: &ChunkRecord) {
+        let chunk_max = u64::from(self.plan.layout.chunk_max);
+        let count = hole.div_ceil(chunk_max);
+        let from = self.last.map_or(0, |last| last.sequence);
+        let lacks = self.numbers.lacks_packets(from, next.sequence);
+        for sequence in next.sequence - count..next.sequence {
+            let length = hole.min(chunk_max);
+            hole -= length;
             let place = Place { offset: *offset, ..self.place };
-            *offset += u64::from(length);
-            let record = filler(sequence, length, last, &next.record);
-            self.piece(Piece::Filler(Entry { place, record }));
+            let record = filler(sequence, length as u32, self.last.as_ref(), next);
+            self.piece(Piece::Filler(Entry { place, record }, lacks), offset);
         }
-        true
     }
 }
 
@@ -485,6 +474,8 @@ pub(super) fn filler(
         ledger: last.map_or_else(Ledger::default, |last| last.ledger),
         reused: next.reused,
         parity: Some(Part::FILLER),
-        summary: Summary { length, ..empty() },
+        group: None,
+        last_parities: LastParities::default(),
+        summary: Summary { length, ..EMPTY },
     }
 }
