@@ -200,12 +200,16 @@ impl Builder<'_, '_> {
         let fits = |&at: &usize| sum(&below[at..]) <= hole;
         let least = (0..=below.len()).find(fits).unwrap_or(below.len());
         let next = first.record.sequence;
-        let exactly = |&at: &usize| {
+        let last = self.last_number();
+        let exactly = |at: usize| {
             let rest = hole - sum(&below[at..]);
-            rest == 0 || self.fitting(rest, next).is_some()
+            let before = below[..at].last().map_or(last, |lost| lost.number);
+            let set = if rest == 0 { Some(Vec::new()) } else { self.fitting(rest, before, next) };
+            Some((at, set?))
         };
-        let at = (least..=below.len()).find(exactly).unwrap_or(least);
+        let (at, set) = (least..=below.len()).find_map(exactly).unwrap_or((least, Vec::new()));
         let mut inside = below.split_off(at);
+        self.take_in(&mut inside, set);
         self.behind(below, Some((&first.record, run.segment)));
         self.plan.segments.push(SegmentPlan { segment: run.segment, pieces: Vec::new() });
         let mut offset = start;
@@ -228,19 +232,14 @@ impl Builder<'_, '_> {
     /// What lay in the hole from `offset` to a chunk. False if it can't be filled: nothing behind it would be found.
     fn hole(&mut self, mut inside: Vec<LostParity>, offset: &mut u64, next: &Entry) -> bool {
         let hole = next.place.offset - *offset;
-        let last = self.last.map_or(0, |last| last.sequence);
+        let last = self.last_number();
         if sum(&inside) > hole || inside.iter().any(|lost| lost.number <= last) {
             inside.drain(..).for_each(|lost| self.without_place(&lost));
         }
         let mut rest = hole - sum(&inside);
-        if let Some(set) = self.fitting(rest, next.record.sequence) {
+        if let Some(set) = self.fitting(rest, last, next.record.sequence) {
             rest = 0;
-            // From the end, so that places before it stay what they are.
-            for (at, number) in set.into_iter().rev() {
-                let lost = self.untold.remove(at);
-                inside.push(self.number(lost, number));
-            }
-            inside.sort_by_key(|lost| lost.number);
+            self.take_in(&mut inside, set);
         }
         let mut pieces: Vec<(LostParity, ChunkRecord)> = Vec::new();
         for lost in inside {
@@ -272,8 +271,24 @@ impl Builder<'_, '_> {
         true
     }
 
-    /// Parity that nobody tells of that is just so long and has numbers before `below`: its places in the list, with numbers.
-    fn fitting(&self, length: u64, below: u64) -> Option<Vec<(usize, u64)>> {
+    /// The number of what was laid down last.
+    fn last_number(&self) -> u64 {
+        self.last.map_or(0, |last| last.sequence)
+    }
+
+    /// Adds parity that nobody tells of, by its places in the list, with numbers.
+    fn take_in(&mut self, inside: &mut Vec<LostParity>, set: Vec<(usize, u64)>) {
+        // From the end, so that places before it stay what they are.
+        for (at, number) in set.into_iter().rev() {
+            let lost = self.untold.remove(at);
+            inside.push(self.number(lost, number));
+        }
+        inside.sort_by_key(|lost| lost.number);
+    }
+
+    /// Parity that nobody tells of that is just so long and has numbers from behind `after` to before `below`: its places in the
+    /// list, with numbers.
+    fn fitting(&self, length: u64, after: u64, below: u64) -> Option<Vec<(usize, u64)>> {
         let end = self.untold.partition_point(|lost| lost.newest() < below);
         let from = end.saturating_sub(TRIED_MAX);
         let some = &self.untold[from..end];
@@ -282,7 +297,7 @@ impl Builder<'_, '_> {
             if taken().map(|at| some[at].length()).sum::<u64>() != length {
                 return None;
             }
-            let mut last = self.last.map_or(0, |last| last.sequence);
+            let mut last = after;
             taken()
                 .map(|at| {
                     last = self.free_number(&some[at], last, below)?;
@@ -324,7 +339,7 @@ impl Builder<'_, '_> {
     /// Told parity goes behind what was written last, and into free segments from there to that of the next chunk that is
     /// known. So does, at the end of its take, what nobody told of.
     fn behind(&mut self, mut told: Vec<LostParity>, next: Option<(&ChunkRecord, u64)>) {
-        let mut last = self.last.map_or(0, |last| last.sequence);
+        let mut last = self.last_number();
         let below = match next {
             Some((next, _)) if next.take.first_sequence > last => next.take.first_sequence,
             Some((next, _)) => next.sequence,
@@ -442,7 +457,7 @@ impl Builder<'_, '_> {
     fn fill(&mut self, mut hole: u64, offset: &mut u64, next: &ChunkRecord) {
         let chunk_max = u64::from(self.plan.layout.chunk_max);
         let count = hole.div_ceil(chunk_max);
-        let from = self.last.map_or(0, |last| last.sequence);
+        let from = self.last_number();
         let lacks = self.numbers.lacks_packets(from, next.sequence);
         for sequence in next.sequence - count..next.sequence {
             let length = hole.min(chunk_max);
