@@ -125,7 +125,9 @@ impl Lost {
         let whole = rows.iter().all(|row| known(row).is_some())
             && members.len() == rows.len()
             && rows.len() <= GROUP_MAX;
+        // What a ring has come near to needs no place that newer parity may need.
         let mut outside = !members.contains(&member)
+            && !numbers.given_up(part.group)
             && numbers.of_group(part.group).all(|told| told.member != member);
         for place in lacking {
             let part = Part { place, ..part };
