@@ -84,19 +84,14 @@ struct Die {
     last: u32,
     /// When the last access so far will be done.
     busy_until: u64,
-    queue: VecDeque<Queued>,
+    /// Other work in order; when the first's data is in the die's register, or [`NEVER`] while that isn't arranged.
+    queue: VecDeque<Work>,
+    loaded: u64,
     current: Option<Work>,
     current_end: u64,
     preempted: u8,
     /// Since when the first of the queue has waited.
     waiting_since: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Queued {
-    work: Work,
-    /// When its data is in the die's register; [`NEVER`] while that isn't arranged.
-    loaded: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +126,7 @@ impl Dies {
             last: NONE,
             busy_until: 0,
             queue: VecDeque::new(),
+            loaded: NEVER,
             current: None,
             current_end: NEVER,
             preempted: 0,
@@ -247,13 +243,15 @@ impl Dies {
     }
 
     /// A die gets other work, behind what it has.
+    // Always: passed in memory, work would be read back in wider pieces than it was written in, which processors stall for.
+    #[inline(always)]
     pub fn add(&mut self, at: u64, index: u32, work: Work) {
         self.work += 1;
         let die = &mut self.dies[index as usize];
         if die.queue.is_empty() {
             die.waiting_since = at;
         }
-        die.queue.push_back(Queued { work, loaded: NEVER });
+        die.queue.push_back(work);
         if die.current.is_none() && die.first == NONE {
             self.begin(index, at);
             self.announce(index);
@@ -266,16 +264,16 @@ impl Dies {
     #[inline]
     fn load(&mut self, index: u32, at: u64) {
         let die = &mut self.dies[index as usize];
-        let Some(queued) = die.queue.front_mut() else { return };
-        if queued.loaded != NEVER {
+        if die.loaded != NEVER {
             return;
         }
-        let bytes = match queued.work {
-            Work::Program { program, .. } if program.slc => self.timing.program_slc_bytes,
-            Work::Program { .. } | Work::Upkeep => self.timing.program_bytes,
-            Work::Copy { .. } | Work::Erase => 0,
+        let bytes = match die.queue.front() {
+            None => return,
+            Some(Work::Program { program, .. }) if program.slc => self.timing.program_slc_bytes,
+            Some(Work::Program { .. } | Work::Upkeep) => self.timing.program_bytes,
+            Some(Work::Copy { .. } | Work::Erase) => 0,
         };
-        queued.loaded =
+        die.loaded =
             if bytes == 0 { at } else { self.channels[die.channel as usize].patient(at, bytes) };
     }
 
@@ -283,8 +281,10 @@ impl Dies {
     fn begin(&mut self, index: u32, at: u64) {
         self.load(index, at);
         let die = &mut self.dies[index as usize];
-        let Some(Queued { work, loaded }) = die.queue.pop_front() else { return };
-        let start = loaded.max(at);
+        let Some(work) = die.queue.pop_front() else { return };
+        // By the time that the next but one is looked at, others have long taken its place in the cache.
+        prefetch_index::prefetch_index(die.queue.as_slices().0, 1);
+        let start = std::mem::replace(&mut die.loaded, NEVER).max(at);
         let length = match work {
             Work::Program { program, .. } if program.slc => self.timing.program_slc,
             Work::Program { .. } | Work::Upkeep => self.timing.program,
@@ -352,6 +352,7 @@ impl Dies {
             die.first = NONE;
             die.busy_until = 0;
             die.queue.clear();
+            die.loaded = NEVER;
             die.current = None;
             self.events.set(index, NEVER);
         }

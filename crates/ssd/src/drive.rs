@@ -342,22 +342,21 @@ impl Drive {
             self.find_others();
         }
         self.under_way += 1;
-        let under_way = UnderWay { command, namespace, parts: 0, through: 0 };
+        let mut under_way = UnderWay { command, namespace, parts: 0, through: 0 };
         let index = match self.free_commands.pop() {
-            Some(index) => {
-                self.commands[index as usize] = under_way;
-                index
-            }
+            Some(index) => index,
             None => {
                 self.commands.push(under_way);
                 self.commands.len() as u32 - 1
             }
         };
         let start = self.controller_until.max(now << FINE_BITS);
-        if let Operation::Read { .. } = command.operation {
+        if let Operation::Read { offset, length, .. } = command.operation {
             self.controller_until = start + self.read_step;
             let at = (self.controller_until >> FINE_BITS) + self.read_ns;
-            if !self.read_early(index, at) {
+            if self.read_early(index, namespace, offset, length, at) {
+                under_way.parts = 1;
+            } else {
                 self.reads.push(at, index);
                 self.others_at = self.others_at.min(at);
             }
@@ -373,6 +372,7 @@ impl Drive {
                 self.sets[set as usize].ftl.expect(unit);
             }
         }
+        self.commands[index as usize] = under_way;
     }
 
     /// When something happens next, in nanoseconds.
@@ -391,7 +391,7 @@ impl Drive {
     }
 
     /// Lets happen what happens up to `until`, or until something is completed and nothing more happens at that time; appends what
-    /// is completed. Afterwards [`Drive::next`] is later than [`Drive::now`].
+    /// is completed. Returns [`Drive::next`], which is later than [`Drive::now`].
     #[inline]
     pub fn advance<M: base::Buffers>(
         &mut self,
@@ -399,14 +399,14 @@ impl Drive {
         uplink: &mut Option<UplinkWires>,
         mut data: Option<Data<'_, M>>,
         done: &mut Vec<Completion>,
-    ) {
+    ) -> u64 {
         let before = done.len();
         loop {
             let die = self.dies.next();
             let (sent, ready) = (self.sent.next(), self.ready.next());
             let next = die.min(sent).min(ready).min(self.others_at);
             if next > until || (next > self.now && done.len() > before) {
-                return;
+                return next;
             }
             self.now = next;
             if die == next {

@@ -1,4 +1,5 @@
-//! The earliest of a fixed number of times, each of which changes often: a tournament kept in one array.
+//! The earliest of a fixed number of times, each of which changes often: kept in order, as a new time is nearly always among the
+//! latest, and the one that changes nearly always the earliest.
 
 /// Bits of a key that name who it belongs to; the others are the time in nanoseconds, enough for 208 days.
 const NAME_BITS: u32 = 10;
@@ -12,47 +13,76 @@ pub const NEVER: u64 = u64::MAX >> NAME_BITS;
 /// Times by index, the earliest on top. Of equal ones the first index is on top.
 #[derive(Clone, Debug)]
 pub struct Earliest {
-    /// A binary tree: the root at 1, leaves from `leaves` on. All of it is there, so that no place needs to be checked.
-    keys: Box<[u64; KEYS]>,
-    leaves: usize,
+    /// Each entry's time and name; what never comes is [`NEVER`].
+    keys: Box<[u64; ENTRIES_MAX as usize]>,
+    /// Those that come, in order, in a ring.
+    ring: Box<[u64; ENTRIES_MAX as usize]>,
+    head: usize,
+    length: usize,
+    /// The first of them.
+    first: u64,
 }
 
-const KEYS: usize = 2 * ENTRIES_MAX as usize;
+const MASK: usize = ENTRIES_MAX as usize - 1;
 
 impl Earliest {
     /// So many entries, all [`NEVER`].
     pub fn new(entries: usize) -> Self {
         assert!(entries <= ENTRIES_MAX as usize, "{entries} entries");
-        let leaves = entries.next_power_of_two();
-        Self { keys: Box::new([u64::MAX; KEYS]), leaves }
+        let never = || Box::new([u64::MAX; ENTRIES_MAX as usize]);
+        Self { keys: never(), ring: never(), head: 0, length: 0, first: u64::MAX }
     }
 
     /// Sets an entry's time.
     #[inline]
     pub fn set(&mut self, index: usize, time: u64) {
-        let mut at = (self.leaves + index) % KEYS;
-        let mut least = time << NAME_BITS | index as u64;
-        self.keys[at] = least;
-        while at > 1 {
-            least = least.min(self.keys[at ^ 1]);
-            at /= 2;
-            if self.keys[at] == least {
-                return;
+        let key = if time == NEVER { u64::MAX } else { time << NAME_BITS | index as u64 };
+        let old = std::mem::replace(&mut self.keys[index & MASK], key);
+        if old == key {
+            return;
+        }
+        if old != u64::MAX {
+            if old == self.first {
+                self.head += 1;
+            } else {
+                self.remove(old);
             }
-            self.keys[at] = least;
+            self.length -= 1;
+        }
+        if key != u64::MAX {
+            let mut at = self.head + self.length;
+            self.length += 1;
+            while at > self.head && self.ring[(at - 1) & MASK] > key {
+                self.ring[at & MASK] = self.ring[(at - 1) & MASK];
+                at -= 1;
+            }
+            self.ring[at & MASK] = key;
+        }
+        self.first = if self.length == 0 { u64::MAX } else { self.ring[self.head & MASK] };
+    }
+
+    /// Takes one out that is not the first.
+    fn remove(&mut self, key: u64) {
+        let end = self.head + self.length;
+        let mut at = self.head + 1;
+        while self.ring[at & MASK] != key {
+            at += 1;
+        }
+        for at in at + 1..end {
+            self.ring[(at - 1) & MASK] = self.ring[at & MASK];
         }
     }
 
     /// The earliest time.
     #[inline]
     pub fn time(&self) -> u64 {
-        self.keys[1] >> NAME_BITS
+        self.first >> NAME_BITS
     }
 
     /// Whose it is.
     #[inline]
     pub fn index(&self) -> usize {
-        (self.keys[1] & u64::from(ENTRIES_MAX - 1)) as usize
+        (self.first & u64::from(ENTRIES_MAX - 1)) as usize
     }
 }
 

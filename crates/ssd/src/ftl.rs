@@ -269,20 +269,14 @@ impl Ftl {
     #[inline]
     pub fn locate(&self, place: u32) -> Location {
         let (superblock, within) = self.superblock_units.split(place);
-        let Superblock { slc, state, .. } = self.superblocks[superblock as usize];
+        // Without a cache there is no need to look; the list is long, and what is read lies anywhere.
+        let slc = self.cache.superblocks > 0 && self.superblocks[superblock as usize].slc;
         let spot = self.setup.stripe.spot(within, slc);
-        let filling = state == State::Open && self.is_filling(superblock, within);
+        let open = self.open.iter().flatten().find(|open| open.superblock == superblock);
+        let filling = open.is_some_and(|open| {
+            within >= open.next - open.next % self.setup.stripe.wordline_units(slc)
+        });
         Location { superblock, spot, slc, filling }
-    }
-
-    /// Whether what lies at a place of a superblock is part of a wordline that is still being filled, and so in memory.
-    #[cold]
-    fn is_filling(&self, superblock: u32, place: u32) -> bool {
-        self.open.iter().flatten().any(|open| {
-            let slc = self.superblocks[open.superblock as usize].slc;
-            open.superblock == superblock
-                && place >= open.next - open.next % self.setup.stripe.wordline_units(slc)
-        })
     }
 
     /// Share of the logical units that hold data, 0 to 1.

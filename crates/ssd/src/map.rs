@@ -161,6 +161,24 @@ impl Map {
         }
     }
 
+    /// As [`Map::set`], where it doesn't matter where they lay before, and they do lie somewhere.
+    #[inline]
+    pub fn change(&mut self, first: u32, count: u32, place: u32) {
+        let within = first % REGION_UNITS;
+        if within + count < REGION_UNITS
+            && let Some(table) = self.regions[(first / REGION_UNITS) as usize].table()
+        {
+            let start = table * REGION + within as usize;
+            for (entry, place) in
+                self.tables.some(start..start + count as usize).iter_mut().zip(place..)
+            {
+                *entry = place;
+            }
+        } else {
+            self.set(first, count, place, |_, _| {});
+        }
+    }
+
     fn set_region(
         &mut self,
         index: usize,

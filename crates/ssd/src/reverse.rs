@@ -76,6 +76,15 @@ impl Reverse {
         *self = Self::Flat(units);
     }
 
+    /// The units of the places from `from` to `to`, where it costs nothing to know them.
+    #[inline]
+    pub fn look_ahead(&self, from: u32, to: u32) -> &[u32] {
+        match self {
+            Self::Flat(all) => &all[from as usize..to as usize],
+            Self::Runs(_) => &[],
+        }
+    }
+
     /// Copies the units of the places from `from` to `to` into `units`, which is emptied first. Places that nothing was put into
     /// count as padding only if they are flat; ask for none of them.
     pub fn read(&self, from: u32, to: u32, units: &mut Vec<u32>) {

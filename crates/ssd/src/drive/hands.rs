@@ -26,32 +26,38 @@ pub(super) struct Hands<'a> {
 }
 
 impl Flash for Hands<'_> {
+    #[inline(always)]
     fn program(&mut self, program: Program) {
         let entry = self.active.iter_mut().find(|one| one.superblock == program.superblock);
-        if let Some(active) = entry {
-            active.under_way += 1;
-        } else {
-            // Dies before this one have programmed the wordline already.
-            let programmed = (0..self.own.len() as u32)
-                .map(|die| program.wordline + u32::from(die < program.die));
-            self.active.push(Active {
-                superblock: program.superblock,
-                programmed: programmed.collect(),
-                under_way: 1,
-            });
+        match entry {
+            Some(active) => active.under_way += 1,
+            None => self.activate(program.superblock, program.die, program.wordline),
         }
         *self.programs += 1;
         let work = Work::Program { set: self.set, program, epoch: self.epoch };
         self.dies.add(self.now, self.own[program.die as usize], work);
     }
 
+    #[inline]
     fn copy(&mut self, die: u32, slc: bool, units: u32) {
         let bytes = units * self.unit_bytes;
         self.dies.add(self.now, self.own[die as usize], Work::Copy { slc, bytes });
     }
 
+    #[inline]
     fn erase(&mut self, die: u32) {
         self.dies.add(self.now, self.own[die as usize], Work::Erase);
+    }
+}
+
+impl Hands<'_> {
+    /// Notes a superblock of which this is the first program that isn't done.
+    #[cold]
+    fn activate(&mut self, superblock: u32, die: u32, wordline: u32) {
+        // Dies before this one have programmed the wordline already.
+        let dies = 0..self.own.len() as u32;
+        let programmed = dies.map(|one| wordline + u32::from(one < die)).collect();
+        self.active.push(Active { superblock, programmed, under_way: 1 });
     }
 }
 

@@ -15,13 +15,18 @@ impl Drive {
     /// Sends a read of one unit, which leaves the controller at `at`, to its die at once, if nothing can come between: no work on dies,
     /// nothing else before it. It saves an event. Returns false if it must wait for its time.
     #[inline]
-    pub(super) fn read_early(&mut self, index: u32, at: u64) -> bool {
+    pub(super) fn read_early(
+        &mut self,
+        index: u32,
+        namespace: u32,
+        offset: u64,
+        length: u32,
+        at: u64,
+    ) -> bool {
         let in_place = self.spec.flash.media == Medium::InPlace;
         if in_place || self.dies.working() || self.others_at != NEVER {
             return false;
         }
-        let UnderWay { command, namespace, .. } = self.commands[index as usize];
-        let Operation::Read { offset, length, .. } = command.operation else { return false };
         let Some((set, unit)) = self.namespaces.unit(namespace, offset, length) else {
             return false;
         };
@@ -37,7 +42,6 @@ impl Drive {
         *read_bytes += u64::from(length);
         self.health.reads += 1;
         self.health.read_bytes += u64::from(length);
-        self.commands[index as usize].parts = 1;
         let access = Access { command: index, channel_bytes: self.unit_bytes, link_bytes: length };
         self.dies.read(at, own[spot.die as usize], slc, access);
         true

@@ -1,6 +1,6 @@
 //! Winning space back: which superblock is emptied next, and how fast.
 
-use crate::ftl::{Flash, Ftl, State, Stream};
+use crate::ftl::{Flash, Ftl, Open, Program, State, Stream, Superblock};
 use crate::map::NOWHERE;
 use crate::spec::Collector;
 
@@ -143,7 +143,6 @@ impl Ftl {
     pub(super) fn copy_batch(&mut self, flash: &mut impl Flash) {
         let Some(mut victim) = self.victim else { return };
         let index = victim.superblock as usize;
-        let slc = self.superblocks[index].slc;
         let to = (victim.next + BATCH_UNITS).min(victim.end);
         let mut units = std::mem::take(&mut self.scratch);
         if self.superblocks[index].valid == 0 {
@@ -151,42 +150,16 @@ impl Ftl {
             units.clear();
         } else {
             self.superblocks[index].reverse.read(victim.next, to, &mut units);
-        }
-        for &unit in units.iter().filter(|&&unit| unit != NOWHERE) {
-            self.map.expect(unit);
-        }
-        // What lies elsewhere by now is stale.
-        let first_place = victim.superblock * self.superblock_units.get() + victim.next;
-        for (unit, place) in units.iter_mut().zip(first_place..) {
-            if *unit != NOWHERE && self.map.get(*unit) != place {
-                *unit = NOWHERE;
-            }
-        }
-        self.read_cells(victim.next, &units, slc, flash);
-        let mut at = 0;
-        while at < units.len() {
-            if units[at] == NOWHERE {
-                at += 1;
-                continue;
-            }
-            let first = units[at];
-            let mut count = 1;
-            while at + (count as usize) < units.len() && units[at + count as usize] == first + count
-            {
-                count += 1;
-            }
-            at += count as usize;
-            victim.copied += u64::from(count);
-            self.done.copied += u64::from(count);
-            let mut unit = first;
-            while unit < first + count {
-                unit += self.append(Stream::Copied, unit, first + count - unit, flash);
-            }
-        }
-        self.scratch = units;
-        if victim.next < victim.end {
+            self.read_cells(&victim, &mut units, flash);
             victim.next = to;
         }
+        victim.copied += units.len() as u64;
+        self.done.copied += units.len() as u64;
+        let mut left = &units[..];
+        while !left.is_empty() {
+            left = &left[self.append_copies(index, left, flash)..];
+        }
+        self.scratch = units;
         if victim.next == victim.end {
             self.victim = None;
             self.release(victim.superblock);
@@ -195,17 +168,65 @@ impl Ftl {
         }
     }
 
-    /// Has the flash read each cell that holds something valid.
-    fn read_cells(&self, from: u32, units: &[u32], slc: bool, flash: &mut impl Flash) {
-        let mut at = 0;
+    /// Has the flash read each cell that holds something valid of the victim's next units, and keeps only what is valid of them.
+    fn read_cells(&self, victim: &Victim, units: &mut Vec<u32>, flash: &mut impl Flash) {
+        let Superblock { slc, reverse, .. } = &self.superblocks[victim.superblock as usize];
+        let slc = *slc;
+        // Of the next batch, one is looked up with each of this one's: all at once would be more than memory can answer at a time.
+        let to = victim.next + units.len() as u32;
+        let ahead = reverse.look_ahead(to, (to + BATCH_UNITS).min(victim.end));
+        let first_place = victim.superblock * self.superblock_units.get() + victim.next;
+        let (mut at, mut kept) = (0, 0);
         while at < units.len() {
-            let spot = self.setup.stripe.spot(from + at as u32, slc);
+            let spot = self.setup.stripe.spot(victim.next + at as u32, slc);
             let end = (at + spot.left as usize).min(units.len());
-            let valid = units[at..end].iter().filter(|&&unit| unit != NOWHERE).count() as u32;
-            if valid > 0 {
-                flash.copy(spot.die, slc, valid);
+            let before = kept;
+            for at in at..end {
+                let unit = units[at];
+                // What lies elsewhere by now is stale. Which does can't be foreseen: without a branch for it.
+                let valid = unit != NOWHERE && self.map.get(unit) == first_place + at as u32;
+                units[kept] = unit;
+                kept += usize::from(valid);
+                if let Some(&unit) = ahead.get(at) {
+                    self.map.expect(unit);
+                }
+            }
+            if kept > before {
+                flash.copy(spot.die, slc, (kept - before) as u32);
             }
             at = end;
         }
+        units.truncate(kept);
+    }
+
+    /// Appends units that lie in a superblock to what was copied before; returns how many it took. Opens and closes superblocks.
+    fn append_copies(&mut self, from: usize, units: &[u32], flash: &mut impl Flash) -> usize {
+        let Open { superblock, next } = match self.open[Stream::Copied as usize] {
+            Some(open) => open,
+            None => self.open_superblock(Stream::Copied, flash),
+        };
+        let capacity = self.superblock_units.get();
+        let count = units.len().min((capacity - next) as usize);
+        let Self { map, superblocks, spare, .. } = self;
+        superblocks[from].valid -= count as u32;
+        let to = &mut superblocks[superblock as usize];
+        to.valid += count as u32;
+        let mut place = next;
+        for run in units[..count].chunk_by(|unit, next| unit + 1 == *next) {
+            let length = run.len() as u32;
+            map.change(run[0], length, superblock * capacity + place);
+            to.reverse.append(place, run[0], length, capacity, spare);
+            place += length;
+        }
+        self.setup.stripe.programs(next, place, false, |die, wordline| {
+            flash.program(Program { die, superblock, wordline, slc: false, host_units: 0 });
+        });
+        let open = Open { superblock, next: place };
+        if place == capacity {
+            self.close(Stream::Copied, open);
+        } else {
+            self.open[Stream::Copied as usize] = Some(open);
+        }
+        count
     }
 }
