@@ -86,6 +86,7 @@ pub fn run<B: Bank, M: Buffers, T: Bank, N: Buffers>(
                         }
                         (Some(_), Piece::Parity(..)) => rebuilt.parity_chunks += 1,
                         (None, Piece::Filler(_, false)) => {}
+                        (None, _) if Some(entry.record.sequence) <= plan.reused => {}
                         _ => rebuilt.filled += 1,
                     }
                     let last = written.last().map(|(_, record)| record);

@@ -23,6 +23,8 @@ pub struct Plan {
     /// What chunks are recovered from.
     pub(crate) groups: Groups,
     pub(super) segments: Vec<SegmentPlan>,
+    /// The greatest number that a ring has given up: chunks up to it may be had no more, which is no loss.
+    pub(super) reused: Option<u64>,
     /// Groups that lack a parity chunk for which no place was found.
     pub groups_without: u64,
 }
@@ -83,6 +85,7 @@ impl Plan {
                 layout: *layout,
                 groups: Groups::of(&catalog.entries),
                 segments: Vec::new(),
+                reused: catalog.reused,
                 groups_without: incomplete,
             },
             used: runs.iter().map(|run| run.segment).collect(),
@@ -379,7 +382,7 @@ impl Builder<'_, '_> {
             };
             if !fits(self) {
                 let free = (at + 1) % self.plan.layout.segments;
-                if !self.used.insert(free) {
+                if !self.used.insert(free) && !self.give_up(free) {
                     self.without_place(&lost);
                     continue;
                 }
@@ -392,6 +395,16 @@ impl Builder<'_, '_> {
             self.parity(lost, record, &mut offset);
             self.end = Some((at, offset - start));
         }
+    }
+
+    /// Leaves out what was in a segment before the ring came back to it. False if the ring has not given it up.
+    fn give_up(&mut self, segment: u64) -> bool {
+        let at = self.plan.segments.iter().position(|s| s.segment == segment);
+        let given_up = at.filter(|&at| {
+            let mut pieces = self.plan.segments[at].pieces.iter();
+            pieces.all(|piece| self.numbers.given_up(piece.entry().record.sequence))
+        });
+        given_up.map(|at| self.plan.segments.remove(at)).is_some()
     }
 
     /// Lays what is older than all that is known into the segments before that, or from the first one on if nothing is known.
