@@ -61,6 +61,8 @@ pub struct SimBank<M = NoBuffers> {
     geometry: Vec<Geometry>,
     shown: Vec<Shown>,
     drives: Vec<Seat>,
+    /// When something happens next in each of them, in nanoseconds: side by side, as they are compared all the time.
+    next: Vec<u64>,
     uplink: Option<UplinkWires>,
     now: u64,
     under_way: u64,
@@ -80,8 +82,6 @@ struct Shown {
 #[derive(Debug)]
 struct Seat {
     drive: Drive,
-    /// When something happens in it next, in nanoseconds.
-    next: u64,
     /// Its namespaces among the bank's drives.
     shown: Range<usize>,
 }
@@ -110,6 +110,7 @@ impl<M: Buffers> SimBank<M> {
             geometry: Vec::new(),
             shown: Vec::new(),
             drives: Vec::new(),
+            next: Vec::new(),
             uplink: uplink.as_ref().map(UplinkWires::new),
             now: 0,
             under_way: 0,
@@ -133,8 +134,8 @@ impl<M: Buffers> SimBank<M> {
                 bank.shown.push(Shown { seat, namespace, under_way: 0 });
                 bank.media.push(Media::default());
             }
-            let next = drive.next();
-            bank.drives.push(Seat { drive, next, shown: first..bank.shown.len() });
+            bank.next.push(drive.next());
+            bank.drives.push(Seat { drive, shown: first..bank.shown.len() });
         }
         Ok(bank)
     }
@@ -171,9 +172,9 @@ impl<M: Buffers> SimBank<M> {
                 memory.give_back(buffer);
             }
         }
-        for seat in &mut self.drives {
+        for (seat, next) in self.drives.iter_mut().zip(&mut self.next) {
             seat.drive.power_cut(self.now);
-            seat.next = seat.drive.next();
+            *next = seat.drive.next();
             if !seat.drive.spec().buffer.protected {
                 for media in &mut self.media[seat.shown.clone()] {
                     media.lose();
@@ -194,9 +195,9 @@ impl<M: Buffers> SimBank<M> {
     /// If commands are under way.
     pub fn settle(&mut self, block_bytes: u64) {
         assert_eq!(self.under_way, 0, "commands are under way");
-        for seat in &mut self.drives {
+        for (seat, next) in self.drives.iter_mut().zip(&mut self.next) {
             seat.drive.settle(block_bytes, self.now);
-            seat.next = seat.drive.next();
+            *next = seat.drive.next();
         }
     }
 
@@ -221,17 +222,15 @@ impl<M: Buffers> SimBank<M> {
     /// The drive in which something happens first, when, and when something happens in another one.
     #[inline]
     fn earliest(&self) -> (u64, usize, u64) {
-        if let [only] = &self.drives[..] {
-            return (only.next, 0, NEVER);
+        if let [only] = self.next[..] {
+            return (only, 0, NEVER);
         }
+        // Which is first can't be foreseen: without a branch for it.
         let (mut first, mut index, mut second) = (NEVER, 0, NEVER);
-        for (at, seat) in self.drives.iter().enumerate() {
-            if seat.next < first {
-                second = first;
-                (first, index) = (seat.next, at);
-            } else {
-                second = second.min(seat.next);
-            }
+        for (at, &next) in self.next.iter().enumerate() {
+            second = second.min(first.max(next));
+            index = if next < first { at } else { index };
+            first = first.min(next);
         }
         (first, index, second)
     }
@@ -246,8 +245,7 @@ impl<M: Buffers> SimBank<M> {
             buffers,
         });
         let before = done.len();
-        seat.drive.advance(until, &mut self.uplink, data, done);
-        seat.next = seat.drive.next();
+        self.next[index] = seat.drive.advance(until, &mut self.uplink, data, done);
         self.now = seat.drive.now();
         for completion in &done[before..] {
             self.under_way -= 1;
@@ -306,9 +304,9 @@ impl<M: Buffers> Bank for SimBank<M> {
             }
             return Ok(());
         }
-        let seat = &mut self.drives[seat];
-        seat.drive.submit(self.now, namespace, command);
-        seat.next = seat.drive.next();
+        let drive = &mut self.drives[seat].drive;
+        drive.submit(self.now, namespace, command);
+        self.next[seat] = drive.next();
         Ok(())
     }
 

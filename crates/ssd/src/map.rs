@@ -240,33 +240,32 @@ impl Map {
         before: &mut impl FnMut(u32, u32),
     ) -> bool {
         let region = self.regions[index];
-        let short = region.short();
-        let one = Short::one(region.base);
-        let old = short.map_or(&one, |short| &self.shorts[short]);
-        let mut runs = *old;
-        let now = runs.put(within, count, place);
-        if now == Now::Many {
-            self.explode(index, &{ *old });
-            self.free_shorts.extend(short.map(|short| short as u32));
-            return false;
-        }
-        old.tell(within, count, before);
-        match (now, short) {
-            (Now::One(base), short) => {
-                self.regions[index] = Region { base, ..EMPTY };
-                self.free_shorts.extend(short.map(|short| short as u32));
+        let short = region.short().unwrap_or_else(|| self.list(region.base));
+        match self.shorts[short].put(within, count, place, before) {
+            Now::Many => {
+                self.explode(index, &{ self.shorts[short] });
+                self.free_shorts.push(short as u32);
+                return false;
             }
-            (_, Some(short)) => self.shorts[short] = runs,
-            (_, None) => {
-                let short = self.free_shorts.pop().unwrap_or_else(|| {
-                    self.shorts.push(runs);
-                    self.shorts.len() as u32 - 1
-                });
-                self.shorts[short as usize] = runs;
-                self.regions[index] = Region { base: NOWHERE, table: SHORT + short };
+            Now::One(base) => {
+                self.regions[index] = Region { base, ..EMPTY };
+                self.free_shorts.push(short as u32);
+            }
+            Now::Few => {
+                self.regions[index] = Region { base: NOWHERE, table: SHORT + short as u32 };
             }
         }
         true
+    }
+
+    /// A short list of one run.
+    fn list(&mut self, base: u32) -> usize {
+        if let Some(short) = self.free_shorts.pop() {
+            self.shorts[short as usize] = Short::one(base);
+            return short as usize;
+        }
+        self.shorts.push(Short::one(base));
+        self.shorts.len() - 1
     }
 
     /// Gives a region a table of its own.
