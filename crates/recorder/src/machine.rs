@@ -15,7 +15,7 @@ use base::{BufferId, DeviceError, Instant};
 use format::parity::{OVERHEAD_BYTES, Part, PlacedParity, Row};
 use format::{ChunkRecord, Count, Ledger, Place, Stage, Summary, TakeId};
 
-use crate::member::{GivenUp, InFlight, Keep, Member};
+use crate::member::{Brief, GivenUp, InFlight, Keep, Member};
 use crate::open::{ArrayImage, Segment};
 use crate::placement::Candidate;
 use crate::planted::{Bug, is_planted};
@@ -97,8 +97,16 @@ pub struct Recorder {
     next_tag: u64,
     turns: Turns,
     candidates: Vec<Candidate>,
+    /// When each member wants to be looked after if nothing happens to it: side by side, as they are asked for all the time.
+    dues: Vec<Instant>,
+    /// Commands; what is told besides waits in queues of its own, as it is several times as short.
     outputs: VecDeque<Output>,
+    events: VecDeque<Event>,
+    released: VecDeque<BufferId>,
 }
+
+/// Later than anything.
+const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
 impl Recorder {
     /// Starts a take on an array without parity as it was found. Members that could not be opened take no part.
@@ -133,7 +141,7 @@ impl Recorder {
                 parity: array.members.iter().map(|m| m.layout.chunk_max).min().unwrap_or(0),
             },
         };
-        let members = array
+        let members: Vec<Member> = array
             .members
             .into_iter()
             .enumerate()
@@ -166,7 +174,10 @@ impl Recorder {
             next_tag: 0,
             turns: Turns::new(config.rest, config.rest_turn),
             candidates: Vec::new(),
+            dues: vec![NEVER; usize::from(count)],
             outputs: VecDeque::new(),
+            events: VecDeque::new(),
+            released: VecDeque::new(),
             config,
         }
     }
@@ -188,7 +199,10 @@ impl Recorder {
             Input::Sealed { group, place, length, body_crc } => {
                 self.sealed(group, place, length, body_crc);
             }
-            Input::Protect(ranges) => self.protected = ranges,
+            Input::Protect(ranges) => {
+                self.protected = ranges;
+                self.members.iter_mut().for_each(|m| m.may_trim = true);
+            }
             Input::Stop => {
                 if self.phase == Phase::Running {
                     self.phase = Phase::Draining;
@@ -210,7 +224,7 @@ impl Recorder {
                 self.close_segments(at);
                 self.trim_ahead(now, at);
                 self.flush(now, at);
-                self.members[at].due = self.member_due(at);
+                self.dues[at] = self.member_due(at).unwrap_or(NEVER);
             }
         }
         self.advance_phase();
@@ -218,14 +232,17 @@ impl Recorder {
 
     /// The next thing to be done.
     pub fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        let told = || self.events.pop_front().map(Output::Event);
+        let released = || self.released.pop_front().map(|buffer| Output::Release { buffer });
+        self.outputs.pop_front().or_else(told).or_else(released)
     }
 
     /// When to call `handle` with [`Input::Tick`] at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let turn = self.turns.due().filter(|_| self.phase == Phase::Running);
-        let due = self.members.iter().filter_map(|m| m.due);
-        due.chain(turn).chain(self.groups.due()).min()
+        let due = self.dues.iter().fold(NEVER, |first, &due| first.min(due));
+        let due = (due != NEVER).then_some(due);
+        [due, turn, self.groups.due()].into_iter().flatten().min()
     }
 
     /// When a member wants to be looked after again, if nothing happens to it.
@@ -293,7 +310,7 @@ impl Recorder {
     }
 
     fn event(&mut self, event: Event) {
-        self.outputs.push_back(Output::Event(event));
+        self.events.push_back(event);
     }
 
     fn tag(&mut self, tag: Tag) -> u64 {
@@ -320,7 +337,7 @@ impl Recorder {
 
     fn release(&mut self, buffer: BufferId) {
         self.held -= 1;
-        self.outputs.push_back(Output::Release { buffer });
+        self.released.push_back(buffer);
     }
 
     // Placing chunks
@@ -457,7 +474,8 @@ impl Recorder {
             member.pace.started_from_idle(now);
         }
         member.in_flight_bytes += u64::from(summary.length);
-        member.in_flight.push_back(InFlight { tag, buffer, record, segment, group, done: None });
+        let chunk = Brief::of(&record);
+        member.in_flight.push_back(InFlight { tag, buffer, chunk, segment, group, done: None });
         Placed { place, record, tag }
     }
 
@@ -474,7 +492,9 @@ impl Recorder {
     fn done(&mut self, now: Instant, tag: u64, outcome: Result<(), DeviceError>) {
         let kind = Tag::of(tag);
         let (Tag::Chunk(at) | Tag::Index(at) | Tag::Trim(at) | Tag::Flush(at)) = kind;
-        self.members[usize::from(at)].touched = true;
+        let member = &mut self.members[usize::from(at)];
+        member.touched = true;
+        member.may_trim |= !matches!(kind, Tag::Chunk(_));
         match kind {
             Tag::Chunk(at) => self.chunk_done(now, usize::from(at), tag, outcome),
             Tag::Index(at) => {
@@ -524,10 +544,10 @@ impl Recorder {
     fn chunk_done(&mut self, now: Instant, at: usize, tag: u64, outcome: Result<(), DeviceError>) {
         let member = &mut self.members[at];
         let Some(flight) = member.in_flight.iter_mut().find(|f| f.tag == tag) else { return };
-        let length = flight.record.summary.length;
+        let length = flight.chunk.summary.length;
         let error = outcome.as_ref().err().cloned();
         if outcome.is_err() {
-            let sequence = flight.record.sequence;
+            let sequence = flight.chunk.sequence;
             member.hole = Some(member.hole.map_or(sequence, |hole| hole.min(sequence)));
         }
         flight.done = Some(outcome);
@@ -539,28 +559,28 @@ impl Recorder {
         // Acknowledge in order: what lies behind a hole on a member is not found after a crash.
         while let Some(flight) = self.members[at].acknowledge_next() {
             match flight.group {
-                None => self.acknowledge(now, at, flight.buffer, &flight.record),
+                None => self.acknowledge(now, at, flight.buffer, &flight.chunk),
                 Some(group) => self.settle(now, at, &flight, group),
             }
         }
         for flight in self.members[at].take_failed().into_iter().rev() {
             match flight.group {
-                None => self.wait_again(flight.buffer, &flight.record),
+                None => self.wait_again(flight.buffer, &flight.chunk),
                 Some(group) => self.unsettle(&flight, group),
             }
         }
     }
 
-    fn acknowledge(&mut self, now: Instant, at: usize, buffer: BufferId, record: &ChunkRecord) {
-        let count = record.summary.stored();
+    fn acknowledge(&mut self, now: Instant, at: usize, buffer: BufferId, chunk: &Brief) {
+        let count = chunk.summary.stored();
         let member = &mut self.members[at];
         member.acknowledged += count;
         member.acknowledged_chunks += 1;
         self.acknowledged += count;
         let before = self.newest_acknowledged;
-        self.newest_acknowledged = before.max(record.sequence);
+        self.newest_acknowledged = before.max(chunk.sequence);
         for member in &mut self.members {
-            let told_now = |g: GivenUp| before < g.told_from && g.told_from <= record.sequence;
+            let told_now = |g: GivenUp| before < g.told_from && g.told_from <= chunk.sequence;
             member.touched |= member.given_up.is_some_and(told_now);
         }
         let member = &mut self.members[at];
@@ -569,10 +589,10 @@ impl Recorder {
             self.flush_later(now, at);
         }
         self.event(Event::Acknowledged {
-            sequence: record.sequence,
+            sequence: chunk.sequence,
             member: at as u16,
             count,
-            end: record.summary.end,
+            end: chunk.summary.end,
         });
         if !is_planted(Bug::ReleasesEarly) {
             self.release(buffer);
@@ -600,6 +620,9 @@ impl Recorder {
     }
 
     fn advance_phase(&mut self) {
+        if self.phase == Phase::Running {
+            return;
+        }
         let settled = self.waiting.is_empty()
             && self.members.iter().all(|m| m.in_flight.is_empty())
             && self.groups.settled();

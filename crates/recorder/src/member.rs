@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 
 use base::{BufferId, DeviceError, Instant};
 use format::index;
-use format::{ChunkRecord, Count, Layout, Place};
+use format::parity::Part;
+use format::{ChunkRecord, Count, Layout, Place, Summary};
 use uuid::Uuid;
 
 use crate::open::{MemberImage, Segment};
@@ -13,12 +14,28 @@ use crate::placement::Pace;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::{IndexPart, TimeRange};
 
+/// What has to be known of a chunk once it has its place: a record is several times as long, and copied for every chunk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Brief {
+    pub(crate) sequence: u64,
+    pub(crate) replaces: Option<u64>,
+    pub(crate) parity: Option<Part>,
+    pub(crate) summary: Summary,
+}
+
+impl Brief {
+    pub(crate) const fn of(record: &ChunkRecord) -> Self {
+        let ChunkRecord { sequence, replaces, parity, summary, .. } = *record;
+        Self { sequence, replaces, parity, summary }
+    }
+}
+
 /// A chunk on its way to the medium.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     pub(crate) tag: u64,
     pub(crate) buffer: BufferId,
-    pub(crate) record: ChunkRecord,
+    pub(crate) chunk: Brief,
     pub(crate) segment: u64,
     /// The group that it belongs to, in an array with parity.
     pub(crate) group: Option<u64>,
@@ -141,8 +158,6 @@ pub(crate) struct Member {
     pub(crate) excused: u64,
     /// Something happened to it since it was last looked after.
     pub(crate) touched: bool,
-    /// When it wants to be looked after if nothing happens.
-    pub(crate) due: Option<Instant>,
     pub(crate) keep: Keep,
     pub(crate) failed: Option<DeviceError>,
     /// Number of the first chunk whose write failed: what was placed behind it isn't found again.
@@ -161,6 +176,8 @@ pub(crate) struct Member {
     pub(crate) flushes_done: u64,
     pub(crate) flush_due: Option<Instant>,
     pub(crate) trims: bool,
+    /// Whether there may be something to trim: something has changed since nothing was found.
+    pub(crate) may_trim: bool,
     /// Given up ahead of the head, and not trimmed yet.
     pub(crate) given_up: Option<GivenUp>,
     pub(crate) trimming: Option<(u64, u64)>,
@@ -178,8 +195,32 @@ pub(crate) struct GivenUp {
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) segment: u64,
+    /// The longest data chunk that it takes, with what is kept beside it, looked at for every chunk; 0 if none.
+    pub(crate) data_max: u32,
     pub(crate) used: u64,
     pub(crate) chunks: Vec<(Place, ChunkRecord)>,
+}
+
+impl Head {
+    fn new(
+        segment: u64,
+        used: u64,
+        chunks: Vec<(Place, ChunkRecord)>,
+        layout: &Layout,
+        keep: Keep,
+    ) -> Self {
+        let mut head = Self { segment, data_max: 0, used, chunks };
+        head.data_max = head.data_max_in(layout, keep);
+        head
+    }
+
+    fn data_max_in(&self, layout: &Layout, keep: Keep) -> u32 {
+        let (reserve, extra) = keep.beside(Purpose::Data);
+        let taken = self.used
+            + u64::from(reserve)
+            + index::length_for(self.chunks.len() as u64 + extra + 1);
+        u32::try_from(layout.segment_bytes.saturating_sub(taken)).unwrap_or(u32::MAX)
+    }
 }
 
 impl Member {
@@ -195,8 +236,7 @@ impl Member {
         let (head, next_from) = match image.head {
             Some(head) if !head.closed => {
                 let next = head.segment + 1;
-                let head = Head { segment: head.segment, used: head.used, chunks: head.chunks };
-                (Some(head), next)
+                (Some(Head::new(head.segment, head.used, head.chunks, &image.layout, keep)), next)
             }
             Some(head) => (None, head.segment + 1),
             None => (None, 0),
@@ -225,7 +265,6 @@ impl Member {
             resting: false,
             excused: 0,
             touched: true,
-            due: None,
             failed: missing.then_some(DeviceError::Gone),
             keep,
             hole: None,
@@ -239,6 +278,7 @@ impl Member {
             flushes_done: 0,
             flush_due: None,
             trims: image.trims,
+            may_trim: true,
             given_up: None,
             trimming: None,
             trim_due: Instant::START,
@@ -292,6 +332,7 @@ impl Member {
 
     /// Whether there is room for a chunk of `length`. Without wrapping the last segment keeps room
     /// for the chunk that ends the take, unless this is it, and for parity.
+    #[inline]
     pub(crate) fn room(
         &self,
         length: u32,
@@ -300,6 +341,21 @@ impl Member {
         protected: &[TimeRange],
     ) -> Room {
         // With room for the end too, what comes behind the head doesn't matter.
+        let at_once = self.head.as_ref().is_some_and(|head| length <= head.data_max);
+        if at_once && purpose == Purpose::Data {
+            return Room::Yes;
+        }
+        self.room_beyond(length, purpose, wrap, protected)
+    }
+
+    /// The same, if it is for parity, or the end, or more than the head simply takes.
+    fn room_beyond(
+        &self,
+        length: u32,
+        purpose: Purpose,
+        wrap: bool,
+        protected: &[TimeRange],
+    ) -> Room {
         let beside = self.keep.beside(purpose);
         if self.head_takes(length, beside) {
             return Room::Yes;
@@ -339,7 +395,10 @@ impl Member {
             });
         }
         let given_up = std::mem::replace(&mut self.segments[segment as usize], Segment::Empty);
-        self.head = Some(Head { segment, used: 0, chunks: Vec::new() });
+        // As many chunks as in the last one, so that its list need not grow.
+        let chunks = Vec::with_capacity(self.closing.back().map_or(0, |last| last.chunks.len()));
+        self.head = Some(Head::new(segment, 0, chunks, &self.layout, self.keep));
+        self.may_trim = true;
         self.given_up.take_if(|given_up| given_up.segment == segment);
         self.next_from = (segment + 1) % self.layout.segments;
         if self.next_from == 0 && is_planted(Bug::SkipsAtTheWrap) {
@@ -361,7 +420,7 @@ impl Member {
             return done.and_then(|at| self.in_flight.remove(at));
         }
         self.in_flight.pop_front_if(|flight| {
-            flight.done == Some(Ok(())) && hole.is_none_or(|hole| flight.record.sequence < hole)
+            flight.done == Some(Ok(())) && hole.is_none_or(|hole| flight.chunk.sequence < hole)
         })
     }
 
@@ -372,7 +431,7 @@ impl Member {
         let mut at = 0;
         while at < self.in_flight.len() {
             let flight = &self.in_flight[at];
-            if flight.done.is_some() && flight.record.sequence >= hole {
+            if flight.done.is_some() && flight.chunk.sequence >= hole {
                 failed.extend(self.in_flight.remove(at));
             } else {
                 at += 1;
@@ -388,6 +447,7 @@ impl Member {
         let place = Place { offset, ..self.place };
         head.used += u64::from(record.summary.length);
         head.chunks.push((place, *record));
+        head.data_max = head.data_max_in(&self.layout, self.keep);
         self.segments[head.segment as usize].take_in(record);
         self.written += u64::from(record.summary.length);
         Some((place, head.segment))

@@ -41,6 +41,8 @@ impl FromStr for Placement {
 pub(crate) struct Pace {
     /// Bytes a second, a moving average over completions; None before the first.
     rate: Option<f64>,
+    /// Bytes of what it last finished, and what as many would take it alone: mostly what is asked for next.
+    alone: (u32, Duration),
     /// When it last finished something, or was given something after having been idle.
     busy_since: Instant,
 }
@@ -61,14 +63,20 @@ impl Pace {
         let rate = f64::from(bytes) / seconds;
         // Several reaped together share one instant: their rate is bounded, or it would be infinite.
         let rate = rate.min(self.rate.map_or(f64::MAX, |old| old * 8.0));
-        self.rate = Some(self.rate.map_or(rate, |old| old + WEIGHT * (rate - old)));
+        let rate = self.rate.map_or(rate, |old| old + WEIGHT * (rate - old));
+        self.rate = Some(rate);
+        self.alone = (bytes, Duration::from_secs_f64(f64::from(bytes) / rate));
         self.busy_since = now;
     }
 
     /// When it is expected to finish `bytes` more behind `queued` bytes, from now. A member that is
     /// overdue is taken to be as slow as it has just shown.
+    #[inline]
     pub(crate) fn expected(&self, now: Instant, queued: u64, bytes: u32) -> Duration {
         let Some(mut rate) = self.rate else { return Duration::from_nanos(queued) };
+        if queued == 0 && bytes == self.alone.0 {
+            return self.alone.1;
+        }
         let waited = now.since(self.busy_since).as_secs_f64();
         if queued > 0 && waited > 0.0 {
             rate = rate.min((queued as f64 / waited).max(1.0));
@@ -101,12 +109,18 @@ pub(crate) fn adaptive(
     pressed: bool,
     eligible: impl Fn(&Candidate) -> bool,
 ) -> Option<usize> {
-    let least = candidates.iter().map(|c| c.balance).min()?;
-    candidates
-        .iter()
-        .filter(|c| c.ready && eligible(c) && (pressed || c.balance - least <= drift_max))
-        .min_by_key(|c| (c.expected, c.balance, c.member))
-        .map(|c| c.member)
+    let least = candidates.iter().fold(u64::MAX, |least, c| least.min(c.balance));
+    let most = if pressed { u64::MAX } else { least.saturating_add(drift_max) };
+    // Who is first can't be foreseen, so there is no branch for it. Of equal ones the first member remains.
+    let (mut first, mut found) = (u128::MAX, None);
+    for c in candidates {
+        let order = u128::from(c.expected.as_nanos()) << 64 | u128::from(c.balance);
+        let able = c.ready && c.balance <= most && eligible(c);
+        let order = if able { order } else { u128::MAX };
+        found = if order < first { Some(c.member) } else { found };
+        first = first.min(order);
+    }
+    found
 }
 
 #[cfg(test)]

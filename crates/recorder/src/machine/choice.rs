@@ -102,23 +102,25 @@ impl Recorder {
         end: bool,
         candidates: &mut Vec<Candidate>,
     ) -> Choice {
-        let working = || self.members.iter().enumerate().filter(|(_, m)| m.failed.is_none());
-        if working().next().is_none() {
+        if self.members.iter().all(|m| m.failed.is_some()) {
             return Choice::Nowhere(Refusing::NoMember);
         }
         let wake = self.wakes(length, end);
         candidates.clear();
-        candidates.extend(working().filter(|(_, m)| self.takes(m, wake)).filter_map(|(at, m)| {
-            match self.room(m, length, end) {
-                Room::Full => None,
-                room => Some(Candidate {
-                    member: at,
-                    balance: m.balance(),
-                    expected: m.pace.expected(now, m.in_flight_bytes, length),
-                    ready: room == Room::Yes && self.slot(m),
-                }),
+        for (at, member) in self.members.iter().enumerate() {
+            if !self.takes(member, wake) {
+                continue;
             }
-        }));
+            let room = self.room(member, length, end);
+            if room != Room::Full {
+                candidates.push(Candidate {
+                    member: at,
+                    balance: member.balance(),
+                    expected: member.pace.expected(now, member.in_flight_bytes, length),
+                    ready: room == Room::Yes && self.slot(member),
+                });
+            }
+        }
         if candidates.is_empty() {
             return Choice::Nowhere(Refusing::Full);
         }

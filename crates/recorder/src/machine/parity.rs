@@ -2,11 +2,11 @@
 
 use base::{BufferId, Instant};
 use format::parity::OVERHEAD_BYTES;
-use format::{ChunkRecord, Count, Ledger};
+use format::{Count, Ledger};
 
 use super::groups::{Group, ParityPiece, Piece, Standing, State};
 use super::{Phase, Placed, Recorder, Waiting};
-use crate::member::{InFlight, Purpose, Room};
+use crate::member::{Brief, InFlight, Purpose, Room};
 use crate::placement::Placement;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::{Event, Fold, Output, ParityProgress, ReadyChunk};
@@ -176,7 +176,7 @@ impl Recorder {
             self.give_up_piece(flight, id);
             return;
         }
-        mark_written(group, &flight.record, at as u16);
+        mark_written(group, &flight.chunk, at as u16);
         if failed {
             group.lapsed = true;
         } else {
@@ -218,7 +218,7 @@ impl Recorder {
             self.groups.give_back(buffer);
         }
         for piece in data.into_iter().rev() {
-            self.wait_again(piece.buffer, &piece.record);
+            self.wait_again(piece.buffer, &Brief::of(&piece.record));
         }
         if over {
             self.groups.remove(id);
@@ -235,10 +235,10 @@ impl Recorder {
 
     /// A chunk of a broken group is not under way any more.
     fn give_up_piece(&mut self, flight: &InFlight, id: u64) {
-        if flight.record.parity.is_some() {
+        if flight.chunk.parity.is_some() {
             self.groups.give_back(flight.buffer);
         } else {
-            self.wait_again(flight.buffer, &flight.record);
+            self.wait_again(flight.buffer, &flight.chunk);
         }
         if self.groups.get(id).is_some_and(|group| group.writing == 0) {
             self.groups.remove(id);
@@ -246,13 +246,13 @@ impl Recorder {
     }
 
     /// A chunk is to be placed again. Its own losses are in the ledger already.
-    pub(super) fn wait_again(&mut self, buffer: BufferId, record: &ChunkRecord) {
+    pub(super) fn wait_again(&mut self, buffer: BufferId, brief: &Brief) {
         if is_planted(Bug::ForgetsFailedChunks) {
             self.release(buffer);
             return;
         }
-        let chunk = ReadyChunk { buffer, summary: record.summary, losses: Ledger::default() };
-        let first_sequence = Some(record.replaces.unwrap_or(record.sequence));
+        let chunk = ReadyChunk { buffer, summary: brief.summary, losses: Ledger::default() };
+        let first_sequence = Some(brief.replaces.unwrap_or(brief.sequence));
         self.waiting.push_front(Waiting { chunk, first_sequence });
     }
 
@@ -275,7 +275,8 @@ impl Recorder {
             self.groups.progress.chunks_short += data.len() as u64;
         }
         for piece in data {
-            self.acknowledge(now, usize::from(piece.row.member), piece.buffer, &piece.record);
+            let at = usize::from(piece.row.member);
+            self.acknowledge(now, at, piece.buffer, &Brief::of(&piece.record));
         }
         self.make_durable(id);
     }
@@ -311,11 +312,11 @@ impl Recorder {
     }
 }
 
-fn mark_written(group: &mut Group, record: &ChunkRecord, member: u16) {
-    match record.parity {
+fn mark_written(group: &mut Group, chunk: &Brief, member: u16) {
+    match chunk.parity {
         Some(part) => group.parities[usize::from(part.place)].state = State::Written(member),
         None => {
-            let piece = group.data.iter_mut().find(|p| p.row.sequence == record.sequence);
+            let piece = group.data.iter_mut().find(|p| p.row.sequence == chunk.sequence);
             if let Some(piece) = piece {
                 piece.written = true;
             }

@@ -73,7 +73,13 @@ impl Recorder {
                 let protected =
                     if is_planted(Bug::TrimsProtected) { &[] } else { self.protected.as_slice() };
                 let ahead = self.config.trim_ahead;
-                let Some(segment) = member.to_trim(ahead, protected) else { return };
+                if !member.may_trim {
+                    return;
+                }
+                let Some(segment) = member.to_trim(ahead, protected) else {
+                    self.members[at].may_trim = false;
+                    return;
+                };
                 let given_up = GivenUp { segment, told_from: self.next_sequence };
                 let member = &mut self.members[at];
                 member.given_up = Some(given_up);
