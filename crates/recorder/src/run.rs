@@ -113,6 +113,8 @@ pub struct Recording<'a, B, M, F> {
     /// Drives that failed in an update. Their superblocks are left alone: one of the copies may be all there is.
     update_failed: Vec<DriveId>,
     wants_end: bool,
+    /// The feed has got a buffer since it was asked for chunks.
+    released: bool,
     stopped: bool,
     done: Vec<Completion>,
 }
@@ -155,6 +157,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             update_outcome: Ok(()),
             update_failed: Vec::new(),
             wants_end: false,
+            released: false,
             stopped: false,
             done: Vec::new(),
         };
@@ -233,6 +236,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
     /// [`BankError`] if the bank fails.
     pub fn step(&mut self, until: Instant, events: &mut Vec<Event>) -> Result<bool, BankError> {
         let now = self.bank.now();
+        self.released = false;
         while let Some(chunk) = self.feed.poll(now) {
             self.core.handle(now, Input::Chunk(chunk));
         }
@@ -258,7 +262,9 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         {
             return Ok(true);
         }
-        let until = [self.core.poll_timeout(), self.feed.next(now)]
+        // What was lost for want of room gave its buffer back at once, which may be all that the feed waits for.
+        let again = self.released.then_some(now);
+        let until = [self.core.poll_timeout(), self.feed.next(now), again]
             .into_iter()
             .flatten()
             .fold(until, Instant::min);
@@ -323,7 +329,10 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                     let drive = self.drives[usize::from(member)];
                     self.commands.push_back((drive, Operation::Flush, Owner::Core(tag), None));
                 }
-                Output::Release { buffer } => self.feed.release(buffer),
+                Output::Release { buffer } => {
+                    self.feed.release(buffer);
+                    self.released = true;
+                }
                 Output::WantEnd => self.wants_end = true,
                 Output::Event(event) => events.push(event),
             }

@@ -367,3 +367,25 @@ proptest! {
         assert_rebuilds(&case);
     }
 }
+
+#[test]
+fn a_take_ends_at_the_end_of_the_array_though_its_source_waits_for_nothing_but_buffers() {
+    for seed in 1..4 {
+        let case = Case {
+            parity: 1,
+            members: 2,
+            placement: Placement::Adaptive,
+            depth: 2,
+            takes: vec![26, 25],
+            short_one_in: 19,
+            when_full: WhenFull::Stop,
+            failing: None,
+            seed,
+        };
+        let mut members = case.recorded();
+        let found = data(&mut members, None);
+        let takes = found.iter().map(|record| record.take.uuid);
+        assert!(takes.clone().count() < 51, "it is full");
+        assert_eq!(takes.min(), Some(Uuid::from_u128(2)), "the first take has its room");
+    }
+}
