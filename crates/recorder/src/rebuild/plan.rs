@@ -217,7 +217,7 @@ impl Builder<'_, '_> {
         self.plan.segments.push(SegmentPlan { segment: run.segment, pieces: Vec::new() });
         let mut offset = start;
         for chunk in &run.chunks {
-            inside.append(&mut self.told_below(chunk.record.sequence).into());
+            inside.append(&mut self.told_below(chunk.record.sequence));
             if !self.hole(std::mem::take(&mut inside), &mut offset, chunk) {
                 break;
             }
@@ -353,7 +353,7 @@ impl Builder<'_, '_> {
         };
         let (over, others) = std::mem::take(&mut self.untold).into_iter().partition(over);
         self.untold = others;
-        for lost in Vec::from(over) {
+        for lost in over {
             match self.free_number(&lost, last, below) {
                 Some(number) => {
                     last = number;
