@@ -75,7 +75,8 @@ pub fn judge(
         }
         if present && there && !chunk.given_up && !with_parity {
             chunk.acknowledged = true;
-            chunk.excused = false;
+            // Without a member an array is opened less strictly: what was harmed and is found then may not be found again.
+            chunk.excused &= !absent.is_empty();
         }
         assert!(
             // Of several copies of a chunk only the newest is listed.
