@@ -82,6 +82,8 @@ pub struct Book {
     pub reused: u64,
     /// Up to which number the media say that segments were given up.
     told_reused: Option<u64>,
+    /// Acknowledged chunks that the recording under way has given up.
+    given_up_now: BTreeSet<u64>,
     /// Whether a ring's segments are given up in the order of their age: until something has been protected, damaged or
     /// brought back.
     pub in_order: bool,
@@ -117,6 +119,7 @@ impl Book {
             protected: Vec::new(),
             reused: 0,
             told_reused: None,
+            given_up_now: BTreeSet::new(),
             in_order: true,
             met: Met::default(),
             indexed: BTreeSet::new(),
@@ -137,6 +140,7 @@ impl Book {
             *said = Said { passed_over: said.passed_over, ..Said::default() };
         }
         self.next.clear();
+        self.given_up_now.clear();
     }
 
     /// The segment that an offset of a member lies in, if any.
@@ -267,8 +271,8 @@ impl Book {
             );
             assert!(
                 !trims
-                    || !chunk.acknowledged
                     || chunk.excused
+                    || !self.given_up_now.contains(&sequence)
                     || Some(sequence) <= self.told_reused,
                 "trim: chunk {sequence} of member {} is trimmed, and what was given up is told to {:?}",
                 chunk.place.member,
@@ -424,6 +428,7 @@ impl Book {
                 chunk.record.sequence
             );
             chunk.given_up = true;
+            self.given_up_now.insert(chunk.record.sequence);
         }
         let (oldest_kept, kept_in) = oldest_kept;
         if newest > oldest_kept && !self.indexed.contains(&(member, kept_in)) {
