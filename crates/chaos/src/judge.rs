@@ -75,8 +75,7 @@ pub fn judge(
         }
         if present && there && !chunk.given_up && !with_parity {
             chunk.acknowledged = true;
-            // Without a member an array is opened less strictly: what was harmed and is found then may not be found again.
-            chunk.excused &= !absent.is_empty();
+            chunk.excused = false;
         }
         assert!(
             // Of several copies of a chunk only the newest is listed.

@@ -504,6 +504,7 @@ fn member<B: Bank, M: Buffers>(
     let mut firsts: Vec<Option<u64>> = vec![None; layout.segments as usize];
     let mut footers: Vec<Option<Footer>> = vec![None; layout.segments as usize];
     let mut failed = None;
+    let mut unreadable = vec![false; layout.segments as usize];
     reader.scatter(&ranges, |index, bytes| match bytes {
         Ok(bytes) if index % 2 == 0 => {
             let place = Place { offset: ranges[index].offset, ..*at };
@@ -513,14 +514,17 @@ fn member<B: Bank, M: Buffers>(
             footers[index / 2] =
                 Footer::read(bytes).ok().filter(|footer| footer.suits(at, layout.segment_bytes));
         }
-        Err(error) => failed = Some((index, error)),
+        Err(error) => {
+            unreadable[index / 2] |= index % 2 == 0;
+            failed = Some((index, error));
+        }
     })?;
     if let Some((index, error)) = failed.filter(|_| !past_unreadable) {
         return Err(reader.error(ranges[index], error).into());
     }
-    // An index tells of a first page that can't be read.
-    for (first, footer) in firsts.iter_mut().zip(&footers).filter(|_| past_unreadable) {
-        *first = first.or_else(|| footer.map(|footer| footer.first_sequence));
+    // An index tells of a first page that can't be read. One that reads as something else was written over.
+    for segment in (0..unreadable.len()).filter(|&segment| unreadable[segment]) {
+        firsts[segment] = footers[segment].map(|footer| footer.first_sequence);
     }
     let head = (0..layout.segments).max_by_key(|&segment| firsts[segment as usize]);
     let head = head.filter(|&segment| firsts[segment as usize].is_some());
