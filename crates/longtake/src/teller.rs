@@ -106,14 +106,10 @@ mod tests {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let stall = heard.lock().unwrap();
         let teller = Teller::start_with(None, Box::new(Stalled(Arc::clone(&heard)))).unwrap();
+        let mut lines = (0..2 * LINES_MAX).map(|number| Line::Json(number.to_string()));
+        // To the first that is refused: whether the thread has taken one by then is its own affair.
         let mut promised = 0;
-        let mut refused = None;
-        for number in 0..2 * LINES_MAX {
-            match teller.tell(Line::Json(number.to_string())) {
-                Ok(()) => promised = number + 1,
-                Err(line) => refused = refused.or(Some(line)),
-            }
-        }
+        let refused = lines.find_map(|line| teller.tell(line).inspect(|()| promised += 1).err());
         assert!(refused.is_some(), "the queue has an end");
         assert!((LINES_MAX..LINES_MAX + 2).contains(&promised), "{promised}");
         drop(stall);

@@ -169,10 +169,13 @@ fn while_recording(array: &Path, span: Span) -> Schedule {
     schedule.expect("it was found")
 }
 
-/// What was recorded a second ago is found while recording goes on. The ring may be faster than we.
+/// What was recorded a moment ago is found while recording goes on. The ring, which holds little more than a second, may be
+/// faster than we: the slower we are, the younger it must be.
 fn newest_while_recording(array: &Path, schedule: Schedule) {
+    let mut ages_ms = [1000, 700, 500, 350, 250].into_iter().cycle();
     wait_until("the newest is found", || {
-        let to = now_ns() - 1_000_000_000;
+        let age_ms: u64 = ages_ms.next().expect("it begins again");
+        let to = now_ns() - age_ms * 1_000_000;
         let span = Span { from: to - 20_000_000, to };
         let found = extract(array, &span.arguments());
         let (first, last) = schedule.within(span);
