@@ -25,7 +25,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, extract, generate, load, simulate [default: all].
+    /// Which: pack, parity, record, extract, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -67,13 +67,14 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 7] = [
+const BENCHMARKS: [(&str, Benchmark); 8] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
     ("extract", extract::run),
     ("generate", generate::run),
     ("load", load::run),
+    ("simulate-reads", simulate::run_reads),
     ("simulate", simulate::run),
 ];
 
@@ -88,6 +89,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             bail!("no benchmark '{name}': there are {known}");
         }
     }
+    program::go_on_released()?;
     fs::create_dir_all(&arguments.dir)
         .with_context(|| format!("making {}", arguments.dir.display()))?;
     let Arguments { dir, rounds, program, .. } = arguments;

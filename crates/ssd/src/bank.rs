@@ -71,12 +71,17 @@ pub struct SimBank<M = NoBuffers> {
     media: Vec<Media>,
 }
 
-/// A drive of the bank: one namespace of a simulated drive.
+/// A drive of the bank: one namespace of a simulated drive; with what each command is held against, side by side.
 #[derive(Debug)]
 struct Shown {
     seat: usize,
     namespace: u32,
     under_way: u32,
+    depth_max: u32,
+    /// Of a read or a write, in bytes; buffers may be shorter than what drives move.
+    length_max: u32,
+    block_bytes: u32,
+    capacity_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -130,8 +135,18 @@ impl<M: Buffers> SimBank<M> {
                     });
                 }
                 let namespace = namespace as u32;
-                bank.geometry.push(geometry(&slot.spec, namespace, drive.bytes(namespace)));
-                bank.shown.push(Shown { seat, namespace, under_way: 0 });
+                let geometry = geometry(&slot.spec, namespace, drive.bytes(namespace));
+                let buffer_bytes = bank.memory.as_ref().map_or(usize::MAX, Buffers::size);
+                bank.shown.push(Shown {
+                    seat,
+                    namespace,
+                    under_way: 0,
+                    depth_max: geometry.depth_max,
+                    length_max: buffer_bytes.min(geometry.transfer_max_bytes as usize) as u32,
+                    block_bytes: geometry.block_bytes,
+                    capacity_bytes: geometry.capacity_bytes,
+                });
+                bank.geometry.push(geometry);
                 bank.media.push(Media::default());
             }
             bank.next.push(drive.next());
@@ -201,24 +216,6 @@ impl<M: Buffers> SimBank<M> {
         }
     }
 
-    fn refusal(&self, command: &Command) -> Option<DeviceError> {
-        let geometry = &self.geometry[command.drive.index()];
-        let (offset, length, moves) = match command.operation {
-            Operation::Flush => return None,
-            Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } => {
-                (offset, u64::from(length), true)
-            }
-            Operation::Trim { offset, length } => (offset, length, false),
-        };
-        // Blocks are powers of two.
-        let aligned = (offset | length) & (u64::from(geometry.block_bytes) - 1) == 0;
-        let inside = offset.checked_add(length).is_some_and(|end| end <= geometry.capacity_bytes);
-        let buffer_bytes = self.memory.as_ref().map_or(u64::MAX, |memory| memory.size() as u64);
-        let fits = length <= u64::from(geometry.transfer_max_bytes) && length <= buffer_bytes;
-        let good = aligned && inside && (fits || !moves);
-        (!good).then_some(DeviceError::Os(EINVAL))
-    }
-
     /// The drive in which something happens first, when, and when something happens in another one.
     #[inline]
     fn earliest(&self) -> (u64, usize, u64) {
@@ -245,12 +242,36 @@ impl<M: Buffers> SimBank<M> {
             buffers,
         });
         let before = done.len();
-        self.next[index] = seat.drive.advance(until, &mut self.uplink, data, done);
+        let next = self.next[index];
+        self.next[index] = seat.drive.advance(next, until, &mut self.uplink, data, done);
         self.now = seat.drive.now();
-        for completion in &done[before..] {
-            self.under_way -= 1;
-            self.shown[completion.drive.index()].under_way -= 1;
+        let finished = done.len() - before;
+        self.under_way -= finished as u64;
+        if seat.shown.len() == 1 {
+            self.shown[seat.shown.start].under_way -= finished as u32;
+        } else {
+            for completion in &done[before..] {
+                self.shown[completion.drive.index()].under_way -= 1;
+            }
         }
+    }
+}
+
+impl Shown {
+    /// Why a command makes no sense, if it does not.
+    #[inline]
+    fn refusal(&self, command: &Command) -> Option<DeviceError> {
+        let (offset, length, length_max) = match command.operation {
+            Operation::Flush => return None,
+            Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } => {
+                (offset, u64::from(length), u64::from(self.length_max))
+            }
+            Operation::Trim { offset, length } => (offset, length, u64::MAX),
+        };
+        // Blocks are powers of two.
+        let aligned = (offset | length) & u64::from(self.block_bytes - 1) == 0;
+        let inside = length <= self.capacity_bytes && offset <= self.capacity_bytes - length;
+        (!(aligned && inside && length <= length_max)).then_some(DeviceError::Os(EINVAL))
     }
 }
 
@@ -284,29 +305,24 @@ impl<M: Buffers> Bank for SimBank<M> {
 
     #[inline]
     fn submit(&mut self, command: Command) -> Result<(), Full> {
-        let index = command.drive.index();
-        if self.shown[index].under_way >= self.geometry[index].depth_max {
+        let shown = &mut self.shown[command.drive.index()];
+        if shown.under_way >= shown.depth_max {
             return Err(Full);
+        }
+        shown.under_way += 1;
+        self.under_way += 1;
+        if let Some(error) = shown.refusal(&command) {
+            let (drive, tag) = (command.drive, command.tag);
+            let reaped = Instant::from_nanos(self.now);
+            self.refused.push(Completion { drive, tag, outcome: Err(error), reaped });
+            return Ok(());
         }
         if let (Some(memory), Some(buffer)) = (&self.memory, command.operation.buffer()) {
             memory.lend(buffer);
         }
-        self.under_way += 1;
-        let shown = &mut self.shown[index];
-        shown.under_way += 1;
         let (seat, namespace) = (shown.seat, shown.namespace);
-        if let Some(error) = self.refusal(&command) {
-            let (drive, tag) = (command.drive, command.tag);
-            let reaped = Instant::from_nanos(self.now);
-            self.refused.push(Completion { drive, tag, outcome: Err(error), reaped });
-            if let (Some(memory), Some(buffer)) = (&self.memory, command.operation.buffer()) {
-                memory.give_back(buffer);
-            }
-            return Ok(());
-        }
         let drive = &mut self.drives[seat].drive;
-        drive.submit(self.now, namespace, command);
-        self.next[seat] = drive.next();
+        self.next[seat] = drive.submit(self.now, namespace, command, self.next[seat]);
         Ok(())
     }
 
@@ -331,17 +347,17 @@ impl<M: Buffers> Bank for SimBank<M> {
         let before = done.len();
         loop {
             let (next, index, another) = self.earliest();
-            if done.len() > before && next > self.now {
-                return Ok(());
-            }
             if next > until {
                 self.now = until;
                 return Ok(());
             }
             // Of what happens in two drives at the same time, the first drive's comes first.
-            let until =
+            let limit =
                 if done.len() > before { self.now } else { until.min(another - 1).max(next) };
-            self.advance(index, until, done);
+            self.advance(index, limit, done);
+            if done.len() > before && self.next[index].min(another) > self.now {
+                return Ok(());
+            }
         }
     }
 }

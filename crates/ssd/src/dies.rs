@@ -6,6 +6,7 @@
 //! waits gets its turn after it has waited for as long as a program takes.
 
 use std::collections::VecDeque;
+use std::hint::select_unpredictable;
 
 use crate::earliest::{Earliest, NEVER};
 use crate::ftl::Program;
@@ -79,8 +80,7 @@ struct Timing {
 #[derive(Clone, Debug)]
 struct Die {
     channel: u32,
-    /// Accesses in order, as places in `nodes`.
-    first: u32,
+    /// The last of its accesses, as a place in `nodes`; the die's own if there are none.
     last: u32,
     /// When the last access so far will be done.
     busy_until: u64,
@@ -101,6 +101,14 @@ struct Node {
     next: u32,
 }
 
+impl Node {
+    /// A die's own.
+    const fn none() -> Self {
+        let access = Access { command: NONE, channel_bytes: 0, link_bytes: 0 };
+        Self { access, done: NEVER, next: NONE }
+    }
+}
+
 /// All dies of a drive.
 #[derive(Clone, Debug)]
 pub struct Dies {
@@ -108,6 +116,7 @@ pub struct Dies {
     dies: Vec<Die>,
     channels: Vec<Channel>,
     events: Earliest,
+    /// Accesses, those of a die in a list. The first places are the dies' own: before the first of each.
     nodes: Vec<Node>,
     free_node: u32,
     /// Pieces of other work that are queued or under way.
@@ -122,8 +131,7 @@ impl Dies {
         let bytes_per_s = flash.channel_mb_s * 1e6;
         let die = |die: u32| Die {
             channel: die % flash.channels,
-            first: NONE,
-            last: NONE,
+            last: die,
             busy_until: 0,
             queue: VecDeque::new(),
             loaded: NEVER,
@@ -149,15 +157,23 @@ impl Dies {
                 .map(|_| Channel::new(bytes_per_s, flash.page_bytes))
                 .collect(),
             events: Earliest::new(dies as usize),
-            nodes: Vec::new(),
+            nodes: vec![Node::none(); dies as usize],
             free_node: NONE,
             work: 0,
         }
     }
 
+    /// When the first of a die's accesses is done, or [`NEVER`].
+    #[inline]
+    fn first_done(&self, index: u32) -> u64 {
+        let first = self.nodes[index as usize].next;
+        // What a die's own place says, if there is none: then no branch depends on it.
+        self.nodes[select_unpredictable(first == NONE, index, first) as usize].done
+    }
+
     /// When the next die is done with something, in nanoseconds.
     #[inline]
-    pub fn next(&self) -> u64 {
+    pub const fn next(&self) -> u64 {
         self.events.time()
     }
 
@@ -167,7 +183,8 @@ impl Dies {
     }
 
     /// A die begins to read a cell, or will when it is free.
-    #[inline]
+    // Always: a simulated drive does little else when it is read.
+    #[inline(always)]
     pub fn read(&mut self, at: u64, die: u32, slc: bool, access: Access) {
         let length = if slc { self.timing.read_slc } else { self.timing.read };
         self.access(at, die, length, access);
@@ -179,7 +196,7 @@ impl Dies {
         self.access(there, die, self.timing.program, access);
     }
 
-    #[inline]
+    #[inline(always)]
     fn access(&mut self, at: u64, index: u32, length: u64, access: Access) {
         let start = if self.work > 0 {
             self.start_beside_work(at, index, length)
@@ -199,18 +216,14 @@ impl Dies {
             self.nodes[place as usize] = node;
             place
         };
-        let idle = die.first == NONE;
-        if idle {
-            die.first = place;
-        } else {
-            self.nodes[die.last as usize].next = place;
-        }
+        let idle = die.last == index;
+        self.nodes[die.last as usize].next = place;
         die.last = place;
         // Behind others it changes nothing about what comes next, but a suspended program's end has moved.
         if self.work > 0 {
             self.announce(index);
-        } else if idle {
-            self.events.set(index as usize, done);
+        } else {
+            self.events.begin(index as usize, done, idle);
         }
     }
 
@@ -252,7 +265,7 @@ impl Dies {
             die.waiting_since = at;
         }
         die.queue.push_back(work);
-        if die.current.is_none() && die.first == NONE {
+        if die.current.is_none() && die.last == index {
             self.begin(index, at);
             self.announce(index);
         } else if die.queue.len() == 1 && die.current.is_some() {
@@ -301,30 +314,29 @@ impl Dies {
     /// Sets when the next thing happens on a die.
     #[inline]
     fn announce(&mut self, index: u32) {
+        let access = self.first_done(index);
         let die = &self.dies[index as usize];
-        let access = if die.first == NONE { NEVER } else { self.nodes[die.first as usize].done };
         let work = if die.current.is_some() { die.current_end } else { NEVER };
         self.events.set(index as usize, access.min(work));
     }
 
     /// Takes the next thing that is done; it is done at [`Dies::next`].
-    #[inline]
+    #[inline(always)]
     pub fn step(&mut self) -> Done {
         let (now, index) = (self.events.time(), self.events.index() as u32);
-        let die = &mut self.dies[index as usize];
-        if die.first != NONE && self.nodes[die.first as usize].done == now {
-            let place = die.first;
+        if self.work == 0 || self.first_done(index) == now {
+            let place = self.nodes[index as usize].next;
             let node = self.nodes[place as usize];
             self.nodes[place as usize].next = self.free_node;
             self.free_node = place;
-            die.first = node.next;
+            self.nodes[index as usize].next = node.next;
+            let die = &mut self.dies[index as usize];
+            die.last = select_unpredictable(node.next == NONE, index, die.last);
             let channel = die.channel as usize;
             if self.work == 0 {
-                let next =
-                    if node.next == NONE { NEVER } else { self.nodes[node.next as usize].done };
-                self.events.set(index as usize, next);
+                self.events.pass(self.first_done(index));
             } else {
-                if die.first == NONE && die.current.is_none() && !die.queue.is_empty() {
+                if node.next == NONE && die.current.is_none() && !die.queue.is_empty() {
                     self.begin(index, now);
                 }
                 self.announce(index);
@@ -333,12 +345,13 @@ impl Dies {
             let through = if bytes == 0 { now } else { self.channels[channel].urgent(now, bytes) };
             return Done::Access(node.access, through);
         }
+        let die = &mut self.dies[index as usize];
         let work = die.current.take().expect("an event is an access or other work");
         die.waiting_since = now;
         if let Work::Copy { bytes, .. } = work {
             self.channels[die.channel as usize].patient(now, bytes);
         }
-        if die.first == NONE && !die.queue.is_empty() {
+        if die.last == index && !die.queue.is_empty() {
             self.begin(index, now);
         }
         self.announce(index);
@@ -349,7 +362,7 @@ impl Dies {
     /// Forgets everything that is queued or under way, as when power goes.
     pub fn reset(&mut self) {
         for (index, die) in self.dies.iter_mut().enumerate() {
-            die.first = NONE;
+            die.last = index as u32;
             die.busy_until = 0;
             die.queue.clear();
             die.loaded = NEVER;
@@ -357,6 +370,7 @@ impl Dies {
             self.events.set(index, NEVER);
         }
         self.nodes.clear();
+        self.nodes.resize(self.dies.len(), Node::none());
         self.free_node = NONE;
         self.work = 0;
     }

@@ -333,13 +333,14 @@ impl Drive {
         self.sets.iter().try_for_each(|set| set.ftl.audit())
     }
 
-    /// Takes a command that has been found good, for one of its namespaces.
+    /// Takes a command that has been found good, for one of its namespaces. `next` is [`Drive::next`]; returns what it is then.
     #[inline]
-    pub fn submit(&mut self, now: u64, namespace: u32, command: Command) {
+    pub fn submit(&mut self, now: u64, namespace: u32, command: Command, mut next: u64) -> u64 {
         if self.under_way == 0 {
             self.busy_since = now;
             self.idle_at = NEVER;
             self.find_others();
+            next = self.next();
         }
         self.under_way += 1;
         let mut under_way = UnderWay { command, namespace, parts: 0, through: 0 };
@@ -356,15 +357,18 @@ impl Drive {
             let at = (self.controller_until >> FINE_BITS) + self.read_ns;
             if self.read_early(index, namespace, offset, length, at) {
                 under_way.parts = 1;
+                next = next.min(self.dies.next());
             } else {
                 self.reads.push(at, index);
                 self.others_at = self.others_at.min(at);
+                next = next.min(at);
             }
         } else {
             self.controller_until = start + self.write_step;
             let at = (self.controller_until >> FINE_BITS) + self.write_ns;
             self.changes.push(at, index);
             self.others_at = self.others_at.min(at);
+            next = next.min(at);
             if let Operation::Write { offset, length, .. } = command.operation
                 && let Some((set, unit)) = self.namespaces.first_unit(namespace, offset)
                 && length <= SHORT_BYTES
@@ -373,6 +377,7 @@ impl Drive {
             }
         }
         self.commands[index as usize] = under_way;
+        next
     }
 
     /// When something happens next, in nanoseconds.
@@ -391,25 +396,20 @@ impl Drive {
     }
 
     /// Lets happen what happens up to `until`, or until something is completed and nothing more happens at that time; appends what
-    /// is completed. Returns [`Drive::next`], which is later than [`Drive::now`].
-    #[inline]
+    /// is completed. `next` is [`Drive::next`]; returns what it is then, which is later than [`Drive::now`].
+    #[inline(always)]
     pub fn advance<M: base::Buffers>(
         &mut self,
-        until: u64,
+        mut next: u64,
+        mut until: u64,
         uplink: &mut Option<UplinkWires>,
         mut data: Option<Data<'_, M>>,
         done: &mut Vec<Completion>,
     ) -> u64 {
         let before = done.len();
-        loop {
-            let die = self.dies.next();
-            let (sent, ready) = (self.sent.next(), self.ready.next());
-            let next = die.min(sent).min(ready).min(self.others_at);
-            if next > until || (next > self.now && done.len() > before) {
-                return next;
-            }
+        while next <= until {
             self.now = next;
-            if die == next {
+            if self.dies.next() == next {
                 match self.dies.step() {
                     Done::Access(access, through) => self.ready_at(through, access, uplink),
                     Done::Work(work) => {
@@ -417,15 +417,21 @@ impl Drive {
                         self.find_others();
                     }
                 }
-            } else if let Some(access) = self.ready.pop_at(next) {
-                self.accessed(access, next, uplink);
+            } else if self.ready.next() == next {
+                self.send_ready(next, uplink);
             } else if let Some(index) = self.sent.pop_at(next) {
                 self.complete(index, data.as_mut(), done);
+                until = next;
             } else {
                 self.step_others(uplink, &mut data, done);
                 self.find_others();
+                if done.len() > before {
+                    until = next;
+                }
             }
+            next = self.next();
         }
+        next
     }
 
     /// When the last thing happened, in nanoseconds.

@@ -265,8 +265,20 @@ impl Ftl {
         }
     }
 
+    /// The die that has a logical unit, and whether in cells of one bit; None if no die has it.
+    // Always: a simulated drive does little else when it is read.
+    #[inline(always)]
+    pub fn on_die(&self, unit: u32) -> Option<(u32, bool)> {
+        let place = self.map.get(unit);
+        if place == NOWHERE {
+            return None;
+        }
+        let Location { spot, slc, filling, .. } = self.locate(place);
+        (!filling).then_some((spot.die, slc))
+    }
+
     /// Where a physical place is, and how it is written.
-    #[inline]
+    #[inline(always)]
     pub fn locate(&self, place: u32) -> Location {
         let (superblock, within) = self.superblock_units.split(place);
         // Without a cache there is no need to look; the list is long, and what is read lies anywhere.

@@ -5,7 +5,7 @@ use crate::earliest::NEVER;
 /// Events of which each is at the same time as the one before it, or later.
 #[derive(Clone, Debug)]
 pub struct Queue<T> {
-    /// A ring; its length is a power of two.
+    /// A ring; its length is a power of two. What lies behind the last one is at [`NEVER`].
     ring: Vec<(u64, T)>,
     head: usize,
     length: usize,
@@ -34,20 +34,32 @@ impl<T: Copy> Queue<T> {
     /// Adds one behind all others that are not later, which is nearly always the end.
     #[inline]
     pub fn push(&mut self, time: u64, event: T) {
-        if self.length == self.ring.len() {
-            self.grow((time, event));
-        }
+        self.make_room((NEVER, event));
         let mask = self.ring.len() - 1;
         let mut at = self.head + self.length;
         while at > self.head && self.ring[(at - 1) & mask].0 > time {
             self.ring[at & mask] = self.ring[(at - 1) & mask];
             at -= 1;
         }
+        self.put(at, time, event);
+    }
+
+    /// Adds one that is not earlier than any other.
+    #[inline]
+    pub fn push_last(&mut self, time: u64, event: T) {
+        self.make_room((NEVER, event));
+        let at = self.head + self.length;
+        debug_assert!(self.is_empty() || self.ring[(at - 1) & (self.ring.len() - 1)].0 <= time);
+        self.put(at, time, event);
+    }
+
+    #[inline]
+    fn put(&mut self, at: usize, time: u64, event: T) {
+        let mask = self.ring.len() - 1;
         self.ring[at & mask] = (time, event);
         self.length += 1;
-        if at == self.head {
-            self.first = time;
-        }
+        self.ring[(self.head + self.length) & mask].0 = NEVER;
+        self.first = self.first.min(time);
     }
 
     /// Takes the first, if it is at this time.
@@ -69,13 +81,20 @@ impl<T: Copy> Queue<T> {
         let event = self.ring[self.head & mask];
         self.head = (self.head + 1) & mask;
         self.length -= 1;
-        self.first = if self.length == 0 { NEVER } else { self.ring[self.head & mask].0 };
+        self.first = self.ring[self.head].0;
         event
     }
 
     /// Takes all.
     pub fn clear(&mut self) {
         *self = Self::new();
+    }
+
+    #[inline]
+    fn make_room(&mut self, filler: (u64, T)) {
+        if self.length + 1 >= self.ring.len() {
+            self.grow(filler);
+        }
     }
 
     #[cold]

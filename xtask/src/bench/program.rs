@@ -1,22 +1,38 @@
 //! Other programs that a benchmark runs: Longtake itself, and the references.
 
-use std::path::{Path, PathBuf};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// Longtake's program, built in release mode beside this one.
+use crate::vm::programs::executable;
+
+/// Longtake's program, as users build it.
 ///
 /// # Errors
 /// If it can't be built.
 pub fn longtake() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut build = Command::new(cargo);
-    run(build.args(["build", "--quiet", "--release", "--package", "longtake"]).current_dir(root))?;
-    let directory = std::env::current_exe().context("finding this program")?;
-    Ok(directory.with_file_name("longtake"))
+    released("longtake")
+}
+
+/// Goes on as the program that users would build, if this is another one.
+///
+/// # Errors
+/// If it can't be built or started.
+pub fn go_on_released() -> Result<()> {
+    let this = std::env::current_exe().context("finding this program")?;
+    if this.parent().is_some_and(|folder| folder.ends_with("release")) {
+        return Ok(());
+    }
+    eprintln!("building for release");
+    let error = Command::new(released("xtask")?).args(std::env::args_os().skip(1)).exec();
+    Err(error).context("starting what was built for release")
+}
+
+fn released(package: &str) -> Result<PathBuf> {
+    executable(&["build", "--release", "--package", package], package, &[])
 }
 
 /// Runs a program to its end and gives what it printed.

@@ -14,7 +14,7 @@ use crate::spec::Media as Medium;
 impl Drive {
     /// Sends a read of one unit, which leaves the controller at `at`, to its die at once, if nothing can come between: no work on dies,
     /// nothing else before it. It saves an event. Returns false if it must wait for its time.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read_early(
         &mut self,
         index: u32,
@@ -31,19 +31,14 @@ impl Drive {
             return false;
         };
         let Set { ftl, dies: own, read_bytes, .. } = &mut self.sets[set as usize];
-        let place = ftl.place(unit);
-        if place == NOWHERE {
+        let Some((die, slc)) = ftl.on_die(unit) else {
             return false;
-        }
-        let Location { spot, slc, filling, .. } = ftl.locate(place);
-        if filling {
-            return false;
-        }
+        };
         *read_bytes += u64::from(length);
         self.health.reads += 1;
         self.health.read_bytes += u64::from(length);
         let access = Access { command: index, channel_bytes: self.unit_bytes, link_bytes: length };
-        self.dies.read(at, own[spot.die as usize], slc, access);
+        self.dies.read(at, own[die as usize], slc, access);
         true
     }
 
@@ -107,7 +102,7 @@ impl Drive {
 
     /// A part of a command will be through its channel at a time. The link serves parts in the order in which they are, which is not
     /// that in which dies are done: another channel may be less busy.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ready_at(&mut self, at: u64, access: Access, uplink: &mut Option<UplinkWires>) {
         let settled = self.settled(uplink);
         if at <= settled && self.ready.is_empty() {
@@ -115,13 +110,20 @@ impl Drive {
             return;
         }
         self.ready.push(at, access);
-        while let Some((at, access)) = self.ready.pop_until(settled) {
+        self.send_ready(settled, uplink);
+    }
+
+    /// Hands what is ready up to some time to the link.
+    #[inline]
+    pub(super) fn send_ready(&mut self, until: u64, uplink: &mut Option<UplinkWires>) {
+        while let Some((at, access)) = self.ready.pop_until(until) {
             self.accessed(access, at, uplink);
         }
     }
 
     /// Up to when it is known what is ready for the link. While nothing but reads is under way, what comes next is either on a die, or
-    /// will be for a read's time; and then it still has to pass a channel. It saves an event.
+    /// will be for a read's time; and then it still has to pass a channel. It saves an event. (A read that finds its data in memory may
+    /// come behind one that is still in its channel: for the time of a page's transfer at most.)
     #[inline]
     fn settled(&self, uplink: &Option<UplinkWires>) -> u64 {
         if uplink.is_some() || self.dies.working() || self.others_at != NEVER {
@@ -131,12 +133,11 @@ impl Drive {
     }
 
     /// A part of a command is through its channel.
-    #[inline]
-    pub(super) fn accessed(&mut self, access: Access, at: u64, uplink: &mut Option<UplinkWires>) {
-        let writing = matches!(
-            self.commands[access.command as usize].command.operation,
-            Operation::Write { .. }
-        );
+    // Always: a simulated drive does little else when it is read.
+    #[inline(always)]
+    fn accessed(&mut self, access: Access, at: u64, uplink: &mut Option<UplinkWires>) {
+        let command = &mut self.commands[access.command as usize];
+        let writing = matches!(command.command.operation, Operation::Write { .. });
         let mut through = at;
         if !writing {
             through = self.to_host.transfer(through, access.link_bytes);
@@ -147,7 +148,6 @@ impl Drive {
                 through = uplink.read.transfer(through, access.link_bytes);
             }
         }
-        let command = &mut self.commands[access.command as usize];
         command.through = command.through.max(through);
         command.parts -= 1;
         if command.parts == 0 {
@@ -156,7 +156,8 @@ impl Drive {
                 self.over.push(at, access.command);
                 self.others_at = self.others_at.min(at);
             } else {
-                self.sent.push(at, access.command);
+                // One wire to the host: it lets one part through after the other.
+                self.sent.push_last(at, access.command);
             }
         }
     }

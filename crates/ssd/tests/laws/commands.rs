@@ -89,6 +89,7 @@ proptest! {
             bytes: (512, 64 << 10),
             depth: 8,
             idle: None,
+            pause_ns: 0,
         };
         let mut run = Run::new(&[slot], None, seed);
         run.phase(&phase);

@@ -112,7 +112,7 @@ proptest! {
         let mut run = Run::new(std::slice::from_ref(&slot), None, seed);
         let bytes = (512, 64 << 10);
         run.phase(&Phase {
-            commands: 500, mix: [1, 0, 0, 0], random: true, region: (0.0, 1.0), bytes, depth, idle: None,
+            commands: 500, mix: [1, 0, 0, 0], random: true, region: (0.0, 1.0), bytes, depth, idle: None, pause_ns: 0,
         });
         run.drain();
         let unit = u64::from(slot.spec.mapping.unit_bytes);
@@ -147,7 +147,16 @@ fn drives_behind_one_uplink_share_it_and_use_all_of_it() {
         let mut run = Run::new(&[slot.clone(), slot.clone(), slot.clone()], Some(uplink), 1);
         let bytes = (128 << 10, 128 << 10);
         let (region, idle) = ((0.0, 1.0), None);
-        run.phase(&Phase { commands: 9_000, mix, random: false, region, bytes, depth: 48, idle });
+        run.phase(&Phase {
+            commands: 9_000,
+            mix,
+            random: false,
+            region,
+            bytes,
+            depth: 48,
+            idle,
+            pause_ns: 0,
+        });
         run.drain();
         let (read, written) = run.moved(0..run.records.len());
         let found = (read + written) as f64 / run.seconds();

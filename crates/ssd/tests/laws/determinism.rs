@@ -51,6 +51,7 @@ fn fixed(seed: u64) -> u64 {
         bytes: (512, 128 << 10),
         depth: 16,
         idle: Some(Duration::from_millis(idle_ms)),
+        pause_ns: 0,
     };
     let phases = vec![phase(false, [0, 1, 0, 0], 100), phase(true, [20, 20, 2, 1], 10)];
     let slot: Slot = work::slot_of(spec, Start::Full, seed);
@@ -74,5 +75,12 @@ proptest! {
     fn the_same_again_gives_the_same_completions((slot, uplink, work) in work::case(specs::any())) {
         let first = digest(&Run::of(&slot, uplink, &work));
         prop_assert_eq!(first, digest(&Run::of(&slot, uplink, &work)));
+    }
+
+    #[test]
+    fn short_waits_change_no_completion((slot, uplink, work) in work::case(specs::any())) {
+        let slots = [slot.clone(), Slot { seed: !slot.seed, ..slot }];
+        let whole = digest(&Run::new(&slots, uplink, work.seed).through(&work));
+        prop_assert_eq!(whole, digest(&Run::in_steps(&slots, uplink, work.seed).through(&work)));
     }
 }

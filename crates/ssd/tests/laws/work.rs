@@ -26,6 +26,8 @@ pub struct Phase {
     pub depth: usize,
     /// Whether all that is under way is waited for, and for how long nothing is asked then.
     pub idle: Option<Duration>,
+    /// Longest pause before a command, in nanoseconds.
+    pub pause_ns: u64,
 }
 
 /// Phases one after the other.
@@ -74,19 +76,29 @@ pub struct Run {
     random: Random,
     under_way: usize,
     span_begin: usize,
+    /// Whether each wait is made of shorter ones.
+    in_steps: Option<Random>,
 }
 
 pub fn phase() -> impl Strategy<Value = Phase> {
     let mix = select(
-        &[[1, 0, 0, 0], [0, 1, 0, 0], [0, 20, 0, 1], [10, 10, 1, 0], [10, 30, 5, 1], [1, 1, 1, 1]]
-            [..],
+        &[
+            [1, 0, 0, 0],
+            [100, 1, 0, 0],
+            [0, 1, 0, 0],
+            [0, 20, 0, 1],
+            [10, 10, 1, 0],
+            [10, 30, 5, 1],
+            [1, 1, 1, 1],
+        ][..],
     );
     let region = (0.0..0.9, 0.1..1.0).prop_map(|(from, part)| (from, from + part * (1.0 - from)));
     let bytes = (9..=20_u32, 0..=11_u32)
         .prop_map(|(most, less)| (1 << most.saturating_sub(less).max(9), 1 << most));
     let idle = proptest::option::of((0..60_000_u64).prop_map(Duration::from_micros));
-    (1..200_u32, mix, proptest::bool::ANY, region, bytes, 1..=64_usize, idle).prop_map(
-        |(commands, mix, random, region, bytes, depth, idle)| Phase {
+    let pause_ns = select(vec![0, 0, 3_000, 100_000]);
+    (1..200_u32, mix, proptest::bool::ANY, region, bytes, 1..=64_usize, idle, pause_ns).prop_map(
+        |(commands, mix, random, region, bytes, depth, idle, pause_ns)| Phase {
             commands,
             mix,
             random,
@@ -94,6 +106,7 @@ pub fn phase() -> impl Strategy<Value = Phase> {
             bytes,
             depth,
             idle,
+            pause_ns,
         },
     )
 }
@@ -140,17 +153,27 @@ impl Run {
             random: Random::new(seed),
             under_way: 0,
             span_begin: 0,
+            in_steps: None,
         }
+    }
+
+    /// The same, with each wait made of shorter ones.
+    pub fn in_steps(slots: &[Slot], uplink: Option<Uplink>, seed: u64) -> Self {
+        Self { in_steps: Some(Random::new(seed ^ 1)), ..Self::new(slots, uplink, seed) }
     }
 
     /// Does all of it, and waits for what is under way.
     pub fn of(slot: &Slot, uplink: Option<Uplink>, work: &Work) -> Self {
-        let mut run = Self::new(std::slice::from_ref(slot), uplink, work.seed);
+        Self::new(std::slice::from_ref(slot), uplink, work.seed).through(work)
+    }
+
+    /// Does all of it, and waits for what is under way.
+    pub fn through(mut self, work: &Work) -> Self {
         for phase in &work.phases {
-            run.phase(phase);
+            self.phase(phase);
         }
-        run.drain();
-        run
+        self.drain();
+        self
     }
 
     /// One mixture of commands in a closed loop.
@@ -160,6 +183,13 @@ impl Run {
         for _ in 0..phase.commands {
             let drive = self.random.below(drives.len() as u64) as usize;
             let operation = draw(&mut self.random, phase, &drives[drive], &mut last[drive]);
+            if phase.pause_ns > 0 {
+                let pause = Duration::from_nanos(self.random.below(phase.pause_ns));
+                let until = self.bank.now() + pause;
+                while self.bank.now() < until {
+                    self.wait(Some(until));
+                }
+            }
             while self.under_way >= phase.depth || !self.submit(DriveId(drive as u16), operation) {
                 self.wait_for_one();
             }
@@ -186,6 +216,15 @@ impl Run {
     /// # Panics
     /// If time goes backward, or the bank completes what it wasn't asked, or twice, or not as it should.
     pub fn wait(&mut self, until: Option<Instant>) -> Vec<u64> {
+        if let Some(mut random) = self.in_steps.take() {
+            let mut done = Vec::new();
+            while done.is_empty() && until.is_none_or(|until| self.bank.now() < until) {
+                let step = self.bank.now() + Duration::from_nanos(random.below(30_000));
+                done = self.wait(Some(until.map_or(step, |until| until.min(step))));
+            }
+            self.in_steps = Some(random);
+            return done;
+        }
         let before = self.bank.now();
         let mut done = Vec::new();
         self.bank.wait(until, &mut done).expect("the bank goes on");
