@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
-use crate::vm::programs::executable;
+use crate::vm::programs::{PROFILE, executable};
 
 /// What the compiler and libFuzzer agree on: counters at every edge, and the values that are compared.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
@@ -132,7 +132,8 @@ impl Bench {
         let program = executable(
             &[
                 "build",
-                "--release",
+                "--profile",
+                PROFILE,
                 "--package",
                 "longtake-fuzz",
                 "--bin",

@@ -31,7 +31,11 @@ mod unplug;
 mod wrong;
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Instant, SystemTime};
 
 use anyhow::{Context, Result, bail};
@@ -61,6 +65,9 @@ pub struct Arguments {
     /// How often `power` cuts it.
     #[arg(long, value_name = "N", default_value_t = 20)]
     cuts: u32,
+    /// How many scenarios run at a time [default: as many as there are processors].
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
     /// Print a line of JSON for each scenario.
     #[arg(long)]
     json: bool,
@@ -89,27 +96,28 @@ enum Inside {
     Packets(packets::Arguments),
 }
 
-/// Every scenario, in the order in which all of them run.
-fn scenarios() -> Vec<Box<dyn Scenario>> {
+/// Every scenario, in the order in which all of them begin.
+fn scenarios() -> Vec<Box<dyn Scenario + Sync>> {
+    // The longest first, so that none of them is left alone at the end.
     vec![
         Box::new(boot::Boot),
-        Box::new(facts::Facts),
+        Box::new(power::Power),
         Box::new(bank::Bank),
-        Box::new(measure::Measure),
-        Box::new(record::Record),
-        Box::new(record::Passthrough),
         Box::new(unplug::Unplug),
         Box::new(unplug::Parity),
-        Box::new(errors::Errors),
+        Box::new(measure::Measure),
         Box::new(throttle::Throttle),
-        Box::new(ring::Full),
-        Box::new(ring::Ring),
+        Box::new(errors::Errors),
+        Box::new(record::Record),
         Box::new(wrong::Wrong),
-        Box::new(power::Power),
+        Box::new(ring::Ring),
+        Box::new(record::Passthrough),
+        Box::new(ring::Full),
+        Box::new(facts::Facts),
     ]
 }
 
-/// Runs scenarios one after another, and prints what each showed.
+/// Runs scenarios, and prints what each showed.
 ///
 /// # Errors
 /// If a machine can't be made, or any scenario fails. The rest run all the same.
@@ -154,40 +162,54 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         let stage = Stage { tools: &tools, dir, seed, cuts: arguments.cuts };
         return own(&stage, script);
     }
-    let mut failed = Vec::new();
-    for scenario in all {
-        let name = scenario.name();
-        if !arguments.scenarios.is_empty() && !arguments.scenarios.iter().any(|n| n == name) {
-            continue;
+    let asked = |name: &str| arguments.scenarios.iter().any(|asked| asked == name);
+    let all: Vec<_> = all
+        .into_iter()
+        .filter(|scenario| arguments.scenarios.is_empty() || asked(scenario.name()))
+        .collect();
+    let jobs = arguments.jobs.map_or_else(thread::available_parallelism, Ok)?;
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..jobs.get().min(all.len()) {
+            scope.spawn(|| {
+                while let Some(scenario) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let dir = &dir.join(scenario.name());
+                    let stage = Stage { tools: &tools, dir, seed, cuts: arguments.cuts };
+                    if !shown(scenario.as_ref(), &stage, arguments.json) {
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        failed.push(scenario.name());
+                    }
+                }
+            });
         }
-        eprintln!("running {name}: {}", scenario.about());
-        let dir = dir.join(name);
-        let started = Instant::now();
-        let outcome = play(
-            scenario.as_ref(),
-            &Stage { tools: &tools, dir: &dir, seed, cuts: arguments.cuts },
-        );
-        let seconds = started.elapsed().as_secs();
-        if arguments.json {
-            let error = outcome.as_ref().err().map(|error| format!("{error:#}"));
-            println!(
-                "{}",
-                json!({"scenario": name, "seed": seed, "seconds": seconds, "passed": error.is_none(),
-                       "checked": outcome.as_ref().unwrap_or(&Vec::new()), "error": error})
-            );
-        }
-        match outcome {
-            Ok(checked) if !arguments.json => {
-                println!("{name}: passed in {seconds} s: {}", checked.join("; "));
-            }
-            Ok(_) => {}
-            Err(error) => {
-                eprintln!("{name}: FAILED after {seconds} s (seed {seed}): {error:#}");
-                failed.push(name);
-            }
-        }
-    }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     if failed.is_empty() { Ok(()) } else { bail!("failed: {}", failed.join(", ")) }
+}
+
+/// Plays a scenario and prints what came of it. Returns whether it passed.
+fn shown(scenario: &(dyn Scenario + Sync), stage: &Stage<'_>, as_json: bool) -> bool {
+    let (name, seed) = (scenario.name(), stage.seed);
+    eprintln!("running {name}: {}", scenario.about());
+    let started = Instant::now();
+    let outcome = play(scenario, stage);
+    let seconds = started.elapsed().as_secs();
+    if as_json {
+        let error = outcome.as_ref().err().map(|error| format!("{error:#}"));
+        println!(
+            "{}",
+            json!({"scenario": name, "seed": seed, "seconds": seconds, "passed": error.is_none(),
+                   "checked": outcome.as_ref().unwrap_or(&Vec::new()), "error": error})
+        );
+    }
+    match &outcome {
+        Ok(checked) if !as_json => {
+            println!("{name}: passed in {seconds} s: {}", checked.join("; "));
+        }
+        Ok(_) => {}
+        Err(error) => eprintln!("{name}: FAILED after {seconds} s (seed {seed}): {error:#}"),
+    }
+    outcome.is_ok()
 }
 
 /// Runs somebody's own script. What it hands over is in the folder.
@@ -203,7 +225,7 @@ fn own(stage: &Stage<'_>, script: &Path) -> Result<()> {
 }
 
 /// Plays a scenario in an empty folder, and keeps what is large only if it fails.
-fn play(scenario: &dyn Scenario, stage: &Stage<'_>) -> Result<Vec<String>> {
+fn play(scenario: &(dyn Scenario + Sync), stage: &Stage<'_>) -> Result<Vec<String>> {
     let dir = stage.dir;
     if dir.exists() {
         fs::remove_dir_all(dir).with_context(|| format!("emptying {}", dir.display()))?;

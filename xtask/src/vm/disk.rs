@@ -32,6 +32,8 @@ pub struct Disk {
     replaced_bytes: usize,
     /// Chunks whose header was written, without those that were given up since.
     chunks: Vec<Chunk>,
+    /// Those.
+    given_up: Vec<ChunkRecord>,
     fails_writes: bool,
     counts: Counts,
 }
@@ -82,6 +84,8 @@ pub struct Lost {
     /// Chunks that must be found: those that lie whole and flushed on the medium, and so does everything in front
     /// of them in their segment.
     pub flushed: Vec<ChunkRecord>,
+    /// Chunks that were trimmed, or whose segment was begun anew, in all the time before.
+    pub given_up: Vec<ChunkRecord>,
 }
 
 impl Disk {
@@ -105,6 +109,7 @@ impl Disk {
             replaced: VecDeque::new(),
             replaced_bytes: 0,
             chunks: Vec::new(),
+            given_up: Vec::new(),
             fails_writes: false,
             counts: Counts::default(),
         })
@@ -184,7 +189,7 @@ impl Disk {
             self.file.write_all_at(&zeros[..part as usize], at)?;
             at += part;
         }
-        self.chunks.retain(|chunk| chunk.offset >= end || chunk.end() <= offset);
+        self.give_up(|chunk| chunk.offset < end && chunk.end() > offset);
         Ok(())
     }
 
@@ -193,7 +198,8 @@ impl Disk {
     /// # Errors
     /// The file's.
     pub fn cut_power(&mut self, cut: Cut, random: &mut Random) -> io::Result<Lost> {
-        let mut lost = Lost { flushed: self.flushed()?, ..Lost::default() };
+        let mut lost =
+            Lost { flushed: self.flushed()?, given_up: self.given_up.clone(), ..Lost::default() };
         // From the newest back: a block that keeps one write keeps all before it.
         let mut kept = HashSet::new();
         while let Some(Replaced { offset, bytes }) = self.replaced.pop_back() {
@@ -247,6 +253,10 @@ impl Disk {
         Ok(check_body(&bytes, &chunk.record).is_ok())
     }
 
+    fn give_up(&mut self, which: impl FnMut(&mut Chunk) -> bool) {
+        self.given_up.extend(self.chunks.extract_if(.., which).map(|chunk| chunk.record));
+    }
+
     /// A chunk starts with a header at a page; the kernel may have joined writes of several. What an earlier
     /// lap has left from there to the end of the segment is given up.
     fn notice_chunks(&mut self, offset: u64, bytes: &[u8]) {
@@ -257,14 +267,14 @@ impl Disk {
             if let Ok((place, record)) = found
                 && place.offset == page
             {
-                let segment = |offset: u64| (offset - DATA_OFFSET) / self.segment_bytes;
+                let length = self.segment_bytes;
+                let segment = |offset: u64| (offset - DATA_OFFSET) / length;
                 // Several writes are under way at a time: one behind this may have come before it.
-                let given_up = |other: &Chunk| {
+                self.give_up(|other| {
                     other.offset >= page
                         && segment(other.offset) == segment(page)
                         && other.record.sequence < record.sequence
-                };
-                self.chunks.retain(|other| !given_up(other));
+                });
                 self.chunks.push(Chunk { offset: page, record });
             }
         }

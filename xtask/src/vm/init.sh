@@ -6,7 +6,8 @@ export PATH=/bin HOME=/tmp
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc
 mount -t sysfs sys /sys
-mount -t tmpfs tmp /tmp
+# Extracts of whole takes lie there.
+mount -t tmpfs -o size=90% tmp /tmp
 mount -t cgroup2 cgroup /sys/fs/cgroup
 ifconfig lo 127.0.0.1 up
 

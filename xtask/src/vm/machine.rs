@@ -41,6 +41,16 @@ pub struct Machine {
     _sockets: TempDir,
 }
 
+/// What a machine's time is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clock {
+    /// The host's, however little the emulated processors get done in it.
+    Host,
+    /// One processor's instructions, a nanosecond each, so that it does as much in its own time as a real one. Emulated, unless the
+    /// accelerator can't count them.
+    Counted,
+}
+
 /// What a machine is made of.
 #[derive(Debug)]
 pub struct Parts<'a> {
@@ -52,6 +62,8 @@ pub struct Parts<'a> {
     pub accelerator: &'a str,
     /// QEMU's processor model.
     pub processor: &'a str,
+    /// Its time.
+    pub clock: Clock,
     /// QEMU's options for its drives.
     pub drives: Vec<String>,
     /// Where its logs go.
@@ -73,9 +85,16 @@ impl Machine {
         let complaints = parts.dir.join("qemu.log");
         fs::write(&console, "")?;
         let mut command = Command::new(QEMU);
+        command.args(["-machine", "q35", "-m", "6G"]);
+        if parts.clock == Clock::Counted && parts.accelerator.starts_with("tcg") {
+            // Instructions on long vectors count as one, however long their emulation takes; each round of a repeated one counts.
+            command
+                .args(["-cpu", "max,-erms,-fsrm", "-smp", "1", "-accel", "tcg,thread=single"])
+                .args(["-icount", "shift=0,sleep=on,align=off"]);
+        } else {
+            command.args(["-cpu", parts.processor, "-smp", "2", "-accel", parts.accelerator]);
+        }
         command
-            .args(["-machine", "q35", "-cpu", parts.processor, "-m", "4G", "-smp", "2"])
-            .args(["-accel", parts.accelerator])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"])
             .arg("-kernel")
             .arg(parts.kernel)

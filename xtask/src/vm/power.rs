@@ -39,6 +39,8 @@ done
 struct After {
     /// Chunks that must be found.
     flushed: Vec<ChunkRecord>,
+    /// Chunks that the ring gave up before.
+    given_up: Vec<ChunkRecord>,
     /// The take that was being recorded, and what it had said to be durable.
     take: String,
     durable: u64,
@@ -97,11 +99,12 @@ impl Scenario for Power {
                 1 => Cut::Commands,
                 _ => Cut::Blocks,
             };
-            let mut flushed = Vec::new();
+            let (mut flushed, mut given_up) = (Vec::new(), Vec::new());
             for medium in &media.served {
                 let lost = medium.disk_settled().cut_power(cut, &mut random)?;
                 sums.add(&lost);
                 flushed.extend(lost.flushed);
+                given_up.extend(lost.given_up);
             }
             let told: Vec<Value> =
                 ran.said.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -119,7 +122,7 @@ impl Scenario for Power {
             );
             sums.last = Lost::default();
             let take = take.to_owned();
-            after = Some(After { flushed, take, durable: durable.unwrap_or(0) });
+            after = Some(After { flushed, given_up, take, durable: durable.unwrap_or(0) });
         }
         Ok(vec![sums.told(stage.cuts)])
     }
@@ -178,15 +181,16 @@ fn judge(files: &Files, after: &After, sums: &mut Sums) -> Result<()> {
         gone.len(),
         after.flushed.len()
     );
-    // What was said to be durable was flushed, or given up by the ring since.
-    let in_take = |record: &&ChunkRecord| record.take.uuid.to_string() == after.take;
-    let flushed: u64 =
-        after.flushed.iter().filter(in_take).map(|record| u64::from(record.summary.packets)).sum();
-    let take = files.json("found.ledger")?;
-    let overwritten = if take["take"] == after.take { account.overwritten } else { 0 };
+    // What was said to be durable was flushed, or given up by the ring since. The word of the latter may have gone with the power, so
+    // the media are asked for it.
+    let packets = |chunks: &[ChunkRecord]| -> u64 {
+        let in_take = chunks.iter().filter(|record| record.take.uuid.to_string() == after.take);
+        in_take.map(|record| u64::from(record.summary.packets)).sum()
+    };
+    let (flushed, given_up) = (packets(&after.flushed), packets(&after.given_up));
     ensure!(
-        after.durable <= flushed + overwritten,
-        "{} packets were said to be durable, {flushed} were flushed and {overwritten} overwritten",
+        after.durable <= flushed + given_up,
+        "{} packets were said to be durable, {flushed} were flushed and {given_up} given up",
         after.durable
     );
     sums.required += after.flushed.len() as u64;

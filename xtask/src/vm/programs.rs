@@ -23,22 +23,27 @@ pub fn run(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Longtake's program, built in release mode.
+/// Longtake's program, built as this one is: together with it, so that libraries are asked for the same features and what was
+/// built for this one serves.
 ///
 /// # Errors
 /// If it can't be built.
 pub fn longtake() -> Result<PathBuf> {
-    executable(&["build", "--release", "--package", "longtake"], "longtake", &[])
+    let words = ["build", "--profile", PROFILE, "--package", "xtask", "--package", "longtake"];
+    executable(&words, "longtake", &[])
 }
 
-/// A test program of one of the workspace's packages, built in release mode: an integration test by its
-/// name.
+/// The profile of what is run and not measured.
+pub const PROFILE: &str = "quick";
+
+/// A test program of one of the workspace's packages, an integration test by its name; with this program, as above.
 ///
 /// # Errors
 /// If it can't be built.
 pub fn test(package: &str, name: &str) -> Result<PathBuf> {
-    let words = ["test", "--no-run", "--release", "--package", package, "--test", name];
-    executable(&words, name, &[])
+    let packages = ["--package", "xtask", "--package", package];
+    let words = ["test", "--no-run", "--profile", PROFILE, "--test", name];
+    executable(&[&words[..], &packages].concat(), name, &[])
 }
 
 /// Runs cargo, with some variables set, and finds the executable of the target `name` in what it tells.

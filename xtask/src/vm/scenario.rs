@@ -10,7 +10,7 @@ use super::drives::{self, Backing, Drive};
 use super::handed::Files;
 use super::image::Image;
 use super::kernel::Kernel;
-use super::machine::{Machine, Parts};
+use super::machine::{Clock, Machine, Parts};
 use super::report::Told;
 
 /// The guest's module. Those that it needs come along.
@@ -44,6 +44,8 @@ pub struct Guest {
     pub drives: Vec<Drive>,
     /// Media served to the machine; without, new files.
     pub backing: Backing,
+    /// The machine's time.
+    pub clock: Clock,
     /// Options of the `nvme` module, `poll_queues=2`.
     pub driver_options: &'static str,
     /// Further programs: where they are here, and their name in `/bin` there.
@@ -60,6 +62,7 @@ impl Guest {
             script: script.into(),
             drives: drives::six(),
             backing: Backing::Files,
+            clock: Clock::Host,
             driver_options: "",
             programs: Vec::new(),
             time_limit: Duration::from_secs(600),
@@ -129,6 +132,7 @@ impl Stage<'_> {
             image: &image,
             accelerator: &self.tools.accelerator,
             processor: &self.tools.processor,
+            clock: guest.clock,
             drives: drives::options(&guest.drives, &guest.backing, self.dir)?,
             dir: self.dir,
             time_limit: guest.time_limit,
