@@ -1,15 +1,13 @@
 //! The cases reach what they are for: over some hundreds of them each outcome comes up, and the
 //! same case comes out the same way.
 
-mod world;
-
 use std::collections::BTreeMap;
 
+use crate::world::case::{Ending, Wanted, cases};
+use crate::world::{self, World};
 use format::Stage;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use world::World;
-use world::case::{Ending, Wanted, cases};
 
 #[test]
 fn every_outcome_is_reached_by_some_case() {

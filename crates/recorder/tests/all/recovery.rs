@@ -19,10 +19,10 @@ use recorder::takes::{Catalog, Entry};
 use recorder::{ArrayImage, TimeRange};
 
 const GOLDEN: [&[u8]; 4] = [
-    include_bytes!("../../format/tests/golden/parity0.bin"),
-    include_bytes!("../../format/tests/golden/parity1.bin"),
-    include_bytes!("../../format/tests/golden/parity2.bin"),
-    include_bytes!("../../format/tests/golden/parity3.bin"),
+    include_bytes!("../../../format/tests/golden/parity0.bin"),
+    include_bytes!("../../../format/tests/golden/parity1.bin"),
+    include_bytes!("../../../format/tests/golden/parity2.bin"),
+    include_bytes!("../../../format/tests/golden/parity3.bin"),
 ];
 /// The first chunk's sequence number.
 const FIRST: u64 = 1_800_000_000_000_000;
@@ -31,7 +31,7 @@ const ALONE: u64 = 15;
 const EVER: TimeRange = TimeRange::ALL;
 
 /// Members' bytes; None for those that are gone.
-type Members = Vec<Option<Vec<u8>>>;
+pub type Members = Vec<Option<Vec<u8>>>;
 
 fn all() -> Members {
     GOLDEN.iter().map(|bytes| Some(bytes.to_vec())).collect()
@@ -44,7 +44,7 @@ fn without(missing: &[usize]) -> Members {
 }
 
 /// Opens those members that are there, and hands on what was found; returns the members as they are then.
-fn with_array<T>(
+pub fn with_array<T>(
     members: &mut Members,
     degraded: bool,
     use_it: impl FnOnce(&mut Reader<'_, MemoryBank, MemoryBuffers>, &ArrayImage) -> T,

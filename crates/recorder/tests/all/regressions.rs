@@ -1,14 +1,12 @@
 //! Bugs that generated cases have found, each as the case that showed it.
 
-mod world;
-
+use crate::world::case::{Case, Ending, Fault, MemberCase, RoundCase};
+use crate::world::watch::Kind;
+use crate::world::{self, World};
 use base::{Bank, BufferId, DriveId, Duration, Instant, Timestamp};
 use format::{Ledger, Summary};
 use longtake_recorder::{Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull};
 use uuid::Uuid;
-use world::World;
-use world::case::{Case, Ending, Fault, MemberCase, RoundCase};
-use world::watch::Kind;
 
 fn member(
     segments: u64,

@@ -1,12 +1,10 @@
 //! Members that rest: each in its turn, and none for longer than that; the rest of the array goes on, and no packet is lost for it.
 
-mod world;
-
+use crate::world::case::{Case, Ending, MemberCase, RoundCase, Wanted, cases, config, stalls};
+use crate::world::{self, World};
 use base::Duration;
 use longtake_recorder::{Placement, WhenFull};
 use proptest::prelude::*;
-use world::World;
-use world::case::{Case, Ending, MemberCase, RoundCase, Wanted, cases, config, stalls};
 
 /// What was seen: turns that each member took, bytes written to those who rested, most that rested and least that did not.
 struct Seen {

@@ -1,15 +1,13 @@
 //! A member copied by hand is pcapng to its last byte: what `takes::extents` names walks as whole
 //! sections and holds every chunk.
 
-mod world;
-
+use crate::world::World;
+use crate::world::case::{Ending, RoundCase, Wanted, cases, config};
 use format::ChunkRecord;
 use format::pcapng::{Blocks, SECTION_HEADER};
 use longtake_recorder::TimeRange;
 use longtake_recorder::takes::{Catalog, extents};
 use proptest::prelude::*;
-use world::World;
-use world::case::{Ending, RoundCase, Wanted, cases, config};
 
 /// Records for a moment more, which writes the indexes that accidents left unwritten, and reads the
 /// members by hand.

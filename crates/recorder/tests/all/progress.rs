@@ -1,13 +1,13 @@
 //! The recorder always makes progress when its drives do, always finishes, and gives every buffer
 //! back once.
 
-mod world;
-
+use crate::world::World;
+use crate::world::case::{
+    Case, Ending, Fault, MemberCase, RoundCase, Wanted, cases, config, stalls,
+};
 use format::Stage;
 use longtake_recorder::{Placement, WhenFull};
 use proptest::prelude::*;
-use world::World;
-use world::case::{Case, Ending, Fault, MemberCase, RoundCase, Wanted, cases, config, stalls};
 
 proptest! {
     #![proptest_config(config(400))]

@@ -3,20 +3,21 @@
 
 use std::convert::Infallible;
 
-use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
-use base::{DriveId, Timestamp};
+use crate::recovery::with_array as with_array_of;
+use base::Timestamp;
+use base::memory::{MemoryBank, MemoryBuffers};
 use format::pcapng::{Block, ReadPacket};
 use format::{ChunkRecord, Count, Interface, Stage};
 use longtake_recorder as recorder;
 use recorder::extract::{Unreadable, Visitor, extract};
-use recorder::open::open;
-use recorder::reader::Reader;
+use recorder::reader::{Range, Reader};
+use recorder::scrub::{Options, scrub};
 use recorder::takes::{Catalog, Entry, extents};
 use recorder::{ArrayImage, Segment, TimeRange};
 
 const GOLDEN: [&[u8]; 2] = [
-    include_bytes!("../../format/tests/golden/member0.bin"),
-    include_bytes!("../../format/tests/golden/member1.bin"),
+    include_bytes!("../../../format/tests/golden/member0.bin"),
+    include_bytes!("../../../format/tests/golden/member1.bin"),
 ];
 /// The first take's first sequence number.
 const FIRST: u64 = 1_800_000_000_000_000;
@@ -27,20 +28,15 @@ fn with_array<T>(
     order: [usize; 2],
     use_it: impl FnOnce(&mut Reader<'_, MemoryBank, MemoryBuffers>, &ArrayImage) -> T,
 ) -> T {
-    let buffers = MemoryBuffers::new(4, 64 << 10);
-    let drive = |member: usize| MemoryDrive {
-        capacity_bytes: GOLDEN[member].len() as u64,
-        block_bytes: 512,
-        ..MemoryDrive::default()
-    };
-    let mut bank = MemoryBank::new(order.map(drive).into(), buffers.clone());
-    for (at, member) in (0u16..).zip(order) {
-        bank.poke(DriveId(at), 0, GOLDEN[member]);
-    }
-    let names = buffers.buffer_ids().collect();
-    let mut reader = Reader { bank: &mut bank, memory: &buffers, buffers: names };
-    let image = open(&mut reader).expect("the golden array opens");
-    use_it(&mut reader, &image)
+    with_members(order.map(|member| GOLDEN[member].to_vec()), use_it)
+}
+
+/// The same with members that are these bytes.
+fn with_members<T>(
+    members: [Vec<u8>; 2],
+    use_it: impl FnOnce(&mut Reader<'_, MemoryBank, MemoryBuffers>, &ArrayImage) -> T,
+) -> T {
+    with_array_of(&mut members.map(Some).to_vec(), false, use_it).expect("the golden array opens")
 }
 
 #[test]
@@ -128,4 +124,42 @@ fn every_packet_of_the_first_take_comes_back_in_order_of_time() {
             times.0.windows(2).filter(|pair| pair[0] > pair[1]).map(|pair| pair[1]).collect();
         assert_eq!(late, [1_800_000_000_012_001_001]);
     });
+}
+
+#[test]
+fn behind_a_lap_that_a_power_cut_brought_back_no_younger_chunk_is_found() {
+    const LATER: u64 = 500;
+    /// Where the footer of the first segment's index lies: its last entry ends there.
+    const FOOTER: usize = 1_310_720 - 100;
+    let load = |reader: &mut Reader<'_, _, _>, image: &ArrayImage| -> Vec<Entry> {
+        let catalog = Catalog::load(reader, image, EVER).expect("drives that read");
+        let in_segment = |e: &&Entry| e.place.member == 0 && e.place.offset < 1_310_720;
+        catalog.entries.iter().filter(in_segment).copied().collect()
+    };
+    let sequences = |entries: &[Entry]| -> Vec<u64> {
+        entries.iter().map(|entry| entry.record.sequence - FIRST).collect()
+    };
+    let chunks = with_array([0, 1], load);
+    assert!(chunks.len() > 2);
+    // The ring has begun the segment anew, as far as where the second chunk stood and over a part of the index. The power cut
+    // takes the new lap's first chunk, and the one that stands there goes on from the old lap's.
+    let mut members = GOLDEN.map(<[u8]>::to_vec);
+    let Entry { place, record } = chunks[1];
+    let at = place.offset as usize;
+    let younger = ChunkRecord { sequence: record.sequence + LATER, ..record };
+    younger.stamp(&place, &mut members[0][at..]);
+    members[0][FOOTER - 1] ^= 1;
+    let closed = with_members(members.clone(), |reader, image| {
+        let chunk = Range { drive: image.members[0].drive, offset: place.offset, length: 4096 };
+        let before = reader.one(chunk).expect("a drive that reads");
+        let options = Options { limit: None, repair: true, recording: false };
+        let catalog = Catalog::load(reader, image, EVER).expect("drives that read");
+        scrub(reader, image, &catalog, options, |_| {}).expect("drives that write");
+        assert_eq!(reader.one(chunk), Ok(before), "no index is written over what it may name");
+        sequences(&load(reader, image))
+    });
+    assert_eq!(closed, [0], "the footer that closes the segment knows of no such chunk");
+    // Without any index it is the segment's: what a crash left of a segment is walked as far as it goes.
+    members[0][FOOTER] ^= 1;
+    assert_eq!(sequences(&with_members(members, load)), [0, record.sequence - FIRST + LATER]);
 }

@@ -1,8 +1,6 @@
 //! A world for the recorder: drives, a source and accidents in virtual time, and a book of what was
 //! said and done, by which the media are judged afterwards.
 
-#![allow(dead_code, missing_docs, reason = "each test file uses its part of the world")]
-
 pub mod bank;
 pub mod case;
 pub mod feed;
@@ -61,7 +59,6 @@ pub struct World {
     pub case: Case,
     pub memory: MemoryBuffers,
     pub bank: Shared,
-    pub array: Uuid,
     pub next_packet: u64,
     /// The ranges that count, and those that do if an update of the superblocks was cut short.
     pub protected: Vec<Protected>,
@@ -92,7 +89,6 @@ impl World {
         let world = Self {
             memory,
             bank,
-            array,
             next_packet: 0,
             protected: Vec::new(),
             protected_before: Vec::new(),

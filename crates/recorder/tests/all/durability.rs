@@ -1,12 +1,10 @@
 //! What was acknowledged is on the media after kill -9, what was said to be durable after a power
 //! cut, and what a dead member held is named exactly.
 
-mod world;
-
+use crate::world::World;
+use crate::world::case::{Ending, Fault, Wanted, any_fault, cases, config};
 use longtake_recorder::WhenFull;
 use proptest::prelude::*;
-use world::World;
-use world::case::{Ending, Fault, Wanted, any_fault, cases, config};
 
 proptest! {
     #![proptest_config(config(400))]

@@ -1,13 +1,11 @@
 //! The end of an array: what was stored is an exact prefix of what was offered, the take still gets
 //! its end, and each loss has its name.
 
-mod world;
-
+use crate::world::case::{Ending, Fault, RoundCase, Wanted, cases, config, stalls};
+use crate::world::{self, World};
 use format::{Count, Stage};
 use longtake_recorder::WhenFull;
 use proptest::prelude::*;
-use world::World;
-use world::case::{Ending, Fault, RoundCase, Wanted, cases, config, stalls};
 
 fn long(case: &world::case::Case) -> RoundCase {
     let capacity: u64 = case.members.iter().map(|m| m.segments * (case.segment_kib << 10)).sum();

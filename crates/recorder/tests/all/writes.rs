@@ -1,15 +1,13 @@
 //! Writing keeps to its rules: chunks don't overlap or cross a segment, no write meets another or a
 //! trim, no member is given more at once than its depth, and fill drifts no further than allowed.
 
-mod world;
-
+use crate::world::case::{Case, Ending, MemberCase, Wanted, cases, config};
+use crate::world::{self, World};
 use base::{BufferId, Duration, Instant, Timestamp};
 use format::{Ledger, Summary};
 use longtake_recorder::{Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull};
 use proptest::prelude::*;
 use uuid::Uuid;
-use world::World;
-use world::case::{Case, Ending, MemberCase, Wanted, cases, config};
 
 proptest! {
     #![proptest_config(config(300))]

@@ -1,15 +1,13 @@
 //! Indexes can be rebuilt and superblocks stand twice: damage to either changes nothing of what is
 //! found.
 
-mod world;
-
+use crate::world::World;
+use crate::world::case::{Ending, RoundCase, Wanted, cases, config};
 use base::Random;
 use format::Layout;
 use longtake_recorder::takes::{Catalog, Entry};
 use longtake_recorder::{TimeRange, WhenFull};
 use proptest::prelude::*;
-use world::World;
-use world::case::{Ending, RoundCase, Wanted, cases, config};
 
 fn load(world: &World, missing: &[u16]) -> Catalog {
     let image = world.open(missing);

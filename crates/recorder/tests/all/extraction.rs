@@ -1,10 +1,10 @@
 //! Extraction gives exactly the packets of the chunks that are there, in the range, in time order,
 //! each once, while the recording goes on.
 
-mod world;
-
 use std::collections::BTreeSet;
 
+use crate::world::case::{Ending, Wanted, cases, config};
+use crate::world::{self, Live, World};
 use base::Timestamp;
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Interface};
@@ -12,8 +12,6 @@ use longtake_recorder::extract::{self, Unreadable, Visitor};
 use longtake_recorder::takes::{Catalog, Entry};
 use longtake_recorder::{ArrayImage, Event, TimeRange};
 use proptest::prelude::*;
-use world::case::{Ending, Wanted, cases, config};
-use world::{Live, World};
 
 /// Takes what comes, and lets the recording go on meanwhile.
 struct Collector<'w, 'l> {

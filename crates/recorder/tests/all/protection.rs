@@ -1,12 +1,10 @@
 //! A protected range is never written over or trimmed, whenever it was protected and whatever
 //! happened since.
 
-mod world;
-
+use crate::world::World;
+use crate::world::case::{Ending, Wanted, cases, config};
 use longtake_recorder::WhenFull;
 use proptest::prelude::*;
-use world::World;
-use world::case::{Ending, Wanted, cases, config};
 
 fn wraps() -> Wanted {
     Wanted { when_full: vec![WhenFull::Wrap], faults: None, ..Wanted::default() }

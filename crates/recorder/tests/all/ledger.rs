@@ -1,11 +1,9 @@
 //! The ledger always balances: while recording, on the media, after accidents; and it agrees with
 //! the source's and the drives' own counts.
 
-mod world;
-
+use crate::world::World;
+use crate::world::case::{Ending, Wanted, cases, config};
 use proptest::prelude::*;
-use world::World;
-use world::case::{Ending, Wanted, cases, config};
 
 proptest! {
     #![proptest_config(config(400))]

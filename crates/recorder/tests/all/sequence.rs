@@ -1,10 +1,8 @@
 //! Sequence numbers are given out once in an array's whole life, whatever ends its recordings.
 
-mod world;
-
+use crate::world::World;
+use crate::world::case::{Ending, Wanted, cases, config};
 use proptest::prelude::*;
-use world::World;
-use world::case::{Ending, Wanted, cases, config};
 
 proptest! {
     #![proptest_config(config(300))]

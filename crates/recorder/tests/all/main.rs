@@ -1,0 +1,21 @@
+//! The tests of the recorder as one program: what they share, and what they are made of, is built once.
+
+mod copying;
+mod durability;
+mod extraction;
+mod full;
+mod golden_members;
+mod ledger;
+mod parity;
+mod progress;
+mod protection;
+mod reach;
+mod rebuild;
+mod rebuilt;
+mod recovery;
+mod regressions;
+mod rest;
+mod sequence;
+mod superblocks;
+mod world;
+mod writes;
