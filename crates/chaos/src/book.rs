@@ -100,8 +100,8 @@ pub struct Book {
     shadow: Vec<BTreeMap<u64, (u64, u64)>>,
     /// The number that each drive was given last.
     last: Vec<Option<u64>>,
-    /// The first number that was given out in this step.
-    step_from: u64,
+    /// The chunks that were submitted in this step.
+    submitted_now: BTreeSet<u64>,
     /// Where the next chunk of a segment must start, once one was seen in this recording.
     next: BTreeMap<(u16, u64), u64>,
 }
@@ -127,7 +127,7 @@ impl Book {
             said: (0..count).map(|_| Said::default()).collect(),
             shadow: vec![BTreeMap::new(); count],
             last: vec![None; count],
-            step_from: 0,
+            submitted_now: BTreeSet::new(),
             next: BTreeMap::new(),
         }
     }
@@ -159,8 +159,8 @@ impl Book {
         source: &Source,
     ) {
         let mut begun = BTreeSet::new();
-        let numbers = asked.iter().filter_map(|a| a.chunk.as_ref()).map(|(_, _, r)| r.sequence);
-        self.step_from = numbers.min().unwrap_or(u64::MAX);
+        let chunks = asked.iter().filter_map(|a| a.chunk.as_ref());
+        self.submitted_now = chunks.map(|(_, _, record)| record.sequence).collect();
         for asked in &asked {
             self.asked(asked, source);
             if let (Some(segment), true) =
@@ -408,7 +408,7 @@ impl Book {
                 // A group may not be whole yet when a small ring comes round to one of its chunks.
                 chunk.given_up = self.groups.parity > 0
                     && chunk.segment == segment
-                    && chunk.record.sequence < self.step_from;
+                    && !self.submitted_now.contains(&chunk.record.sequence);
                 continue;
             }
             if chunk.segment != segment {

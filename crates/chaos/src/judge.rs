@@ -57,11 +57,19 @@ pub fn judge(
     let mut met = Met::default();
     let listed: BTreeSet<u64> =
         catalog.entries.iter().map(|e| e.record.replaces.unwrap_or(e.record.sequence)).collect();
+    let mut holes = BTreeSet::new();
     for chunk in book.chunks.values_mut() {
         let sequence = chunk.record.sequence;
         let there = found.get(&sequence).copied().unwrap_or(false);
         let present = !absent.contains(&chunk.place.member);
         if cut.contains(&chunk.place.member) {
+            // What lies behind a hole is found by its segment's index, which the power cut may have taken.
+            let segment = (chunk.place.member, chunk.segment);
+            if chunk.excused && !chunk.given_up && !there {
+                holes.insert(segment);
+            } else if !there && !with_parity {
+                chunk.excused |= holes.contains(&segment);
+            }
             // What it left is on the media for good; what was not flushed may be gone.
             if chunk.is_due() && (!there || with_parity) && !chunk.durable {
                 chunk.excused = true;

@@ -10,6 +10,9 @@ use base::Random;
 /// Bytes that are kept together. Power cuts tear it at the drive's block size.
 pub const PAGE_BYTES: usize = 4096;
 
+/// The smallest block that a drive may have.
+const BLOCK_BYTES_MIN: usize = 512;
+
 /// A page; None reads as zeros.
 type Page = Option<Rc<[u8; PAGE_BYTES]>>;
 
@@ -105,28 +108,27 @@ impl Media {
         let block_bytes = block_bytes as usize;
         for (page, within, part) in pieces(offset, bytes.len()) {
             let start = offset + part.start as u64;
-            let kept: Vec<bool> = within
-                .clone()
-                .step_by(block_bytes)
-                .map(|at| keep(start + (at - within.start) as u64))
-                .collect();
+            let mut kept = [false; PAGE_BYTES / BLOCK_BYTES_MIN];
+            assert!(within.len().is_multiple_of(block_bytes), "whole blocks are written");
+            let kept = &mut kept[..within.len() / block_bytes];
+            for (at, kept) in kept.iter_mut().enumerate() {
+                *kept = keep(start + (at * block_bytes) as u64);
+            }
             if !kept.contains(&true) {
                 continue;
             }
-            let new = if within.len() == PAGE_BYTES && !kept.contains(&false) {
-                let mut page = Rc::new([0; PAGE_BYTES]);
-                if let Some(page) = Rc::get_mut(&mut page) {
-                    page.copy_from_slice(&bytes[part]);
+            let new = match <&[u8; PAGE_BYTES]>::try_from(&bytes[part.clone()]) {
+                Ok(whole) if !kept.contains(&false) => Rc::new(*whole),
+                _ => {
+                    let mut page = self.pages[page].clone().unwrap_or_else(zeros);
+                    let changed = Rc::make_mut(&mut page);
+                    let blocks = within.step_by(block_bytes).zip(part.step_by(block_bytes));
+                    for ((to, from), _) in blocks.zip(kept).filter(|(_, kept)| **kept) {
+                        changed[to..to + block_bytes]
+                            .copy_from_slice(&bytes[from..from + block_bytes]);
+                    }
+                    page
                 }
-                page
-            } else {
-                let mut page = self.pages[page].clone().unwrap_or_else(zeros);
-                let changed = Rc::make_mut(&mut page);
-                let blocks = within.clone().step_by(block_bytes).zip(part.step_by(block_bytes));
-                for ((to, from), _) in blocks.zip(kept).filter(|(_, kept)| *kept) {
-                    changed[to..to + block_bytes].copy_from_slice(&bytes[from..from + block_bytes]);
-                }
-                page
             };
             self.rotten.remove(&page);
             self.set(page, Some(new));

@@ -77,6 +77,24 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// Of a chunk without packets, as far as that says it.
+    pub const EMPTY: Self = Self {
+        length: 0,
+        body_crc: 0,
+        queue: 0,
+        packets: 0,
+        packets_start: HEADER_BYTES as u32,
+        packets_end: HEADER_BYTES as u32,
+        captured_bytes: 0,
+        original_bytes: 0,
+        first_ns: u64::MAX,
+        last_ns: 0,
+        sealed_ns: 0,
+        plain: true,
+        loss: false,
+        end: false,
+    };
+
     /// A chunk's packets and wire bytes as the ledger counts them.
     pub fn stored(&self) -> Count {
         Count { packets: u64::from(self.packets), bytes: self.original_bytes }
@@ -344,22 +362,7 @@ impl<B: Deref<Target = [u8]> + DerefMut> ChunkWriter<B> {
             checksum_at: HEADER_BYTES,
             local: HashMap::new(),
             last: None,
-            summary: Summary {
-                length: 0,
-                body_crc: 0,
-                queue,
-                packets: 0,
-                packets_start: 0,
-                packets_end: 0,
-                captured_bytes: 0,
-                original_bytes: 0,
-                first_ns: u64::MAX,
-                last_ns: 0,
-                sealed_ns: 0,
-                plain: true,
-                loss: false,
-                end: false,
-            },
+            summary: Summary { queue, packets_start: 0, packets_end: 0, ..Summary::EMPTY },
         }
     }
 

@@ -10,17 +10,21 @@ impl<'a> Put<'a> {
     pub(crate) fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, at: 0 }
     }
+    #[inline]
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> &mut Self {
         self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
         self.at += bytes.len();
         self
     }
+    #[inline]
     pub(crate) fn u16(&mut self, value: u16) -> &mut Self {
         self.raw(&value.to_le_bytes())
     }
+    #[inline]
     pub(crate) fn u32(&mut self, value: u32) -> &mut Self {
         self.raw(&value.to_le_bytes())
     }
+    #[inline]
     pub(crate) fn u64(&mut self, value: u64) -> &mut Self {
         self.raw(&value.to_le_bytes())
     }
@@ -54,18 +58,22 @@ impl<'a> Get<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
+    #[inline]
     pub(crate) fn raw<const N: usize>(&mut self) -> [u8; N] {
         let mut out = [0; N];
         out.copy_from_slice(&self.bytes[self.at..self.at + N]);
         self.at += N;
         out
     }
+    #[inline]
     pub(crate) fn u16(&mut self) -> u16 {
         u16::from_le_bytes(self.raw())
     }
+    #[inline]
     pub(crate) fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.raw())
     }
+    #[inline]
     pub(crate) fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.raw())
     }
@@ -75,6 +83,7 @@ impl<'a> Get<'a> {
         let end = field.iter().position(|&b| b == 0).unwrap_or(width);
         String::from_utf8_lossy(&field[..end]).into_owned()
     }
+    #[inline]
     pub(crate) fn skip(&mut self, count: usize) -> &mut Self {
         self.at += count;
         self

@@ -425,22 +425,8 @@ mod tests {
     fn record(part: Part, length: u32, body_crc: u32) -> ChunkRecord {
         let take =
             TakeId { uuid: Uuid::nil(), started: Timestamp::MIN, first_sequence: part.group };
-        let summary = Summary {
-            length,
-            body_crc,
-            queue: 0,
-            packets: 0,
-            packets_start: HEADER_BYTES as u32,
-            packets_end: HEADER_BYTES as u32,
-            captured_bytes: 0,
-            original_bytes: 0,
-            first_ns: 1,
-            last_ns: 2,
-            sealed_ns: 3,
-            plain: true,
-            loss: false,
-            end: false,
-        };
+        let times = Summary { first_ns: 1, last_ns: 2, sealed_ns: 3, ..Summary::EMPTY };
+        let summary = Summary { length, body_crc, ..times };
         ChunkRecord {
             take,
             sequence: part.group + 2,

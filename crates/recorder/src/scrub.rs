@@ -3,7 +3,7 @@
 
 mod hidden;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use base::{Bank, Buffers, Operation, Rate};
@@ -128,6 +128,7 @@ pub fn scrub<B: Bank, M: Buffers>(
         repair,
         done: Scrubbed::default(),
         written: Vec::new(),
+        hiding: BTreeSet::new(),
         each,
     };
     let whole = scrub.groups(reader)?;
@@ -155,6 +156,8 @@ struct Scrub<'s, F> {
     done: Scrubbed,
     /// Members that were written to.
     written: Vec<u16>,
+    /// Segments in which something lies behind the chunks that are known: no index may be written over it.
+    hiding: BTreeSet<(u16, u64)>,
     each: F,
 }
 
@@ -232,12 +235,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
             .range(part.group..=part.group.saturating_add(part.span.into()))
             .map(|(_, entry)| entry)
             .filter(|entry| entry.record.parity.is_none())
-            .map(|Entry { place, record }| Row {
-                sequence: record.sequence,
-                offset: place.offset,
-                length: record.summary.length,
-                member: place.member,
-            })
+            .map(Entry::row)
             .collect();
         let longest = rows.iter().map(|row| row.length).max()?;
         (longest + OVERHEAD_BYTES == first.record.summary.length).then_some(Table { part, rows })
@@ -339,7 +337,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         Ok(())
     }
 
-    /// Segments without an index, where their chunks are known.
+    /// Segments without an index, where all their chunks are known.
     fn indexes<B: Bank, M: Buffers>(
         &mut self,
         reader: &mut Reader<'_, B, M>,
@@ -348,7 +346,13 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
             let image = &self.image.members[usize::from(member)];
             let layout = image.layout;
             let chunks = self.chunks(member, segment);
-            let Some(&(place, record)) = chunks.first() else { continue };
+            let (Some(&(place, record)), Some((_, last))) = (chunks.first(), chunks.last()) else {
+                continue;
+            };
+            let all = match image.segments[segment as usize] {
+                Segment::Live(live) => !live.indexed || live.last_sequence == last.sequence,
+                Segment::Empty => true,
+            };
             let mut end = layout.segment_offset(segment);
             let whole = chunks.iter().all(|(place, record)| {
                 let follows = place.offset == end;
@@ -360,7 +364,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                 fault: Fault::Index,
                 repair: Repair::None,
             };
-            if whole {
+            if whole && all && !self.hiding.contains(&(member, segment)) {
                 finding.repair = Repair::Possible;
                 if self.repair {
                     write_index(reader, image.drive, &layout, segment, &chunks)?;

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 
 use base::{Bank, Buffers, Duration, Timestamp};
 use format::index::{self, Footer};
+use format::parity::Row;
 use format::{ChunkRecord, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
 use uuid::Uuid;
 
@@ -21,6 +22,19 @@ pub struct Entry {
     pub place: Place,
     /// What it says of itself.
     pub record: ChunkRecord,
+}
+
+impl Entry {
+    /// As a group's table has it.
+    pub fn row(&self) -> Row {
+        let Self { place, record } = self;
+        Row {
+            sequence: record.sequence,
+            offset: place.offset,
+            length: record.summary.length,
+            member: place.member,
+        }
+    }
 }
 
 /// The chunks of an array, by sequence number, each once.
@@ -305,35 +319,49 @@ fn wanted(member: &MemberImage, range: TimeRange, parity: bool) -> (Vec<u64>, Ra
         })
         .collect();
     live.sort_by_key(|(_, live)| live.first_sequence);
-    let earlier = live.partition_point(|(_, live)| live.last_ns < range.from.as_nanos());
-    let touched = |&at: &usize| range.touches(live[at].1);
-    let first = (0..live.len()).find(touched).unwrap_or(earlier).saturating_sub(1);
-    let last = (0..live.len()).rfind(touched).unwrap_or(earlier) + 1;
-    let wanted = live.iter().enumerate().filter(|&(at, &(segment, live))| {
+    // Without a packet time there may still be the end of a take in it: such a segment is wanted whatever the span.
+    let timed: Vec<&Live> = live.iter().map(|&(_, l)| l).filter(|l| l.last_ns != 0).collect();
+    let earlier = timed.iter().position(|l| l.last_ns >= range.from.as_nanos());
+    let earlier = earlier.unwrap_or(timed.len());
+    let touched = |&at: &usize| range.touches(timed[at]);
+    let first = (0..timed.len()).find(touched).unwrap_or(earlier).saturating_sub(1);
+    let last = (0..timed.len()).rfind(touched).unwrap_or(earlier) + 1;
+    let from = if first == 0 { 0 } else { timed[first].first_sequence };
+    let to = timed.get(last + 1).map_or(u64::MAX, |next| next.first_sequence - 1);
+    let wanted = live.iter().filter(|&&(segment, live)| {
         // The newest chunks tell what the ring has given up, whatever their time. Those of an
         // open head are known already.
         let head = member.head.as_ref().is_some_and(|h| h.closed && h.segment == segment);
-        // Without a packet time there may still be the end of a take in it.
-        range.touches(live) || live.last_ns == 0 || head || (parity && (first..=last).contains(&at))
+        let near = parity && (from..=to).contains(&live.first_sequence);
+        range.touches(live) || live.last_ns == 0 || head || near
     });
-    let from = if first == 0 { 0 } else { live[first].1.first_sequence };
-    let to = live.get(last + 1).map_or(u64::MAX, |(_, live)| live.first_sequence - 1);
-    (wanted.map(|(_, &(segment, _))| segment).collect(), from..=to)
+    (wanted.map(|&(segment, _)| segment).collect(), from..=to)
 }
 
-/// The chunks of a segment without an index that counts, as far as they can be read.
+/// The chunks of a segment without an index that counts, as far as they can be read. One whose footer closed it when it was
+/// opened holds what that says: behind the chunks that a power cut brought back may lie younger ones, of the segment's
+/// reuse, that nobody will know of when the ring gives it up.
 fn walked<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     member: &MemberImage,
     place: &Place,
     segment: u64,
 ) -> Result<Vec<Entry>, OpenError> {
-    match walk(reader, member.drive, &member.layout, place, segment) {
-        Ok(found) => Ok(found.into_iter().map(|(place, record)| Entry { place, record }).collect()),
+    let mut found = match walk(reader, member.drive, &member.layout, place, segment) {
+        Ok(found) => found,
         // A page that can't be read hides what is behind it; that is a gap then, unless parity fills it.
-        Err(OpenError::Read(ReadError::Device { .. })) => Ok(Vec::new()),
-        Err(error) => Err(error),
+        Err(OpenError::Read(ReadError::Device { .. })) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let first = found.first().map(|(_, record)| record.sequence);
+    if let Segment::Live(live) = member.segments[segment as usize]
+        && live.indexed
+        // It was not begun anew since.
+        && first == Some(live.first_sequence)
+    {
+        found.retain(|(_, record)| record.sequence <= live.last_sequence);
     }
+    Ok(found.into_iter().map(|(place, record)| Entry { place, record }).collect())
 }
 
 /// A segment's chunks by its index, if they lie in that segment from its start to the index.
@@ -469,4 +497,42 @@ pub fn extents(member: &crate::open::MemberImage) -> Vec<(u64, u64)> {
     }
     debug_assert!(extents.iter().all(|(from, length)| (from | length).is_multiple_of(PAGE_BYTES)));
     extents
+}
+
+#[cfg(test)]
+mod tests {
+    use base::{DriveId, Timestamp};
+    use format::Layout;
+
+    use super::*;
+
+    #[test]
+    fn a_segment_that_holds_the_end_of_a_take_alone_stands_in_no_spans_way() {
+        let live = |(first_sequence, first_ns, last_ns)| {
+            let last_sequence = first_sequence + 9;
+            Segment::Live(Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true })
+        };
+        let wanted_of = |segments: &[(u64, u64, u64)], from, to| {
+            let member = MemberImage {
+                drive: DriveId(0),
+                layout: Layout::new(64 << 20, 1 << 20, 64 << 10).expect("it can be divided"),
+                segments: segments.iter().map(|&segment| live(segment)).collect(),
+                head: None,
+                unindexed: Vec::new(),
+                trims: false,
+            };
+            let [from, to] = [from, to].map(Timestamp::from_nanos);
+            wanted(&member, TimeRange { from, to }, true)
+        };
+        let end = |sequence| (sequence, u64::MAX, 0);
+        // Before all that the member has: nothing of other members may be left out for it.
+        assert_eq!(wanted_of(&[(10, 500, 600), end(20)], 100, 200), (vec![0, 1], 0..=u64::MAX));
+        // Behind all that it has: one segment more on either side, and the end.
+        let four = [(10, 100, 200), (20, 300, 400), (30, 500, 600), end(40)];
+        assert_eq!(wanted_of(&four, 700, 800), (vec![2, 3], 30..=u64::MAX));
+        // Between, with an end among the segments.
+        let five = [(10, 100, 200), (20, 300, 400), end(30), (40, 500, 600), (50, 700, 800)];
+        assert_eq!(wanted_of(&five, 150, 160), (vec![0, 1, 2], 0..=39));
+        assert_eq!(wanted_of(&five, 750, 760), (vec![2, 3, 4], 40..=u64::MAX));
+    }
 }

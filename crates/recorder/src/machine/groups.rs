@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::{BufferId, Duration, Instant};
 use format::parity::{GROUP_MAX, Joined, LastParities, Part, PlacedParity, Row, Table};
-use format::section::HEADER_BYTES;
 use format::{ChunkRecord, Summary};
 
 use crate::planted::{Bug, is_planted};
@@ -116,17 +115,10 @@ impl Group {
             length,
             body_crc,
             queue: all().next().map_or(0, |s| s.queue),
-            packets: 0,
-            packets_start: HEADER_BYTES as u32,
-            packets_end: HEADER_BYTES as u32,
-            captured_bytes: 0,
-            original_bytes: 0,
             first_ns: all().map(|s| s.first_ns).min().unwrap_or(u64::MAX),
             last_ns: all().map(|s| s.last_ns).max().unwrap_or(0),
             sealed_ns: all().map(|s| s.sealed_ns).max().unwrap_or(0),
-            plain: true,
-            loss: false,
-            end: false,
+            ..Summary::EMPTY
         }
     }
 }

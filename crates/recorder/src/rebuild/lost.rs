@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use base::{Bank, Buffers};
 use format::parity::{GROUP_MAX, Joined, LastParities, OVERHEAD_BYTES, Part, PlacedParity, Row};
-use format::section::HEADER_BYTES;
 use format::{ChunkRecord, Count, Summary, TakeId};
 use uuid::Uuid;
 
@@ -87,15 +86,7 @@ impl Lost {
             if first > group && numbers.given_up(group) {
                 continue;
             }
-            let rows: Vec<Row> = chunks
-                .iter()
-                .map(|Entry { place, record }| Row {
-                    sequence: record.sequence,
-                    offset: place.offset,
-                    length: record.summary.length,
-                    member: place.member,
-                })
-                .collect();
+            let rows: Vec<Row> = chunks.iter().map(|entry| entry.row()).collect();
             let last = rows.last().map_or(first, |row| row.sequence);
             // A group can have got less than it was opened with.
             let of = numbers.of_group(group).map(|told| told.of).max().unwrap_or(of);
@@ -268,7 +259,7 @@ impl<'c> Numbers<'c> {
                 first_ns: chunks.iter().map(|s| s.first_ns).min()?,
                 last_ns: chunks.iter().map(|s| s.last_ns).max()?,
                 sealed_ns: chunks.iter().map(|s| s.sealed_ns).max()?,
-                ..EMPTY
+                ..Summary::EMPTY
             },
         })
     }
@@ -294,21 +285,3 @@ impl<'c> Numbers<'c> {
         }
     }
 }
-
-/// A chunk without packets.
-pub(super) const EMPTY: Summary = Summary {
-    length: 0,
-    body_crc: 0,
-    queue: 0,
-    packets: 0,
-    packets_start: HEADER_BYTES as u32,
-    packets_end: HEADER_BYTES as u32,
-    captured_bytes: 0,
-    original_bytes: 0,
-    first_ns: u64::MAX,
-    last_ns: 0,
-    sealed_ns: 0,
-    plain: true,
-    loss: false,
-    end: false,
-};

@@ -14,7 +14,7 @@ use crate::reader::{ReadError, Reader};
 use crate::recover::Groups;
 use crate::takes::{Catalog, Entry};
 
-use super::lost::{EMPTY, Lost, LostParity, Numbers};
+use super::lost::{Lost, LostParity, Numbers};
 
 /// What to write, segment by segment in the order of their chunks.
 #[derive(Clone, Debug)]
@@ -504,6 +504,6 @@ pub(super) fn filler(
         parity: Some(Part::FILLER),
         group: None,
         last_parities: LastParities::default(),
-        summary: Summary { length, ..EMPTY },
+        summary: Summary { length, ..Summary::EMPTY },
     }
 }

@@ -25,15 +25,16 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         let image = self.image;
         for (at, member) in (0u16..).zip(&image.members) {
             for (number, segment) in (0u64..).zip(&member.segments) {
-                let walked = match segment {
-                    Segment::Live(live) => {
-                        !live.indexed || self.catalog.unindexed.contains(&(at, number))
+                // What is younger than a footer that closes the segment was not flushed when the power was cut.
+                let last = match segment {
+                    Segment::Live(live) if live.indexed => {
+                        if !self.catalog.unindexed.contains(&(at, number)) {
+                            continue;
+                        }
+                        live.last_sequence
                     }
-                    Segment::Empty => true,
+                    Segment::Live(_) | Segment::Empty => u64::MAX,
                 };
-                if !walked {
-                    continue;
-                }
                 let chunks = self.chunks(at, number);
                 let layout = &member.layout;
                 let start = layout.segment_offset(number);
@@ -46,22 +47,30 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                     members: image.members.len() as u16,
                     offset: from,
                 };
-                self.behind(reader, &place, end, known.is_some(), &gaps)?;
+                let lacked = |number: u64| {
+                    let in_gap =
+                        |gap: &Gap| (gap.first_sequence..=gap.last_sequence).contains(&number);
+                    number <= last && gaps.iter().any(in_gap)
+                };
+                if self.behind(reader, &place, end, known.is_some(), lacked)? {
+                    self.hiding.insert((at, number));
+                }
             }
         }
         Ok(())
     }
 
-    /// Looks from a place to its segment's end, page by page; in a segment of which no chunk is known only as far as one follows
-    /// the other.
+    /// Looks from a place to its segment's end for chunks whose numbers takes lack, page by page; in a segment of which no chunk is
+    /// known only as far as one follows the other. Returns whether there are any.
     fn behind<B: Bank, M: Buffers>(
         &mut self,
         reader: &mut Reader<'_, B, M>,
         from: &Place,
         end: u64,
         by_page: bool,
-        gaps: &[Gap],
-    ) -> Result<(), CreateError> {
+        lacked: impl Fn(u64) -> bool,
+    ) -> Result<bool, CreateError> {
+        let mut any = false;
         let drive = self.image.members[usize::from(from.member)].drive;
         let window = if by_page { u64::from(reader.buffer_bytes()) } else { PAGE_BYTES };
         let mut offset = from.offset;
@@ -69,26 +78,23 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
             let length = window.min(end - offset) as u32;
             let bytes = match reader.one(Range { drive, offset, length }) {
                 Ok(bytes) => bytes,
-                Err(ReadError::Device { .. }) => return Ok(()),
+                Err(ReadError::Device { .. }) => return Ok(any),
                 Err(error) => return Err(error.into()),
             };
             let mut within = 0;
             while within < bytes.len() as u64 {
                 let place = Place { offset: offset + within, ..*from };
                 let record = ChunkRecord::read(&bytes[within as usize..]);
-                let lacked = record.ok().filter(|(there, record)| {
-                    let number = record.sequence;
+                let found = record.ok().filter(|(there, record)| {
                     *there == place
                         && record.parity.is_none()
                         && offset + within + u64::from(record.summary.length) <= end
-                        && !self.by_number.contains_key(&number)
-                        && gaps
-                            .iter()
-                            .any(|g| (g.first_sequence..=g.last_sequence).contains(&number))
+                        && !self.by_number.contains_key(&record.sequence)
+                        && lacked(record.sequence)
                 });
-                let Some((place, record)) = lacked else {
+                let Some((place, record)) = found else {
                     if !by_page {
-                        return Ok(());
+                        return Ok(any);
                     }
                     within += PAGE_BYTES;
                     continue;
@@ -102,10 +108,11 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                     Err(error) => return Err(error.into()),
                 };
                 self.found(reader, Entry { place, record }, fault, None)?;
+                any = true;
                 within += u64::from(length);
             }
             offset += within;
         }
-        Ok(())
+        Ok(any)
     }
 }
