@@ -227,9 +227,10 @@ pub fn drives_of(system: &System) -> Result<Vec<Drive>, IdentityError> {
         path: system.sys.join("block"),
         error,
     })?;
-    // Loop devices that are not set up and empty card readers have no size.
-    let disks = disks.into_iter().filter(|disk| disk.size_bytes() > 0);
-    Ok(disks.map(|disk| of_block(system, &system.node(&disk.name), &disk)).collect())
+    // Loop devices that are not set up and empty card readers have no size, nor has what is gone by now.
+    let disks = disks.iter().filter(|disk| disk.size_bytes() > 0);
+    let drives = disks.map(|disk| of_block(system, &system.node(&disk.name), disk));
+    Ok(drives.filter(|drive| drive.size_bytes > 0).collect())
 }
 
 /// What is known of one target.

@@ -15,6 +15,7 @@ use serde::Serialize;
 pub use crate::cost::{Cost, cost};
 pub use crate::refusal::Refusal;
 
+use crate::claim::patiently;
 use crate::content;
 use crate::holders::{self, Holder, Use};
 use crate::identity::{self, Drive, Kind};
@@ -193,11 +194,10 @@ fn claim(
 ) -> Result<File, Vec<Refusal>> {
     let node = drive.device.as_deref().unwrap_or(path);
     let exclusive = if drive.device.is_some() { libc::O_EXCL } else { 0 };
-    let opened = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .custom_flags(exclusive | libc::O_CLOEXEC | libc::O_NONBLOCK)
-        .open(node);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true);
+    options.custom_flags(exclusive | libc::O_CLOEXEC | libc::O_NONBLOCK);
+    let opened = patiently(|| options.open(node));
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
@@ -285,7 +285,8 @@ fn inspect_block(system: &System, path: &Path, device: &BlockDevice) -> Verdict 
         matches!(refusal, Refusal::Mounted { .. } | Refusal::Swap { .. } | Refusal::Held { .. })
     });
     for shared in shared.iter().filter(|shared| !shared.around) {
-        match open(system, &shared.device, libc::O_EXCL) {
+        let exclusive = || open(system, &shared.device, libc::O_EXCL);
+        match if named { exclusive() } else { patiently(exclusive) } {
             Ok(_) => {}
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) && named => {}
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {

@@ -114,7 +114,7 @@ impl Both {
         }
         let fetched = new_in(&self.folder, "fetched");
         let mut curl = tool("curl", "curl");
-        curl.args(["-s", "--retry", "20", "--retry-connrefused", "--retry-delay", "1", "-o"]);
+        curl.args(["-s", "--retry", "120", "--retry-connrefused", "--retry-delay", "1", "-o"]);
         curl.arg(&fetched).arg(format!("http://{FAR}:8080/page"));
         run(&mut self.hosts.near(&curl)).code(0);
         assert_eq!(std::fs::read(&fetched).expect("curl has made it"), page);
@@ -190,7 +190,7 @@ fn stamped_once(frame: &Frame) -> bool {
 /// Two sockets stamp the same packet one after the other, and packets that pass the kernel on two
 /// processors may reach them in another order: mostly within microseconds, but the kernel may be
 /// interrupted between. Chunks in a wrong order would be off by the second that they cover.
-const APART_MAX_NS: u64 = 100_000_000;
+const APART_MAX_NS: u64 = 900_000_000;
 
 impl Seen {
     /// Same packets, bytes, time stamps and order, apart from what either counted as dropped.
@@ -272,6 +272,8 @@ fn filter_and_snap_length_keep_what_tcpdumps_keep() {
 fn parallel_queues_come_back_merged_in_time_order() {
     let both = Both::start("if:cable,queues=2", &[], &[]);
     both.transfer();
+    // A flow each: the kernel may have given all the others to one queue.
+    (0..20).for_each(|_| both.hosts.mark("another flow"));
     let seen = both.end();
     seen.agree();
     let takes = asked("takes @", &seen.array);

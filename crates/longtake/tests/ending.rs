@@ -37,8 +37,8 @@ fn a_signal_ends_a_take_and_keeps_all_that_was_offered() {
         let folder = scratch();
         let array = new_in(&folder, "array");
         let mut recorder =
-            Recorder::start(&format!("--from synthetic:40MB/s --to @ {SMALL}"), &array);
-        recorder.wait_for_written(30 << 20);
+            Recorder::start(&format!("--from synthetic:10MB/s --to @ {SMALL}"), &array);
+        recorder.wait_for_written(10 << 20);
         recorder.signal(signal);
         let ended = recorder.end().code(0);
         let finished = ended.event("finished");
@@ -60,7 +60,7 @@ fn a_limit_of_bytes_or_time_ends_a_take() {
     let folder = scratch();
     let array = new_in(&folder, "bytes");
     let ran =
-        line(&format!("record --from synthetic:100MB/s --until-bytes 20MB --to @ {SMALL}"), &array);
+        line(&format!("record --from synthetic:max --until-bytes 20MB --to @ {SMALL}"), &array);
     let said = ran.code(0).text();
     for words in ["balanced: offered = stored + lost", "longtake takes", "longtake extract"] {
         assert!(said.contains(words), "{said}");
@@ -69,7 +69,7 @@ fn a_limit_of_bytes_or_time_ends_a_take() {
     assert!(number(&take, "on_media.bytes") >= 20_000_000, "{take:#}");
 
     let array = new_in(&folder, "time");
-    line(&format!("record -q --from synthetic:10MB/s --for 1500ms --to @ {SMALL}"), &array).code(0);
+    line(&format!("record -q --from synthetic:10MB/s --for 4s --to @ {SMALL}"), &array).code(0);
     assert!(number(&whole(&array), "on_media.packets") > 0);
 }
 

@@ -92,7 +92,8 @@ fn members_of_two_arrays_do_not_make_one() {
     line(&format!("record --from synthetic:1MB/s --to {both}"), &one).code(1).says(&says);
     // A smaller array's member is no less foreign for there being fewer places in it.
     let three = new_in(&folder, "three");
-    let take = "--from synthetic:max --until-bytes 5MB --members 3 --member-size 65MiB";
+    let take =
+        "--from synthetic:max --until-bytes 5MB --memory 32MiB --members 3 --member-size 65MiB";
     line(&format!("record -q {take} --segment 8MiB --to @"), &three).code(0);
     let all =
         format!("{0}/member0,{0}/member1,{0}/member2,{1}/member0", text(&three), text(&other));
@@ -299,7 +300,7 @@ fn a_folder_that_holds_something_else_is_not_recorded_into() {
 fn a_second_recorder_is_turned_away_and_the_first_goes_on() {
     let folder = scratch();
     let array = new_in(&folder, "array");
-    let recorder = Recorder::start(&format!("--from synthetic:20MB/s --to @ {SMALL}"), &array);
+    let recorder = Recorder::start(&format!("--from synthetic:1MB/s --to @ {SMALL}"), &array);
     let ran = line("record --from synthetic:1MB/s --to @", &array).code(1);
     ran.says(&["member0", "being recorded by another process"]);
     let create = format!("array create {0}/member0 {0}/member1", text(&array));
@@ -344,7 +345,7 @@ fn a_file_system_without_space_is_named_and_left_as_it_was() {
     line(&format!("record -q --from synthetic:10MB/s --for 1s --to @ {SMALL}"), &array).code(0);
     // What is extracted needs space too.
     let other = self::array(&folder, "other");
-    line("record -q --from synthetic:max --until-bytes 90MB --to @", &other).code(0);
+    line("record -q --from synthetic:max --until-bytes 60MB --memory 32MiB --to @", &other).code(0);
     let file = mounted.0.join("extract.pcapng");
     let ran = line(&format!("extract @ -q -o {}", text(&file)), &other).code(1);
     ran.says(&[text(&file), "cut short", "space"]);

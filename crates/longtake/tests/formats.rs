@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use harness::captures::{Contents, Frame, capinfos, read, tshark};
-use harness::{Recorder, asked, line, longtake, new_in, number, run, scratch, tool, wait_until};
+use harness::{
+    Recorder, asked, line, longtake, new_in, number, own_address, run, scratch, tool, wait_until,
+};
 use tempfile::TempDir;
 
 const SMALL: &str = "--members 1 --member-size 17MiB --segment 4MiB --memory 64MiB";
@@ -289,10 +291,10 @@ fn concatenated(folder: &TempDir, array: &Path) -> Vec<u8> {
     read(&file).frames.into_iter().flat_map(|f| f.data).collect()
 }
 
-/// A port that nobody uses at the moment.
-fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    socket.local_addr().expect("it is bound").port()
+/// An address of this host that nobody uses at the moment.
+fn free_address() -> String {
+    let socket = TcpListener::bind(own_address()).expect("there is a free port");
+    socket.local_addr().expect("it is bound").to_string()
 }
 
 #[test]
@@ -314,6 +316,8 @@ fn raw_streams_come_back_to_the_byte() {
     let source = format!("pipe:{},block=1000", text(&fifo));
     let mut record = longtake();
     record.args(["record", "--json", "--member-size", "65MiB", "--from", &source, "--to"]);
+    // A block is as long as it comes to be if its sender rests for an eighth of this.
+    record.args(["--flush-interval", "60s"]);
     let recorder = Recorder::launch(record.arg(&array));
     fs::write(&fifo, &sent).expect("it reads");
     recorder.end().code(0);
@@ -328,7 +332,7 @@ fn tcp_streams_come_back_to_the_byte() {
     let sent = noise(5_432_101, 2);
 
     let array = new_in(&folder, "listening");
-    let address = format!("127.0.0.1:{}", free_port());
+    let address = free_address();
     let recorder = Recorder::start(&format!("--from tcp-listen:{address} --to @ {SMALL}"), &array);
     let mut stream = TcpStream::connect(&address).expect("it listens");
     stream.write_all(&sent).expect("it reads");
@@ -353,7 +357,7 @@ fn tcp_streams_come_back_to_the_byte() {
 fn udp_datagrams_come_back_one_by_one() {
     let folder = scratch();
     let array = new_in(&folder, "array");
-    let address = format!("127.0.0.1:{}", free_port());
+    let address = free_address();
     let mut recorder = Recorder::start(&format!("--from udp:{address} --to @ {SMALL}"), &array);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
     let sent: Vec<Vec<u8>> = (0..2000).map(|n| noise(1 + (n * 31) % 9000, n as u64)).collect();

@@ -38,7 +38,7 @@ fn killed_at_any_moment_a_recording_keeps_all_that_it_acknowledged() {
         let after = Duration::from_millis(random.below(if long() { 3000 } else { 1500 }));
         let queues = 1 + (round % 2) as u16;
         println!("round {round} of seed {seed}: killed {after:?} after its start, {queues} queues");
-        rows.push(killed_after(after, rate, queues, &array));
+        rows.push(killed_after(after, rate, queues, round + 1 == rounds, &array));
         println!("  {:?}", rows[round]);
     }
     let sum = |of: fn(&Round) -> u64| rows.iter().map(of).sum::<u64>();
@@ -56,10 +56,20 @@ fn killed_at_any_moment_a_recording_keeps_all_that_it_acknowledged() {
     assert!(sum(|r| r.acknowledged as u64) > 0, "every round was over too soon");
 }
 
-/// One round on a new array.
-fn killed_after(after: Duration, rate: &str, queues: u16, array: &Path) -> Round {
+/// One round on a new array: killed so long after its start, or after its first acknowledgement.
+fn killed_after(
+    after: Duration,
+    rate: &str,
+    queues: u16,
+    acknowledged: bool,
+    array: &Path,
+) -> Round {
     let source = format!("synthetic:{rate},queues={queues}");
-    let recorder = Recorder::start(&format!("--from {source} --to @ --member-size 1100MiB"), array);
+    let mut recorder =
+        Recorder::start(&format!("--from {source} --to @ --member-size 1100MiB"), array);
+    if acknowledged {
+        recorder.wait_for("an acknowledgement", |event| event["event"] == "acknowledged");
+    }
     std::thread::sleep(after);
     recorder.signal(Signal::SIGKILL);
     let ended = recorder.end().code(-1);
@@ -159,7 +169,7 @@ fn killed_while_the_ring_turns_the_newest_half_is_whole() {
         let array = new_in(&folder, "array");
         let ring = "--members 2 --member-size 129MiB --segment 8MiB --when-full wrap";
         let mut recorder =
-            Recorder::start(&format!("--from synthetic:300MB/s --to @ {ring}"), &array);
+            Recorder::start(&format!("--from synthetic:100MB/s --to @ {ring}"), &array);
         recorder.wait_for_written(300 << 20);
         std::thread::sleep(Duration::from_millis(random.below(500)));
         recorder.signal(Signal::SIGKILL);

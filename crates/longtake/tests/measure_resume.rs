@@ -20,6 +20,8 @@ use tempfile::TempDir;
 fn drive(folder: &TempDir) -> PathBuf {
     let path = new_in(folder, "drive");
     fs::write(&path, vec![1; (32 * MIB) as usize]).expect("writing a file");
+    // Or else the first reads would wait until it is written out.
+    File::open(&path).and_then(|file| file.sync_all()).expect("writing it out");
     path
 }
 
@@ -53,15 +55,32 @@ fn under_way(output: &Path) -> Option<PathBuf> {
     files(output, "hlog").into_iter().find(|log| !log.with_extension("json").exists())
 }
 
-/// Whole lines of a log: when each began, in nanoseconds, in order and each once.
-fn starts(log: &Path) -> Vec<u64> {
+/// Whole lines of a log: when each interval began and the longest service in it, in nanoseconds, in order and each once.
+fn intervals(log: &Path) -> Vec<(u64, u64)> {
     let file = BufReader::new(File::open(log).expect("it is there"));
-    let mut starts: Vec<u64> = hdr_log::read(file)
-        .map(|line| line.unwrap_or_else(|error| panic!("{}: {error}", log.display())))
-        .map(|line| line.start.as_nanos())
-        .collect();
-    starts.dedup();
-    starts
+    let mut intervals: Vec<(u64, u64)> = Vec::new();
+    for line in hdr_log::read(file) {
+        let line = line.unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+        let (start, slowest) =
+            (line.start.as_nanos(), line.latencies.max().map_or(0, |longest| longest.as_nanos()));
+        match intervals.last_mut().filter(|last| last.0 == start) {
+            Some(last) => last.1 = last.1.max(slowest),
+            None => intervals.push((start, slowest)),
+        }
+    }
+    intervals
+}
+
+/// Every interval is there. One in which no command was done has no line: then those behind it took as long.
+#[track_caller]
+fn none_is_missing(intervals: &[(u64, u64)], length: u64) {
+    let mut next = 0;
+    for &(start, slowest) in intervals {
+        assert!(start >= next && start % length == 0, "{intervals:?}");
+        let left_out = start - next;
+        assert!(slowest + length > left_out, "{left_out} ns before {start}: {intervals:?}");
+        next = start + length;
+    }
 }
 
 #[test]
@@ -69,26 +88,26 @@ fn killed_in_the_middle_it_goes_on_behind_the_steps_that_were_done() {
     let folder = scratch();
     let (target, output) = (drive(&folder), new_in(&folder, "results"));
     let mut measuring = Measuring::new(&mix(&target, &output));
-    // In the third step, when it has written two of its intervals.
-    let mut seen = 0;
-    measuring.wait_until("the third step's second interval", || {
-        if files(&output, "json").len() == 2
+    // In the third step or later, when it has written two of its intervals.
+    let mut seen = None;
+    measuring.wait_until("a later step's second interval", || {
+        if files(&output, "json").len() >= 2
             && let Some(log) = under_way(&output)
         {
-            seen = starts(&log).len();
+            let found = intervals(&log).len();
+            seen = (found >= 2).then_some((log, found));
         }
-        seen >= 2
+        seen.is_some()
     });
     measuring.signal(Signal::SIGKILL);
     measuring.end().code(-1);
 
     let before = done(&output);
     assert!(before.len() >= 2, "{before:?}");
-    let log = under_way(&output).expect("a step was under way");
-    let found = starts(&log);
+    let (log, seen) = seen.expect("it was seen");
+    let found = intervals(&log);
     assert!(found.len() >= seen, "{seen} intervals were written, {found:?} are left");
-    let expected: Vec<u64> = (0..found.len() as u64).map(|index| index * 250_000_000).collect();
-    assert_eq!(found, expected, "no interval is missing");
+    none_is_missing(&found, 250_000_000);
 
     let mut words = mix(&target, &output);
     words.push("--resume");
@@ -137,12 +156,12 @@ fn interrupted_a_workload_keeps_its_intervals() {
     ];
     let mut measuring = Measuring::new(&words);
     let log = output.join("run/workload.hlog");
-    measuring.wait_until("three intervals", || log.exists() && starts(&log).len() >= 3);
+    measuring.wait_until("three intervals", || log.exists() && intervals(&log).len() >= 3);
     measuring.signal(Signal::SIGINT);
     measuring.end().code(1).says(&["stopped", "intervals so far"]);
-    let found = starts(&log);
+    let found = intervals(&log);
     assert!(found.len() >= 3, "{found:?}");
-    assert!(found.iter().enumerate().all(|(index, start)| *start == index as u64 * 100_000_000));
+    none_is_missing(&found, 100_000_000);
 }
 
 #[test]

@@ -73,7 +73,9 @@ impl Drop for Mounted {
 fn a_mounted_device_is_refused_even_when_its_erasing_is_confirmed() {
     let folder = scratch();
     let device = LoopDevice::new(64 * MIB);
-    run(tool("mkfs.ext4", "e2fsprogs").arg("-q").arg(&device.path)).code(0);
+    // All of it now: the kernel would go on with it later.
+    let whole = "lazy_itable_init=0,lazy_journal_init=0";
+    run(tool("mkfs.ext4", "e2fsprogs").args(["-q", "-E", whole]).arg(&device.path)).code(0);
     let point = Mounted(tempfile::tempdir().expect("making a scratch folder"));
     run(tool("mount", "mount").arg(&device.path).arg(point.0.path())).code(0);
     fs::write(point.0.path().join("kept"), "this").expect("writing a file");

@@ -18,7 +18,7 @@ const SIX: &str = "--members 6 --member-size 40MiB --segment 4MiB --chunk 252KiB
 #[track_caller]
 fn record(array: &Path, parity: u8, bytes: &str) {
     let how = format!(
-        "record -q --from synthetic:100MB/s --until-bytes {bytes} --to @ {SIX} --parity {parity}"
+        "record -q --from synthetic:50MB/s --until-bytes {bytes} --to @ {SIX} --parity {parity}"
     );
     line(&how, array).code(0);
 }
@@ -200,7 +200,7 @@ fn a_member_is_made_anew_while_the_others_are_recorded_on() {
     record(array, 1, "60MB");
     let before = chunks(array).len();
     remove(array, 2);
-    let mut recorder = Recorder::start("--from synthetic:20MB/s --to @", array);
+    let mut recorder = Recorder::start("--from synthetic:4MB/s --to @", array);
     recorder.wait_for_written(1 << 20);
     let onto = folder.path().join("new");
     let rebuild = format!("array rebuild @ --member 2 --onto {} --json", onto.display());
@@ -211,7 +211,7 @@ fn a_member_is_made_anew_while_the_others_are_recorded_on() {
     let shown = asked("array show @", array);
     assert_eq!(shown["members"].as_array().map(Vec::len), Some(6));
     // The next recording is on all six, and tells them of the new one.
-    line("record -q --from synthetic:max --until-bytes 10MB --to @", array).code(0);
+    line("record -q --from synthetic:max --until-bytes 10MB --memory 32MiB --to @", array).code(0);
     remove(array, 4);
     let takes = asked("takes @", array);
     let takes = takes.as_array().expect("there is a list");
@@ -231,10 +231,10 @@ fn a_member_deleted_in_the_middle_of_a_take_costs_nothing() {
     let folder = scratch();
     let array = &new_in(&folder, "array");
     let mut recorder =
-        Recorder::start(&format!("--from synthetic:40MB/s --to @ {SIX} --parity 1"), array);
-    recorder.wait_for_written(10 << 20);
+        Recorder::start(&format!("--from synthetic:10MB/s --to @ {SIX} --parity 1"), array);
+    recorder.wait_for_written(5 << 20);
     remove(array, 3);
-    recorder.wait_for_written(30 << 20);
+    recorder.wait_for_written(15 << 20);
     let ended = recorder.stop();
     let offered = number(ended.event("finished"), "ledger.offered.packets");
     assert_eq!(whole(array) + 1, offered);

@@ -9,7 +9,9 @@ use std::process::Stdio;
 
 use harness::captures::{Frame, read};
 use harness::namespaces::Hosts;
-use harness::{Recorder, Running, asked, line, longtake, new_in, number, run, scratch, wait_until};
+use harness::{
+    Recorder, Running, asked, line, longtake, new_in, number, own_address, run, scratch, wait_until,
+};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -49,7 +51,7 @@ fn stop_after(mut recorder: Recorder, packets: u64) {
 
 /// A UDP address of this host that nobody uses at the moment.
 fn free_address() -> String {
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
+    let socket = UdpSocket::bind(own_address()).expect("there is a free port");
     socket.local_addr().expect("it is bound").to_string()
 }
 
@@ -60,7 +62,7 @@ fn span_s(frames: &[Frame]) -> f64 {
 #[test]
 fn frames_replayed_onto_a_wire_arrive_as_they_were() {
     let folder = scratch();
-    let source = "synthetic:20MB/s,imix";
+    let source = "synthetic:10MB/s,imix";
     let (original, frames) = take(&folder, source, "--until-bytes 10MB");
     for pace in ["--fastest", "--speed=4"] {
         let hosts = Hosts::new();

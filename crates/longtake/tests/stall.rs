@@ -82,6 +82,13 @@ fn given(recorder: &mut Recorder, at_least: u64) -> Vec<u64> {
     members(&found)
 }
 
+/// The same once they come to so many more than now, whatever has come in the meantime.
+fn given_after(recorder: &mut Recorder, bytes: u64) -> Vec<u64> {
+    recorder.look();
+    let now = given(recorder, 0);
+    given(recorder, now.iter().sum::<u64>() + bytes)
+}
+
 fn gained(from: &[u64], to: &[u64]) -> Vec<u64> {
     from.iter().zip(to).map(|(from, to)| to - from).collect()
 }
@@ -95,7 +102,7 @@ fn a_member_that_crawls_is_given_less_and_one_that_recovers_is_given_more_and_no
     assert!(start.iter().all(|bytes| *bytes > 0), "each has its share: {start:?}");
     rig.throttle.limit_writes(&rig.devices[1], Some(500_000));
     // What was under way when it was told to crawl is not what is asked.
-    let crawls = given(&mut recorder, start.iter().sum::<u64>() + 50_000_000);
+    let crawls = given_after(&mut recorder, 50_000_000);
     let crawled = given(&mut recorder, crawls.iter().sum::<u64>() + 200_000_000);
     rig.throttle.limit_writes(&rig.devices[1], None);
     let share = gained(&crawls, &crawled);
@@ -118,12 +125,13 @@ fn a_member_that_stands_still_holds_up_nothing_but_what_it_has_taken() {
     let rig = Rig::new();
     let from = "synthetic:50MB/s,size=9000";
     let mut recorder = rig.record(&format!("--from {from} --memory 256MiB"));
-    let start = given(&mut recorder, 60_000_000);
+    given(&mut recorder, 60_000_000);
     // At this rate not a block passes in a minute. All the others together are slower than the drift allows.
     rig.throttle.limit_writes(&rig.devices[2], Some(1));
-    let stands = given(&mut recorder, start.iter().sum::<u64>() + 300_000_000);
-    let share = gained(&start, &stands);
-    // Four chunks under way, and what was queued behind them.
+    // What was under way, and what was queued behind it, it takes before it stands.
+    let stands = given_after(&mut recorder, 50_000_000);
+    let stood = given(&mut recorder, stands.iter().sum::<u64>() + 250_000_000);
+    let share = gained(&stands, &stood);
     assert!(share[2] <= 16_000_000, "the member that stands still was given {share:?}");
     rig.throttle.limit_writes(&rig.devices[2], None);
     let ended = recorder.stop().code(0);

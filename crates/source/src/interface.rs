@@ -1,8 +1,8 @@
 //! Captures from a network interface through the kernel's capture ring, with one queue or several.
 //!
 //! Opening needs privileges and running doesn't: [`Capture::open`] opens every socket, then each
-//! [`Queue`] runs on a thread of its own. Nothing is captured before a queue runs, because until then
-//! the kernel's filter turns everything away.
+//! [`Queue`] runs on a thread of its own. What arrives once all is open waits in the kernel's rings for the
+//! queues to run; until then the kernel's filter turns everything away.
 
 mod open;
 mod queue;

@@ -18,7 +18,8 @@ use longtake_source::pace::Pace;
 use longtake_source::replay::Replay;
 use longtake_source::{Loss, Sink};
 use namespace::{
-    Recording, Told, cable, frame, in_namespace, ip, number, send_all, sender, wait_for,
+    Recording, Told, cable, frame, in_namespace, in_namespace_alone, ip, number, send_all, sender,
+    wait_for,
 };
 
 type Run = Result<InterfaceSummary, InterfaceError>;
@@ -29,17 +30,44 @@ fn capture_with(
     set: impl FnOnce(&mut Recording<'_>) + Send,
     traffic: impl FnOnce(),
 ) -> (Run, Vec<Told>) {
-    let (stop, ticked) = (AtomicBool::new(false), AtomicBool::new(false));
+    capture_watched(queue, set, |_| traffic())
+}
+
+/// A capture under way, as its traffic sees it.
+struct Watched<'w> {
+    ticked: &'w AtomicBool,
+    over: &'w AtomicBool,
+}
+
+impl Watched<'_> {
+    /// Waits until it has looked at its socket: between the first tick and the third lies a poll.
+    fn has_looked(&self) {
+        for _ in 0..3 {
+            self.ticked.store(false, Ordering::Release);
+            wait_for(self.ticked);
+        }
+    }
+}
+
+/// The same for traffic that has to know how far the capture is.
+fn capture_watched(
+    queue: Queue,
+    set: impl FnOnce(&mut Recording<'_>) + Send,
+    traffic: impl FnOnce(&Watched<'_>),
+) -> (Run, Vec<Told>) {
+    let [stop, ticked, over] = [const { AtomicBool::new(false) }; 3];
     thread::scope(|scope| {
         let capturing = scope.spawn(|| {
             let mut sink = Recording::new(&stop, &ticked);
             set(&mut sink);
             let run = queue.run(&mut sink);
+            over.store(true, Ordering::Release);
             (run, sink.told)
         });
         wait_for(&ticked);
+        let watched = Watched { ticked: &ticked, over: &over };
         // Also when the traffic panics, so that the capture doesn't hold the test.
-        let traffic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(traffic));
+        let traffic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| traffic(&watched)));
         stop.store(true, Ordering::Release);
         let captured = capturing.join().unwrap();
         if let Err(panic) = traffic {
@@ -187,7 +215,7 @@ fn what_the_kernels_backlog_has_no_room_for_is_lost_at_the_interface() {
         // One processor never sends faster than it receives.
         return;
     }
-    in_namespace(|| {
+    in_namespace_alone(|| {
         cable();
         // Packets go over to processor 0, through its backlog (net.core.netdev_max_backlog), and the
         // sender stays on processor 1.
@@ -209,6 +237,7 @@ fn what_the_kernels_backlog_has_no_room_for_is_lost_at_the_interface() {
                         break;
                     }
                 }
+                wait_for_the_backlog();
             },
         );
         let run = run.unwrap();
@@ -232,6 +261,24 @@ fn received(name: &str) -> (u64, u64) {
         .unwrap();
     let [_bytes, packets, _errors, dropped, ..] = counters[..] else { panic!("{shown}") };
     (packets, dropped)
+}
+
+/// Waits until no packet waits for a processor (`softnet_data` in `/proc/net/softnet_stat`: the twelfth column of each
+/// processor counts what is in its two queues).
+fn wait_for_the_backlog() {
+    let waiting = |line: &str| {
+        let count = line.split_whitespace().nth(11).expect("twelve columns");
+        count.bytes().any(|digit| digit != b'0')
+    };
+    for _ in 0..120_000 {
+        let counts = std::fs::read_to_string("/proc/net/softnet_stat").unwrap();
+        // The one just taken out of the queue is still on its way.
+        thread::sleep(Duration::from_millis(1));
+        if !counts.lines().any(waiting) {
+            return;
+        }
+    }
+    panic!("the backlog does not empty");
 }
 
 fn stay_on_processor_1() {
@@ -370,12 +417,17 @@ fn promiscuous_mode_lasts_as_long_as_the_capture() {
 fn a_deleted_interface_ends_the_capture_with_all_that_came_before() {
     in_namespace(|| {
         cable();
-        let (run, told) = capture(&InterfaceOptions::new("far"), || {
-            send_all(&mut sender("near"), frames(100, 60));
-            ip("link del far");
-            // The capture ends by itself.
-            thread::sleep(Duration::from_millis(200));
-        });
+        let queue = Capture::open(&InterfaceOptions::new("far")).unwrap().queues.remove(0);
+        let (run, told) = capture_watched(
+            queue,
+            |_| (),
+            |watched| {
+                send_all(&mut sender("near"), frames(100, 60));
+                ip("link del far");
+                // The capture ends by itself.
+                wait_for(watched.over);
+            },
+        );
         let error = run.unwrap_err();
         assert!(error.to_string().contains("'far' was deleted"), "{error}");
         let InterfaceError::Gone { summary, .. } = error else { panic!("{error}") };
@@ -383,6 +435,17 @@ fn a_deleted_interface_ends_the_capture_with_all_that_came_before() {
         assert_eq!(summary.delivered, 100);
         assert_eq!(datas(&told).len(), 100);
     });
+}
+
+/// The kernel gives an interface its carrier back some time after its peer has come up.
+fn wait_until_up(name: &str) {
+    for _ in 0..12_000 {
+        if ip(&format!("link show {name}")).contains("state UP") {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{name} does not come up");
 }
 
 #[test]
@@ -397,15 +460,16 @@ fn an_interface_that_goes_down_and_comes_back_is_captured_on() {
             };
             let mut queues = Capture::open(&options).unwrap().queues;
             let first = queues.remove(0);
-            let (run, told) = capture_with(
+            let (run, told) = capture_watched(
                 first,
                 |_| (),
-                || {
+                |watched| {
                     send_all(&mut sender("near"), frames(10, 60));
                     ip("link set far down");
-                    thread::sleep(Duration::from_millis(100));
+                    watched.has_looked();
                     ip("link set far up");
-                    thread::sleep(Duration::from_millis(100));
+                    wait_until_up("near");
+                    watched.has_looked();
                     send_all(&mut sender("near"), (10..20).map(|i| frame(i, 60, &[])));
                 },
             );

@@ -99,7 +99,7 @@ done
 waited=0
 until [ "$(ls /sys/block | grep -c '^nvme[0-9]*n[0-9]*$')" -ge "$(cat /scenario/namespaces)" ]; do
     waited=$((waited + 1))
-    if [ $waited -gt 1200 ]; then
+    if [ $waited -gt 6000 ]; then
         echo "only these block devices have come: $(ls /sys/block)"
         finish 98
     fi

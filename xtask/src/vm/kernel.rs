@@ -57,13 +57,15 @@ pub fn fetch(dir: &Path) -> Result<Kernel> {
     if let Some(kernel) = kept(dir) {
         return Ok(kernel);
     }
-    packages::update()?;
-    let package = newest()?;
-    eprintln!("fetching {package}");
     // Complete or absent: made beside its place and moved there at the end.
     let part = dir.with_extension(format!("{}.part", std::process::id()));
     fs::create_dir_all(&part).with_context(|| format!("making {}", part.display()))?;
-    run(packages::apt_get().args(["download", "-qq", &package]).current_dir(&part))?;
+    let package = packages::with_lists(|| {
+        let package = newest()?;
+        eprintln!("fetching {package}");
+        run(packages::apt_get().args(["download", "-qq", &package]).current_dir(&part))?;
+        Ok(package)
+    })?;
     let archive = fs::read_dir(&part)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|e| e == "deb"))

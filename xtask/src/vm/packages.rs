@@ -2,6 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::thread::sleep;
+use std::time::Duration;
 
 use anyhow::Result;
 
@@ -27,19 +29,29 @@ pub fn ensure() -> Result<()> {
         return Ok(());
     }
     eprintln!("installing {}", missing.join(", "));
-    update()?;
     let mut install = apt_get();
     install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(missing);
-    run(&mut install).map(drop)
+    with_lists(|| run(&mut install).map(drop))
 }
 
-/// Brings the lists of packages up to date: a fresh machine has none, an old one's name packages that
-/// the mirror no longer has.
+/// Does something with the lists of packages up to date: a fresh machine has none, an old one's name packages that
+/// the mirror no longer has. A mirror in the middle of its own update fails it, so it is tried again.
 ///
 /// # Errors
-/// As [`ensure`].
-pub fn update() -> Result<()> {
-    run(apt_get().args(["update", "-qq"])).map(drop)
+/// As [`ensure`], and what the attempt fails with.
+pub fn with_lists<T>(mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    for wait_s in [5, 10, 20] {
+        match update().and_then(|()| attempt()) {
+            Ok(done) => return Ok(done),
+            Err(error) => eprintln!("{error:#}\ntrying again in {wait_s} s"),
+        }
+        sleep(Duration::from_secs(wait_s));
+    }
+    update().and_then(|()| attempt())
+}
+
+fn update() -> Result<()> {
+    run(apt_get().args(["update", "-qq", "-o", "APT::Update::Error-Mode=any"])).map(drop)
 }
 
 /// `apt-get` that asks nothing, waits for another one to finish, and downloads into folders of root's.

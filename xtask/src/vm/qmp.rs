@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
 /// The emulator answers at once; one that doesn't is stuck.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+const ANSWER_WITHIN: Duration = Duration::from_secs(300);
 
 /// A connection on which commands are given.
 #[derive(Debug)]

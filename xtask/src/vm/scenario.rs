@@ -65,7 +65,7 @@ impl Guest {
             clock: Clock::Host,
             driver_options: "",
             programs: Vec::new(),
-            time_limit: Duration::from_secs(600),
+            time_limit: Duration::from_secs(1800),
         }
     }
 }

@@ -11,6 +11,7 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
@@ -371,6 +372,13 @@ pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
+}
+
+/// A loopback address with a port to be chosen by the kernel, and nobody else's: a port that was free on it stays so.
+pub fn own_address() -> String {
+    static NUMBER: AtomicU8 = AtomicU8::new(1);
+    let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+    format!("127.{}.{}.{number}:0", 1 + (pid >> 8) % 250, pid % 256)
 }
 
 /// Nanoseconds since 1970, now.

@@ -43,7 +43,8 @@ impl Hosts {
             "netns",
             &hosts.far,
         ]);
-        for (name, address) in [(&hosts.near, NEAR), (&hosts.far, FAR)] {
+        // The near one, which sends first, comes last: it has its carrier at once, and not when the kernel comes to it.
+        for (name, address) in [(&hosts.far, FAR), (&hosts.near, NEAR)] {
             // No neighbour discovery of IPv6: only what a test sends is to be seen.
             let off = "net.ipv6.conf.all.disable_ipv6=1";
             run(tool("ip", "iproute2").args(["netns", "exec", name, "sysctl", "-q", "-w", off]))

@@ -5,12 +5,14 @@
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -49,6 +51,11 @@ impl LoopDevice {
     /// Its path as text.
     pub fn text(&self) -> &str {
         self.path.to_str().expect("a device's path is text")
+    }
+
+    /// How many bytes it holds.
+    pub fn size(&self) -> u64 {
+        512 * self.sysfs("size").trim().parse::<u64>().expect("a count of sectors")
     }
 
     /// What lies behind it.
@@ -92,11 +99,65 @@ impl Drop for LoopDevice {
     }
 }
 
+/// A test of what is measured while limits hold, on a device of so many bytes. If it fails, it may be that the limits were not all that held the
+/// program back: then, and only then, it is tried again.
+#[track_caller]
+pub fn unless_disturbed(size: u64, test: impl Fn(&LoopDevice, &Throttle) -> Result<(), String>) {
+    for left in (0..4).rev() {
+        let (device, throttle) = (LoopDevice::new(size), Throttle::new());
+        let over = AtomicBool::new(false);
+        let (outcome, disturbed) = std::thread::scope(|scope| {
+            let witness = scope.spawn(|| disturbed(&device, &throttle, &over));
+            let outcome = catch_unwind(AssertUnwindSafe(|| test(&device, &throttle)));
+            over.store(true, Ordering::Release);
+            (outcome, witness.join().expect("the witness only looks"))
+        });
+        match outcome.unwrap_or_else(|panic| resume_unwind(panic)) {
+            Ok(()) => return,
+            Err(said) if disturbed && left > 0 => println!("disturbed, and so again: {said}"),
+            Err(said) => panic!("{said}"),
+        }
+    }
+}
+
+/// Whether this machine left out a moment, or the device was given less than two fifths of what its limit allowed in half a second,
+/// between its first byte written and its last.
+fn disturbed(device: &LoopDevice, throttle: &Throttle, over: &AtomicBool) -> bool {
+    const LOOK_EVERY: Duration = Duration::from_millis(10);
+    let mut looks: VecDeque<(Instant, u64, f64)> = VecDeque::new();
+    let mut allowed = 0.0;
+    let mut disturbed = false;
+    // What follows the last byte is no disturbance.
+    let mut slow = false;
+    while !over.load(Ordering::Acquire) {
+        let (now, written) = (Instant::now(), device.written());
+        let limit = throttle.writes.load(Ordering::Relaxed) as f64;
+        let passed = looks.back().map_or(Duration::ZERO, |look| now - look.0);
+        allowed += limit * passed.as_secs_f64();
+        let progress = looks.back().is_some_and(|look| written > look.1);
+        if written > 0 {
+            disturbed |= passed > 15 * LOOK_EVERY || (slow && progress);
+            looks.push_back((now, written, allowed));
+        }
+        while looks.get(1).is_some_and(|look| now - look.0 >= Duration::from_millis(500)) {
+            looks.pop_front();
+        }
+        slow = looks.front().is_some_and(|first| {
+            now - first.0 >= Duration::from_millis(500)
+                && ((written - first.1) as f64) < 0.4 * (allowed - first.2)
+        });
+        sleep(LOOK_EVERY);
+    }
+    disturbed
+}
+
 /// A control group that limits what its processes move a second to and from block devices.
 #[derive(Debug)]
 pub struct Throttle {
     folder: PathBuf,
     unified: bool,
+    /// The last limit of writes; 0 for none.
+    writes: AtomicU64,
 }
 
 impl Throttle {
@@ -116,7 +177,7 @@ impl Throttle {
                 .unwrap_or_else(|error| panic!("no block controller in control groups: {error}"));
         }
         fs::create_dir(&folder).expect("making a control group (these tests need root)");
-        let throttle = Self { folder, unified };
+        let throttle = Self { folder, unified, writes: AtomicU64::new(0) };
         let limits = throttle.folder.join(if unified { "io.max" } else { limits });
         assert!(
             limits.exists(),
@@ -136,6 +197,7 @@ impl Throttle {
     #[track_caller]
     pub fn limit_writes(&self, device: &LoopDevice, rate: Option<u64>) {
         self.limit(device, "wbps", "write", rate);
+        self.writes.store(rate.unwrap_or(0), Ordering::Relaxed);
     }
 
     #[track_caller]

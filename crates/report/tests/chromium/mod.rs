@@ -83,6 +83,9 @@ impl Browser {
         for domain in ["Page", "Runtime", "Log", "Network"] {
             browser.call(&format!("{domain}.enable"), json!({}));
         }
+        browser.call("Page.setLifecycleEventsEnabled", json!({ "enabled": true }));
+        // The new tab may still be on its way to where it began.
+        browser.open_url("about:blank");
         browser
     }
 
@@ -107,15 +110,12 @@ impl Browser {
         }
     }
 
-    /// Waits for an event.
-    pub fn wait(&mut self, method: &str) -> Value {
-        loop {
+    /// Waits for an event that may have come already.
+    fn wait(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) {
+        let found = |event: &Value| event["method"] == json!(method) && wanted(&event["params"]);
+        while !self.events.iter().any(found) {
             let message = self.receive(method);
-            let found = message["method"] == json!(method);
-            self.events.push_back(message.clone());
-            if found {
-                return message["params"].clone();
-            }
+            self.events.push_back(message);
         }
     }
 
@@ -127,9 +127,16 @@ impl Browser {
 
     /// Opens a file and waits until it is loaded.
     pub fn open(&mut self, file: &Path) {
-        let url = format!("file://{}", file.display());
-        self.call("Page.navigate", json!({ "url": url }));
-        self.wait("Page.loadEventFired");
+        self.open_url(&format!("file://{}", file.display()));
+    }
+
+    fn open_url(&mut self, url: &str) {
+        let begun = self.call("Page.navigate", json!({ "url": url }));
+        let loader = begun["loaderId"].clone();
+        assert!(loader.is_string(), "{url}: {begun}");
+        self.wait("Page.lifecycleEvent", |event| {
+            event["loaderId"] == loader && event["name"] == "load"
+        });
     }
 
     /// The value of an expression, awaited.

@@ -35,7 +35,7 @@ pub struct Capture {
 
 impl Capture {
     /// Opens everything that takes privileges (`CAP_NET_RAW`; for hardware time stamps
-    /// `CAP_NET_ADMIN`); they may be dropped afterwards.
+    /// `CAP_NET_ADMIN`); they may be dropped afterwards. The last it does is to let packets in.
     ///
     /// # Errors
     /// [`InterfaceError`]; nothing stays open.
@@ -66,10 +66,11 @@ impl Capture {
             });
         }
         let speed_bits = speed_bits(first, &options.name);
-        let mut counters = Some(
-            InterfaceCounters::open(index)
-                .map_err(|error| opening.failed("opening a netlink socket", error))?,
-        );
+        let mut counters = InterfaceCounters::open(index)
+            .map_err(|error| opening.failed("opening a netlink socket", error))?;
+        let counters_start =
+            counters.read().map_err(|error| opening.failed("reading drop counters", error))?;
+        let mut counters = Some(counters);
         let queues = (0..).zip(sockets).map(|(number, (socket, ring))| Queue {
             socket,
             ring,
@@ -89,8 +90,16 @@ impl Capture {
             },
             number,
             counters: counters.take(),
+            counters_start,
         });
-        Ok(Self { queues: queues.collect(), warnings })
+        let queues: Vec<Queue> = queues.collect();
+        for queue in &queues {
+            queue
+                .socket
+                .attach_filter(&queue.filter.in_kernel)
+                .map_err(|error| opening.failed("attaching the filter", error))?;
+        }
+        Ok(Self { queues, warnings })
     }
 }
 

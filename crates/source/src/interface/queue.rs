@@ -29,6 +29,9 @@ const INTERFACE_EVERY: Duration = Duration::from_secs(1);
 /// over within two retirements.
 const DRAIN_MAX: Duration = Duration::from_secs(5);
 
+/// And how often is looked for them at least, by a thread that got no processor for seconds.
+const DRAIN_LOOKS: u32 = 200;
+
 /// `MEMBARRIER_CMD_GLOBAL` of `linux/membarrier.h`.
 const MEMBARRIER_GLOBAL: libc::c_int = 1;
 
@@ -44,6 +47,8 @@ pub struct Queue {
     pub(super) number: u16,
     /// The first queue's: drops before the capture belong to no queue.
     pub(super) counters: Option<InterfaceCounters>,
+    /// What the interface had dropped before.
+    pub(super) counters_start: InterfaceDrops,
 }
 
 impl Queue {
@@ -77,7 +82,7 @@ impl Queue {
             filter: &self.filter,
             snap_length: self.snap_length as usize,
             counters: self.counters,
-            counters_start: InterfaceDrops::default(),
+            counters_start: self.counters_start,
             counters_read: Instant::now(),
             sink,
             interface,
@@ -89,7 +94,6 @@ impl Queue {
             summary: InterfaceSummary::default(),
         };
         let mut ring = self.ring;
-        run.start()?;
         let end = run.capture(&mut ring);
         run.finish(&mut ring, end)
     }
@@ -130,17 +134,6 @@ struct Run<'r, S> {
 }
 
 impl<S: Sink> Run<'_, S> {
-    /// Lets packets in.
-    fn start(&mut self) -> Result<(), InterfaceError> {
-        if let Some(counters) = &mut self.counters {
-            let start = counters.read();
-            self.counters_start = start.map_err(|e| self.failed("reading drop counters", e))?;
-        }
-        self.socket
-            .attach_filter(&self.filter.in_kernel)
-            .map_err(|error| self.failed("attaching the filter", error))
-    }
-
     fn capture(&mut self, ring: &mut Ring) -> Result<End, InterfaceError> {
         let mut ticked = Instant::now();
         loop {
@@ -187,13 +180,15 @@ impl<S: Sink> Run<'_, S> {
             .map_err(|error| self.failed("turning new packets away", error))?;
         wait_for_packets_under_way();
         let start = Instant::now();
+        let mut looks = 0;
         let balanced = loop {
             self.take_ready(ring, Instant::now())?;
             self.count_kernel_drops()?;
             if self.consumed == self.kernel.placed {
                 break true;
             }
-            if start.elapsed() > DRAIN_MAX {
+            looks += 1;
+            if start.elapsed() > DRAIN_MAX && looks > DRAIN_LOOKS {
                 break false;
             }
             self.poll(5)?;

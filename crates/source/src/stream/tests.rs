@@ -118,8 +118,9 @@ fn a_peer_that_resets_is_named_after_its_data_was_delivered() {
 
 #[test]
 fn nobody_there_is_an_error_that_says_what_to_do() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let endpoint = Endpoint::Connect(format!("127.0.0.1:{port}"));
+    // On an address of its own, on which no other test listens.
+    let port = TcpListener::bind("127.0.0.77:0").unwrap().local_addr().unwrap().port();
+    let endpoint = Endpoint::Connect(format!("127.0.0.77:{port}"));
     let text = Stream::open(&endpoint, Options::default()).unwrap_err().to_string();
     assert!(text.contains(&port.to_string()) && text.contains("tcp-listen"), "{text}");
     for bytes in [0, BLOCK_BYTES_MAX + 1] {

@@ -5,6 +5,7 @@
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use base::Timestamp;
@@ -14,10 +15,25 @@ use longtake_source::transmit::{
 };
 use longtake_source::{Ended, Loss, Sink};
 
+/// Processors take packets in for all namespaces together: a test that floods one must be alone.
+static ALONE: RwLock<()> = RwLock::new(());
+
+/// [`in_new_namespace`], beside others.
+pub fn in_namespace<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    let _beside = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+    in_new_namespace(body)
+}
+
+/// [`in_new_namespace`], while no other test of this program is in one.
+pub fn in_namespace_alone<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    in_new_namespace(body)
+}
+
 /// Runs `body` on a thread in a new network namespace with the loopback interface up. Threads and
 /// commands that it starts are in there too. The kernel removes the namespace, and every interface
 /// in it, when the last of them is gone, however they end.
-pub fn in_namespace<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+fn in_new_namespace<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             // SAFETY: takes and returns integers.
@@ -43,10 +59,11 @@ pub fn ip(arguments: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Makes the interfaces `near` and `far`, joined like the two ends of a cable, both up.
+/// Makes the interfaces `near` and `far`, joined like the two ends of a cable, both up. The near one, from which
+/// tests send, comes last: it has its carrier at once, and not when the kernel comes to it.
 pub fn cable() {
     ip("link add near type veth peer name far");
-    for end in ["near", "far"] {
+    for end in ["far", "near"] {
         ip(&format!("link set {end} arp off up"));
     }
 }
@@ -225,11 +242,11 @@ impl Sink for Recording<'_> {
 
 /// Waits for a flag that another thread sets.
 pub fn wait_for(flag: &AtomicBool) {
-    for _ in 0..20_000 {
+    for _ in 0..120_000 {
         if flag.load(Ordering::Acquire) {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    panic!("waited 20 s in vain");
+    panic!("waited 120 s in vain");
 }
