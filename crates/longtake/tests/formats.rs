@@ -315,9 +315,9 @@ fn raw_streams_come_back_to_the_byte() {
     run(tool("mkfifo", "coreutils").arg(&fifo)).code(0);
     let source = format!("pipe:{},block=1000", text(&fifo));
     let mut record = longtake();
-    record.args(["record", "--json", "--member-size", "65MiB", "--from", &source, "--to"]);
+    record.args(["record", "--json", "--member-size", "65MiB", "--from", &source]);
     // A block is as long as it comes to be if its sender rests for an eighth of this.
-    record.args(["--flush-interval", "60s"]);
+    record.args(["--flush-interval", "60s", "--to"]);
     let recorder = Recorder::launch(record.arg(&array));
     fs::write(&fifo, &sent).expect("it reads");
     recorder.end().code(0);

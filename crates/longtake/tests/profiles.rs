@@ -144,14 +144,10 @@ fn fios_own_output_and_logs_are_read() {
     fs::File::create(&disk).and_then(|file| file.set_len(64 << 20)).expect("making a file");
     let mut fio = tool("fio", "fio");
     fio.args(["--name=seq", "--rw=write", "--bs=128k", "--ioengine=libaio", "--iodepth=4"]);
-    fio.args([
-        "--direct=1",
-        "--size=64m",
-        "--rate=50m",
-        "--output-format=json+",
-        "--output=seq.json",
-    ]);
-    fio.args(["--write_bw_log=each", "--write_hist_log=each", "--log_hist_msec=100"]);
+    // Several windows even of a fast disk.
+    fio.args(["--direct=1", "--size=64m", "--io_size=1g"]);
+    fio.args(["--output-format=json+", "--output=seq.json"]);
+    fio.args(["--write_bw_log=each", "--write_hist_log=each", "--log_hist_msec=50"]);
     fio.arg("--filename").arg(&disk);
     run(fio.current_dir(folder.path())).code(0);
     let json =
