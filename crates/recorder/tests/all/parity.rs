@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::world::feed::bare;
 use base::{BufferId, DeviceError, DriveId, Duration, Instant, Timestamp};
 use format::parity::Table;
 use format::superblock::Member;
-use format::{Layout, Ledger, Summary, Superblock};
+use format::{Layout, Superblock};
 use longtake_recorder::open::{MemberImage, Segment};
 use longtake_recorder::{
     ArrayImage, Config, Event, Input, Output, ParityMeans, Placement, ReadyChunk, Recorder,
@@ -136,7 +137,7 @@ impl Case {
                 && let Some(buffer) = free.pop()
             {
                 outcome.data += 1;
-                core.handle(now, Input::Chunk(chunk(buffer, false)));
+                core.handle(now, Input::Chunk(bare(buffer, CHUNK, 1)));
             } else if outcome.data == self.chunks && !ended {
                 ended = true;
                 core.handle(now, Input::Stop);
@@ -181,7 +182,7 @@ impl Case {
                     }
                     Output::WantEnd => {
                         let buffer = free.pop().expect("all buffers are back");
-                        core.handle(now, Input::Chunk(chunk(buffer, true)));
+                        core.handle(now, Input::Chunk(end(buffer)));
                         continue;
                     }
                     Output::Event(event) => {
@@ -241,24 +242,11 @@ impl Case {
     }
 }
 
-fn chunk(buffer: BufferId, end: bool) -> ReadyChunk {
-    let summary = Summary {
-        length: if end { 4096 } else { CHUNK },
-        body_crc: 0,
-        queue: 0,
-        packets: u32::from(!end),
-        packets_start: 600,
-        packets_end: 700,
-        captured_bytes: 50,
-        original_bytes: 50,
-        first_ns: 1,
-        last_ns: 2,
-        sealed_ns: 3,
-        plain: true,
-        loss: false,
-        end,
-    };
-    ReadyChunk { buffer, summary, losses: Ledger::default() }
+/// The chunk that ends the take.
+fn end(buffer: BufferId) -> ReadyChunk {
+    let mut chunk = bare(buffer, 4096, 0);
+    chunk.summary.end = true;
+    chunk
 }
 
 fn cases() -> impl Strategy<Value = Case> {

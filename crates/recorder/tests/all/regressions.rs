@@ -1,11 +1,11 @@
 //! Bugs that generated cases have found, each as the case that showed it.
 
 use crate::world::case::{Case, Ending, Fault, MemberCase, RoundCase};
+use crate::world::feed::bare;
 use crate::world::watch::Kind;
 use crate::world::{self, World};
 use base::{Bank, BufferId, DriveId, Duration, Instant, Timestamp};
-use format::{Ledger, Summary};
-use longtake_recorder::{Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull};
+use longtake_recorder::{Config, Event, Input, Output, Placement, Recorder, WhenFull};
 use uuid::Uuid;
 
 fn member(
@@ -105,26 +105,9 @@ fn a_member_missing_from_the_array_was_given_chunks() {
     let image = world.open(&[1]);
     assert_eq!(image.members[1].drive, DriveId(u16::MAX));
     let mut core = Recorder::new(config, image);
-    let summary = Summary {
-        length: 8192,
-        body_crc: 0,
-        queue: 0,
-        packets: 1,
-        packets_start: 600,
-        packets_end: 700,
-        captured_bytes: 50,
-        original_bytes: 50,
-        first_ns: 1,
-        last_ns: 2,
-        sealed_ns: 3,
-        plain: true,
-        loss: false,
-        end: false,
-    };
     let mut written = 0;
     for buffer in 0..200 {
-        let chunk = ReadyChunk { buffer: BufferId(buffer), summary, losses: Ledger::default() };
-        core.handle(Instant::START, Input::Chunk(chunk));
+        core.handle(Instant::START, Input::Chunk(bare(BufferId(buffer), 8192, 1)));
         while let Some(output) = core.poll_output() {
             let tag = match output {
                 Output::WriteChunk { place, tag, .. } => {

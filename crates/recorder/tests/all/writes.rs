@@ -2,10 +2,10 @@
 //! trim, no member is given more at once than its depth, and fill drifts no further than allowed.
 
 use crate::world::case::{Case, Ending, MemberCase, Wanted, cases, config};
+use crate::world::feed::bare;
 use crate::world::{self, World};
 use base::{BufferId, Duration, Instant, Timestamp};
-use format::{Ledger, Summary};
-use longtake_recorder::{Config, Event, Input, Output, Placement, ReadyChunk, Recorder, WhenFull};
+use longtake_recorder::{Config, Event, Input, Output, Placement, Recorder, WhenFull};
 use proptest::prelude::*;
 use uuid::Uuid;
 
@@ -93,7 +93,7 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
     let (mut next, mut placed, mut acknowledged) = (0, 0, 0);
     while acknowledged < lengths.len() {
         while next < lengths.len() && core.buffers_held() < 8 {
-            let chunk = chunk(next as u32, lengths[next] * 4096);
+            let chunk = bare(BufferId(next as u32), lengths[next] * 4096, 1);
             next += 1;
             core.handle(now, Input::Chunk(chunk));
         }
@@ -136,24 +136,4 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
         now = now.max(done);
         core.handle(now, Input::Done { tag, outcome: Ok(()) });
     }
-}
-
-fn chunk(buffer: u32, length: u32) -> ReadyChunk {
-    let summary = Summary {
-        length,
-        body_crc: 0,
-        queue: 0,
-        packets: 1,
-        packets_start: 600,
-        packets_end: 700,
-        captured_bytes: 50,
-        original_bytes: 50,
-        first_ns: 1,
-        last_ns: 2,
-        sealed_ns: 3,
-        plain: true,
-        loss: false,
-        end: false,
-    };
-    ReadyChunk { buffer: BufferId(buffer), summary, losses: Ledger::default() }
 }

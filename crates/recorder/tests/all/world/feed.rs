@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use base::memory::MemoryBuffers;
 use base::{BufferId, Buffers, Duration, Instant, Random, Timestamp};
-use format::{ChunkWriter, Count, Interface, Ledger, LinkType, Packet, Stage};
+use format::{ChunkWriter, Count, Interface, Ledger, LinkType, Packet, Stage, Summary};
 use longtake_recorder::ReadyChunk;
 use longtake_recorder::run::Feed;
 
@@ -18,6 +18,14 @@ pub const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
 /// A moment of the bank's clock as packets carry it.
 pub fn time(at: Instant) -> Timestamp {
     Timestamp::from_nanos(EPOCH_NS + at.as_nanos())
+}
+
+/// A chunk with one packet, or without any, as a source hands it to the core; its buffer holds nothing.
+pub fn bare(buffer: BufferId, length: u32, packets: u32) -> ReadyChunk {
+    let front = Summary { length, packets, packets_start: 600, packets_end: 700, ..Summary::EMPTY };
+    let times = Summary { first_ns: 1, last_ns: 2, sealed_ns: 3, ..front };
+    let summary = Summary { captured_bytes: 50, original_bytes: 50, ..times };
+    ReadyChunk { buffer, summary, losses: Ledger::default() }
 }
 
 #[derive(Debug)]
