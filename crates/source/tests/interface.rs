@@ -212,9 +212,9 @@ fn what_the_kernels_backlog_has_no_room_for_is_lost_at_the_interface() {
         // One processor takes in what it sends before it sends more.
         return;
     }
-    // Namespaces of their own don't show it.
-    let backlog = std::fs::read_to_string("/proc/sys/net/core/netdev_max_backlog").unwrap();
-    let backlog: usize = backlog.trim().parse().unwrap();
+    // Only the first namespace shows it; 1000 is the kernel's own.
+    let backlog = std::fs::read_to_string("/proc/sys/net/core/netdev_max_backlog");
+    let backlog = backlog.map_or(1000, |text| text.trim().parse().unwrap());
     in_namespace_alone(|| {
         cable();
         // Packets go over to processor 0, through its backlog, and the sender stays on others.
@@ -238,7 +238,8 @@ fn what_the_kernels_backlog_has_no_room_for_is_lost_at_the_interface() {
             || {
                 stay_off_processor_0();
                 // Many, because one socket's send buffer holds fewer frames than the backlog does.
-                let mut senders: Vec<_> = (0..backlog / 20 + 1).map(|_| sender("near")).collect();
+                let mut senders: Vec<_> =
+                    (0..(backlog / 20 + 1).min(500)).map(|_| sender("near")).collect();
                 for round in 0..20 {
                     for (port, sender) in (0..).zip(&mut senders) {
                         send_all(sender, (0..20).map(|_| udp_frame(port, 46)));
