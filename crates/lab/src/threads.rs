@@ -294,8 +294,7 @@ fn engine(
     let Ok(start) = starts.recv() else {
         return Err(RigError::Open("the run was given up before it began".to_owned()));
     };
-    // Who gets no processor for a while begins late, and still has all its time.
-    engine.begin(start.max(engine.now()));
+    engine.begin(start);
     let before = processor_time();
     let mut closed = Vec::new();
     while !engine.step(&mut closed)? {

@@ -110,17 +110,21 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         }
     }
 
-    /// Sets the run's start, which may lie a little ahead.
+    /// Sets the run's start, which may lie a little ahead. If it lies behind, because nobody gave this thread a processor in time, the
+    /// run begins within the interval that is under way, whose end is that of every other engine's, and has all its time.
     pub fn begin(&mut self, start: Instant) {
-        let warm_up = self.workload.warm_up.0;
+        let now = start.max(self.bank.now());
+        let interval = self.workload.interval.0.as_nanos();
+        let index = now.since(start).as_nanos() / interval;
+        let counts_from = start + self.workload.warm_up.0;
         self.start = start;
-        self.end = self.workload.stop.time.map(|time| start + warm_up + time.0);
-        self.interval = Interval::new(0, start, warm_up > Duration::ZERO);
-        self.interval_end = start + self.workload.interval.0;
+        self.end = self.workload.stop.time.map(|time| now.max(counts_from) + time.0);
+        self.interval = Interval::new(index, now, now < counts_from);
+        self.interval_end = start + Duration::from_nanos((index + 1) * interval);
         self.due.clear();
         for (index, job) in self.jobs.iter_mut().enumerate() {
             // A closed loop starts all that it may have under way at once.
-            self.due.push(Reverse((job.begin(start), index as u32)));
+            self.due.push(Reverse((job.begin(now), index as u32)));
         }
     }
 

@@ -132,7 +132,9 @@ impl Interval {
 
     /// Adds what another thread did in the same interval.
     pub fn add(&mut self, other: &Self) {
-        self.length = self.length.max(other.length);
+        let end = (self.start + self.length).max(other.start + other.length);
+        self.start = self.start.min(other.start);
+        self.length = end.since(self.start);
         for (key, stream) in &other.streams {
             self.streams.entry(*key).or_default().add(stream);
         }

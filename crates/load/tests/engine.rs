@@ -12,9 +12,19 @@ fn run_on(
     memory: &MemoryBuffers,
     text: &str,
 ) -> (Measurement, Vec<Interval>) {
+    let now = bank.now();
+    run_from(bank, memory, text, now)
+}
+
+/// The same as of a run that was to begin at `start`.
+fn run_from(
+    bank: &mut MemoryBank,
+    memory: &MemoryBuffers,
+    text: &str,
+    start: Instant,
+) -> (Measurement, Vec<Interval>) {
     let workload = Workload::from_toml(text).unwrap();
     let plan = Plan::new(&workload, bank.drives()).unwrap();
-    let start = bank.now();
     let mut collector = Collector::new(&workload, start);
     let buffers = (0..plan.depth()).map(BufferId).collect();
     let mut engine = Engine::new(&plan, bank, memory, buffers);
@@ -35,6 +45,42 @@ fn run(drive: MemoryDrive, text: &str) -> (Measurement, Vec<Interval>) {
 
 fn latency(us: u64) -> MemoryDrive {
     MemoryDrive { latency: Duration::from_micros(us), ..MemoryDrive::default() }
+}
+
+#[test]
+fn who_begins_late_ends_intervals_with_the_others_and_has_all_its_time() {
+    let memory = MemoryBuffers::new(4, 1 << 20);
+    let mut bank = MemoryBank::new(vec![latency(100)], memory.clone());
+    let begun = Instant::from_nanos(2_530_000_000);
+    bank.wait(Some(begun), &mut Vec::new()).unwrap();
+    assert_eq!(bank.now(), begun);
+    let run = |bank: &mut MemoryBank, warm_up: &str| {
+        let text = format!(
+            "stop = {{ time = '2s' }}\ninterval = '1s'\nwarm_up = '{warm_up}'\n[[stream]]\nname = 'r'\nread = 1\nblock = '4KiB'\nrate = '100/s'"
+        );
+        run_from(bank, &memory, &text, Instant::START)
+    };
+    let (measured, intervals) = run(&mut bank, "0s");
+    let ms =
+        |i: &Interval| (i.index, i.start.as_nanos() / 1_000_000, i.length.as_nanos() / 1_000_000);
+    let lengths: Vec<_> = intervals.iter().map(ms).collect();
+    assert_eq!(lengths, [(2, 2530, 470), (3, 3000, 1000), (4, 4000, 530)]);
+    assert_eq!((measured.elapsed_ns, measured.unsent), (2_000_000_000, 0));
+    assert_eq!(measured.result("r", Verb::Read).unwrap().count, 200);
+    assert_eq!(measured.harness.lag.max_ns, Some(0), "a late beginning is nobody's lag");
+    // A warm-up is over when everybody's is.
+    let (measured, intervals) = run(&mut bank, "6s");
+    let warm_ups: Vec<_> = intervals.iter().map(|i| (i.index, i.warm_up)).collect();
+    assert_eq!(warm_ups, [(4, true), (5, true), (6, false), (7, false)]);
+    assert_eq!(measured.result("r", Verb::Read).unwrap().count, 200);
+    // Joined with one that was in time, it is as long as the interval is.
+    let mut whole = Interval {
+        length: Duration::from_secs(1),
+        ..Interval::new(2, Instant::from_nanos(2_000_000_000), false)
+    };
+    let late = Interval { length: Duration::from_millis(470), ..Interval::new(2, begun, false) };
+    whole.add(&late);
+    assert_eq!((whole.start.as_nanos(), whole.length), (2_000_000_000, Duration::from_secs(1)));
 }
 
 #[test]
