@@ -183,7 +183,7 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
         let mut engine = Engine::new(&plan, &mut self.bank, &self.memory, buffers);
         let start = engine.now();
         engine.begin(start);
-        let mut collector = Collector::new(workload, start);
+        let mut collector = Collector::new(workload);
         let mut closed = Vec::new();
         loop {
             let over = engine.step(&mut closed)?;

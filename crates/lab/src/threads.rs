@@ -208,7 +208,7 @@ impl ThreadRig {
             // An engine that is gone says so by its last word.
             sender.send(start).ok();
         }
-        let mut collector = Collector::new(workload, start);
+        let mut collector = Collector::new(workload);
         let mut joiner = Joiner::new(starts.len());
         let mut whole = Ending {
             cpu: ProcessorTime::default(),
@@ -391,5 +391,31 @@ impl Joiner {
             }
         }
         self.late.pop_first().map(|(_, interval)| interval)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_begins_late_is_joined_with_what_the_others_did_at_the_time() {
+        let interval = |index: u64, from_ms: u64| Interval {
+            length: Duration::from_millis(1000 * (index + 1) - from_ms),
+            unsent: 1,
+            ..Interval::new(index, Duration::from_millis(from_ms), false)
+        };
+        let mut joiner = Joiner::new(2);
+        joiner.add(0, (0..4).map(|index| interval(index, 1000 * index)).collect());
+        assert_eq!(joiner.next(), None, "the late one may have been in time");
+        joiner.add(1, vec![interval(2, 2530), interval(3, 3000), interval(4, 4000)]);
+        let mut joined: Vec<Interval> = std::iter::from_fn(|| joiner.next()).collect();
+        joiner.end(0);
+        joiner.end(1);
+        joined.extend(std::iter::from_fn(|| joiner.next()));
+        let told = |i: &Interval| (i.index, i.start.as_nanos() / 1_000_000, i.unsent);
+        let told: Vec<_> = joined.iter().map(told).collect();
+        assert_eq!(told, [(0, 0, 1), (1, 1000, 1), (2, 2000, 2), (3, 3000, 2), (4, 4000, 1)]);
+        assert!(joined.iter().all(|i| i.length == Duration::from_secs(1)));
     }
 }

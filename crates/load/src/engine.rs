@@ -99,7 +99,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             start,
             end: None,
             bytes_left: plan.stop_bytes(),
-            interval: Interval::new(0, start, false),
+            interval: Interval::new(0, Duration::ZERO, false),
             interval_end: start,
             counts: (0..workload.streams.len()).map(|_| Default::default()).collect(),
             done: Vec::new(),
@@ -119,7 +119,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         let counts_from = start + self.workload.warm_up.0;
         self.start = start;
         self.end = self.workload.stop.time.map(|time| now.max(counts_from) + time.0);
-        self.interval = Interval::new(index, now, now < counts_from);
+        self.interval = Interval::new(index, now.since(start), now < counts_from);
         self.interval_end = start + Duration::from_nanos((index + 1) * interval);
         self.due.clear();
         for (index, job) in self.jobs.iter_mut().enumerate() {
@@ -383,9 +383,10 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
 
     fn close(&mut self, at: Instant, closed: &mut Vec<Interval>) {
         let index = self.interval.index + 1;
-        let warm_up = at < self.start + self.workload.warm_up.0;
-        let mut whole = std::mem::replace(&mut self.interval, Interval::new(index, at, warm_up));
-        whole.length = at.since(whole.start);
+        let start = at.since(self.start);
+        let warm_up = start < self.workload.warm_up.0;
+        let mut whole = std::mem::replace(&mut self.interval, Interval::new(index, start, warm_up));
+        whole.length = start - whole.start;
         for (stream, verbs) in self.counts.iter_mut().enumerate() {
             for verb in Verb::ALL {
                 let counted = &mut verbs[verb.index()];
@@ -408,7 +409,8 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
                 let now = self.bank.now();
                 let empty =
                     self.counts.iter().flatten().all(|c| c.count() == 0 && c.errors.is_empty());
-                if !empty || now > self.interval.start || self.interval.unsent > 0 {
+                if !empty || now.since(self.start) > self.interval.start || self.interval.unsent > 0
+                {
                     self.close(now, closed);
                 }
                 self.phase = Phase::ReadingBack;

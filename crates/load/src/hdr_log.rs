@@ -13,7 +13,7 @@ use std::io::{self, Write};
 use std::str::FromStr;
 use std::time::Duration;
 
-use base::{Instant, Latencies};
+use base::Latencies;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{
     self, IntervalLogWriterBuilder, IntervalLogWriterError,
@@ -29,8 +29,6 @@ use crate::workload::Workload;
 pub struct HdrLog<W> {
     to: W,
     streams: Vec<String>,
-    /// When the first interval began, on the bank's clock.
-    origin: Option<Instant>,
 }
 
 impl<W: Write> HdrLog<W> {
@@ -48,10 +46,10 @@ impl<W: Write> HdrLog<W> {
         builder.begin_log_with(&mut to, &mut V2DeflateSerializer::new())?;
         to.flush()?;
         let streams = workload.streams.iter().map(|stream| stream.name.clone()).collect();
-        Ok(Self { to, streams, origin: None })
+        Ok(Self { to, streams })
     }
 
-    /// Writes an interval and hands it to the operating system. Times count from the first interval's start.
+    /// Writes an interval and hands it to the operating system.
     ///
     /// # Errors
     /// If it can't be written, with the operating system's reason.
@@ -59,8 +57,7 @@ impl<W: Write> HdrLog<W> {
     /// # Panics
     /// If the interval is not of this log's workload.
     pub fn write(&mut self, interval: &Interval) -> io::Result<()> {
-        let origin = *self.origin.get_or_insert(interval.start);
-        let (start, length) = (interval.start.since(origin), interval.length);
+        let (start, length) = (interval.start, interval.length);
         let mut lines = Vec::new();
         for (&(stream, operation), counted) in &interval.streams {
             let stream = &self.streams[usize::from(stream)];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use base::{Duration, Instant, Latencies};
+use base::{Duration, Latencies};
 use serde::{Deserialize, Serialize};
 
 /// What a command does.
@@ -99,8 +99,8 @@ pub struct Miss {
 pub struct Interval {
     /// Its number, from 0.
     pub index: u64,
-    /// When it began, on the bank's clock.
-    pub start: Instant,
+    /// When it began, since the run's start.
+    pub start: Duration,
     /// How long it is. The last one is as long as it came to be.
     pub length: Duration,
     /// Whether it belongs to the warm-up.
@@ -117,7 +117,7 @@ pub struct Interval {
 
 impl Interval {
     /// An empty one.
-    pub fn new(index: u64, start: Instant, warm_up: bool) -> Self {
+    pub fn new(index: u64, start: Duration, warm_up: bool) -> Self {
         Self {
             index,
             start,
@@ -134,7 +134,7 @@ impl Interval {
     pub fn add(&mut self, other: &Self) {
         let end = (self.start + self.length).max(other.start + other.length);
         self.start = self.start.min(other.start);
-        self.length = end.since(self.start);
+        self.length = end - self.start;
         for (key, stream) in &other.streams {
             self.streams.entry(*key).or_default().add(stream);
         }

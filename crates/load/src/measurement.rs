@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::{Duration, Instant, Latencies, Rate};
+use base::{Duration, Latencies, Rate};
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Interval, Miss, Verb};
@@ -202,7 +202,6 @@ impl Measurement {
 #[derive(Debug)]
 pub struct Collector {
     workload: Workload,
-    run_start: Instant,
     elapsed: Duration,
     /// From the run's start to the end of the last interval, warm-up included.
     whole: Duration,
@@ -214,11 +213,10 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// For a workload that begins at `start`.
-    pub fn new(workload: &Workload, start: Instant) -> Self {
+    /// For a workload.
+    pub fn new(workload: &Workload) -> Self {
         Self {
             workload: workload.clone(),
-            run_start: start,
             elapsed: Duration::ZERO,
             whole: Duration::ZERO,
             totals: BTreeMap::new(),
@@ -234,7 +232,7 @@ impl Collector {
         for (&(stream, operation), counted) in &interval.streams {
             let response = &counted.response;
             self.series.push(Line {
-                start_ns: interval.start.since(self.run_start).as_nanos(),
+                start_ns: interval.start.as_nanos(),
                 length_ns: interval.length.as_nanos(),
                 stream,
                 operation,
@@ -249,7 +247,7 @@ impl Collector {
             });
         }
         self.unsent += interval.unsent;
-        self.whole = self.whole.max(interval.start.since(self.run_start) + interval.length);
+        self.whole = self.whole.max(interval.start + interval.length);
         if interval.warm_up {
             return;
         }

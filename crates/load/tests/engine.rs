@@ -25,7 +25,7 @@ fn run_from(
 ) -> (Measurement, Vec<Interval>) {
     let workload = Workload::from_toml(text).unwrap();
     let plan = Plan::new(&workload, bank.drives()).unwrap();
-    let mut collector = Collector::new(&workload, start);
+    let mut collector = Collector::new(&workload);
     let buffers = (0..plan.depth()).map(BufferId).collect();
     let mut engine = Engine::new(&plan, bank, memory, buffers);
     engine.begin(start);
@@ -76,9 +76,12 @@ fn who_begins_late_ends_intervals_with_the_others_and_has_all_its_time() {
     // Joined with one that was in time, it is as long as the interval is.
     let mut whole = Interval {
         length: Duration::from_secs(1),
-        ..Interval::new(2, Instant::from_nanos(2_000_000_000), false)
+        ..Interval::new(2, Duration::from_secs(2), false)
     };
-    let late = Interval { length: Duration::from_millis(470), ..Interval::new(2, begun, false) };
+    let late = Interval {
+        length: Duration::from_millis(470),
+        ..Interval::new(2, begun.since(Instant::START), false)
+    };
     whole.add(&late);
     assert_eq!((whole.start.as_nanos(), whole.length), (2_000_000_000, Duration::from_secs(1)));
 }

@@ -22,13 +22,15 @@ fn measurement(ran: &Ran) -> Measurement {
 #[track_caller]
 fn adds_up(measured: &Measurement) {
     let interval = measured.workload.interval.0.as_nanos();
-    let first = measured.series.iter().map(|line| line.start_ns).min();
+    let starts = || measured.series.iter().map(|line| line.start_ns);
+    let (first, last) = (starts().min(), starts().max());
     let mut seen = BTreeSet::new();
     for line in &measured.series {
         let index = line.start_ns / interval;
         assert!(seen.insert((index, line.stream, line.operation)), "twice: {line:?}");
-        let on_grid = line.start_ns % interval == 0 || Some(line.start_ns) == first;
-        assert!(on_grid, "off the grid: {line:?}");
+        let (start, end) = (line.start_ns, line.start_ns + line.length_ns);
+        assert!(start % interval == 0 || Some(start) == first, "off the grid: {line:?}");
+        assert!(end % interval == 0 || Some(start) == last, "off the grid: {line:?}");
     }
     for result in &measured.results {
         let lines = measured.series.iter().filter(|line| {

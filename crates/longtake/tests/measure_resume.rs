@@ -75,16 +75,13 @@ fn intervals(log: &Path) -> Vec<(u64, u64)> {
 /// if the machine began late.
 #[track_caller]
 fn none_is_missing(intervals: &[(u64, u64)], length: u64) {
-    let first = match intervals.get(1).map_or(0, |second| second.0 % length) {
-        0 => length,
-        short => short,
-    };
     let mut next = 0;
-    for &(start, slowest) in intervals {
-        assert!(start >= next && (start - next) % length == 0, "{intervals:?}");
-        let left_out = start - next;
+    for (at, &(start, slowest)) in intervals.iter().enumerate() {
+        assert!(start >= next && (start % length == 0 || at == 0), "{intervals:?}");
+        // None was there to be left out before a late beginning.
+        let left_out = if start % length == 0 { start - next } else { 0 };
         assert!(slowest + length > left_out, "{left_out} ns before {start}: {intervals:?}");
-        next = if start == 0 { first } else { start + length };
+        next = (start / length + 1) * length;
     }
 }
 

@@ -242,7 +242,7 @@ fn what_the_kernels_backlog_has_no_room_for_is_lost_at_the_interface() {
                     (0..(backlog / 20 + 1).min(500)).map(|_| sender("near")).collect();
                 for round in 0..20 {
                     for (port, sender) in (0..).zip(&mut senders) {
-                        send_all(sender, (0..20).map(|_| udp_frame(port, 46)));
+                        send_all(sender, (0..20).map(|_| udp_frame(port)));
                     }
                     if round > 1 && received("far").1 > 0 {
                         break;
@@ -311,17 +311,18 @@ fn stay_off_processor_0() {
     assert_eq!(set, 0);
 }
 
-/// An IPv4 UDP frame from `port`, which packet steering can tell flows by.
-fn udp_frame(port: u16, length: usize) -> Vec<u8> {
+/// An IPv4 UDP frame of 60 bytes from `port`, which packet steering can tell flows by.
+fn udp_frame(port: u16) -> Vec<u8> {
+    const LENGTH: u16 = 46;
     let mut frame = vec![0xff; 6];
     frame.extend([2, 0, 0, 0, 0, 1, 0x08, 0x00, 0x45, 0]);
-    frame.extend((length as u16).to_be_bytes());
+    frame.extend(LENGTH.to_be_bytes());
     frame.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     frame.extend(port.to_be_bytes());
     frame.extend([0, 9]);
-    frame.extend((length as u16 - 20).to_be_bytes());
+    frame.extend((LENGTH - 20).to_be_bytes());
     frame.extend([0, 0]);
-    frame.resize(14 + length, 0);
+    frame.resize(14 + usize::from(LENGTH), 0);
     frame
 }
 

@@ -43,6 +43,6 @@ fn a_million_writes_more_take_no_memory_more() {
     let before = resident_bytes();
     assert_eq!(write(1_000_000), Ok(()));
     let grown = resident_bytes().saturating_sub(before);
-    // The fault that this is about takes 900 bytes a write. The kernel rounds what there is up to huge pages.
-    assert!(grown < 100_000_000, "{grown} bytes more after a million writes");
+    // The fault that this is about takes 900 bytes a write. The kernel may round what there is up to huge pages.
+    assert!(grown < 8_000_000, "{grown} bytes more after a million writes");
 }

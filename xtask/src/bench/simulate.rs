@@ -179,7 +179,7 @@ fn measured(setting: &Setting) -> Result<Comparison> {
         let mut engine = Engine::new(&plan, &mut bank, &memory, buffers);
         let begin = engine.now();
         engine.begin(begin);
-        let mut collector = Collector::new(&workload, begin);
+        let mut collector = Collector::new(&workload);
         let mut closed = Vec::new();
         while !engine.step(&mut closed)? {
             closed.drain(..).for_each(|interval| collector.add(&interval));
