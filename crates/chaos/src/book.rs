@@ -80,6 +80,10 @@ pub struct Book {
     pub protected: Vec<Protected>,
     /// Segments given up, in all.
     pub reused: u64,
+    /// Up to which packet time the recording said that the ring has given up contents; everything later is there.
+    pub reused_to_ns: u64,
+    /// Whether a crash or an accident may have taken the chunks that say so.
+    pub reused_unknown: bool,
     /// Up to which number the media say that segments were given up.
     told_reused: Option<u64>,
     /// Acknowledged chunks that the recording under way has given up.
@@ -118,6 +122,8 @@ impl Book {
             round: 0,
             protected: Vec::new(),
             reused: 0,
+            reused_to_ns: 0,
+            reused_unknown: false,
             told_reused: None,
             given_up_now: BTreeSet::new(),
             in_order: true,
@@ -399,6 +405,7 @@ impl Book {
         let protected: Vec<_> =
             self.protected.iter().map(|p| (p.from.as_nanos(), p.to.as_nanos())).collect();
         let mut newest = 0;
+        let mut given_up = Vec::new();
         let mut oldest_kept = (u64::MAX, 0);
         for chunk in self.chunks.values_mut() {
             if chunk.place.member != member || chunk.given_up {
@@ -429,6 +436,10 @@ impl Book {
             );
             chunk.given_up = true;
             self.given_up_now.insert(chunk.record.sequence);
+            given_up.push(chunk.record.sequence);
+        }
+        for sequence in given_up {
+            self.keeps_groups(sequence, &protected);
         }
         let (oldest_kept, kept_in) = oldest_kept;
         if newest > oldest_kept && !self.indexed.contains(&(member, kept_in)) {
@@ -442,6 +453,26 @@ impl Book {
         );
         if !protected.is_empty() && oldest_kept < newest {
             self.met.add(Outcome::Spared);
+        }
+    }
+
+    /// A recording says since when nothing is missing.
+    pub fn says_kept_since(&mut self, reused_to_ns: u64) {
+        let least = if self.reused_unknown { self.reused_to_ns } else { 0 };
+        self.reused_to_ns = reused_to_ns.max(least);
+    }
+
+    /// A chunk that the ring gives up is of no group that protects a chunk of a protected time.
+    fn keeps_groups(&self, sequence: u64, protected: &[(u64, u64)]) {
+        for other in self.groups.with(sequence) {
+            let Some(chunk) = self.chunks.get(&other).filter(|c| c.is_due() && c.secured) else {
+                continue;
+            };
+            let summary = &chunk.record.summary;
+            assert!(
+                !protected.iter().any(|&(from, to)| summary.overlaps(from, to)),
+                "protection: chunk {sequence} is given up, and chunk {other} of its group is protected"
+            );
         }
     }
 

@@ -1,6 +1,6 @@
 //! What a seed chooses: the drives, the array on them, how it is recorded on, what goes wrong and when, who reads.
 
-use base::{DeviceError, Duration, Instant, Random};
+use base::{DeviceError, Duration, Instant, Random, Rate};
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
 use format::parity::OVERHEAD_BYTES;
 use recorder::{Placement, WhenFull};
@@ -32,10 +32,12 @@ pub enum Accident {
     Rot(u8, u8),
     /// It is not there for the next recording.
     Absent,
+    /// A segment of it changes places with the one that lies there on the next drive: which, in 1/256 of those that both have.
+    Swapped(u8),
 }
 
 /// Somebody who reads while recording goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Viewer {
     /// When, after the recording's start.
     pub at: Duration,
@@ -45,6 +47,8 @@ pub struct Viewer {
     pub whole: bool,
     /// Whether it looks again until no gap is left that chunks under way may fill.
     pub patient: bool,
+    /// How fast it may read: a slow one is overtaken by a ring.
+    pub limit: Option<Rate>,
 }
 
 /// One recording.
@@ -241,15 +245,17 @@ fn round(
         range: if random.one_in(2) { (0, 255) } else { shares(random) },
         whole: random.one_in(2),
         patient: random.one_in(3),
+        limit: random.one_in(2).then(|| Rate(1e6 * (1 << random.below(10)) as f64)),
     };
     let mut viewers: Vec<Viewer> =
         (0..if reads { random.below(3) } else { 0 }).map(|_| viewer(random)).collect();
     viewers.sort_by_key(|viewer| viewer.at);
-    let accident = faulty.then(|| random.below(12)).and_then(|kind| {
+    let accident = faulty.then(|| random.below(13)).and_then(|kind| {
         let accident = match kind {
             0 => Accident::Stale,
             1 => Accident::Rot(random.bits() as u8, random.below(20) as u8),
             2 => Accident::Absent,
+            3 => Accident::Swapped(random.bits() as u8),
             _ => return None,
         };
         Some((any_drive(random), accident))

@@ -58,8 +58,14 @@ pub fn judge(
     let listed: BTreeSet<u64> =
         catalog.entries.iter().map(|e| e.record.replaces.unwrap_or(e.record.sequence)).collect();
     let mut holes = BTreeSet::new();
+    let reused_to_ns = book.reused_to_ns;
     for chunk in book.chunks.values_mut() {
         let sequence = chunk.record.sequence;
+        let last_ns = chunk.record.summary.last_ns;
+        assert!(
+            !(chunk.given_up && chunk.acknowledged) || chunk.excused || last_ns <= reused_to_ns,
+            "ring: chunk {sequence} of {last_ns} is given up, and nothing is said to be missing since {reused_to_ns}"
+        );
         let there = found.get(&sequence).copied().unwrap_or(false);
         let present = !absent.contains(&chunk.place.member);
         if cut.contains(&chunk.place.member) {
@@ -146,8 +152,15 @@ fn accounts(
         if book.reused == 0 {
             assert_eq!(take.overwritten, Count::ZERO, "ledger: nothing was given up");
         }
-        for gap in &take.gaps {
-            met.add(Outcome::GapNamed);
+        let in_holes = sum(&mut take.holes.iter().map(|hole| hole.count));
+        assert_eq!(take.overwritten, in_holes, "ledger: every overwritten packet is in a hole");
+        for gap in take.gaps.iter().chain(&take.holes) {
+            let before_all = gap.first_sequence == take.id.first_sequence;
+            met.add(match take.gaps.contains(gap) {
+                true => Outcome::GapNamed,
+                false if before_all => Outcome::OverwrittenNamed,
+                false => Outcome::HoleNamed,
+            });
             let inside = roots.range(gap.first_sequence..=gap.last_sequence);
             let lost = sum(&mut inside.filter(|(_, r)| !r.1).map(|(_, r)| r.0));
             let there = gap.count.packets >= lost.packets && gap.count.bytes >= lost.bytes;

@@ -117,11 +117,15 @@ pub enum Outcome {
     DiedUnderParity,
     /// Chunks of members that were gone were had all the same.
     GivenBack,
+    /// Segments of two drives changed places.
+    Swapped,
+    /// A stretch of a take that a ring has overwritten was named, between chunks that are still there.
+    HoleNamed,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 57] = [
+    pub const ALL: [Self; 59] = [
         Self::Reordered,
         Self::Full,
         Self::WriteFailed,
@@ -179,6 +183,8 @@ impl Outcome {
         Self::SecondParityHolds,
         Self::DiedUnderParity,
         Self::GivenBack,
+        Self::Swapped,
+        Self::HoleNamed,
     ];
 }
 

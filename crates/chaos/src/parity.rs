@@ -10,7 +10,7 @@ use format::{ChunkRecord, Place};
 use recorder::takes::Catalog;
 
 use crate::adversary::Hub;
-use crate::book::{Book, Written};
+use crate::book::Book;
 use crate::outcome::Outcome;
 use crate::reading::Extracted;
 
@@ -57,6 +57,17 @@ impl Groups {
     /// The parity chunks of a data chunk, by number.
     pub fn guards(&self, sequence: u64) -> &[u64] {
         self.guards.get(&sequence).map_or(&[], Vec::as_slice)
+    }
+
+    /// All numbers of the groups that a chunk belongs to, data or parity.
+    pub fn with(&self, sequence: u64) -> Vec<u64> {
+        let guards = self.guards(sequence).iter().chain(std::iter::once(&sequence));
+        let tables = guards.filter_map(|guard| self.tables.get_key_value(guard));
+        tables
+            .flat_map(|(guard, table)| {
+                table.rows.iter().map(|row| row.sequence).chain(std::iter::once(*guard))
+            })
+            .collect()
     }
 
     /// From now on groups may have fewer parities.
@@ -118,9 +129,15 @@ pub fn judge(book: &mut Book, hub: &mut Hub, salt: u64) {
 }
 
 /// Whether a chunk can be had without the members that are `gone`: it was acknowledged with parity, nothing has happened to its
-/// group since, and no more members are gone than it has parities.
+/// group since, and no more members are gone than it has parities. Of later times than a ring has said to have given up,
+/// nothing of a group is given up.
 pub fn promised(book: &Book, sequence: u64, gone: &[u16]) -> bool {
-    let whole = |number: &u64| book.chunks.get(number).is_some_and(Written::is_due);
+    let chunk = book.chunks.get(&sequence);
+    let late = chunk.is_some_and(|c| c.record.summary.last_ns > book.reused_to_ns && c.is_due());
+    let whole = |number: &u64| {
+        let chunk = book.chunks.get(number);
+        chunk.is_some_and(|c| c.is_due() || (late && c.acknowledged && !c.excused))
+    };
     let guards = book.groups.guards(sequence);
     let table = guards.first().and_then(|guard| book.groups.tables.get(guard));
     gone.len() <= guards.len()

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use base::{Bank, BankError, Buffers};
+use base::{Bank, BankError, Buffers, Rate};
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Interface};
 use recorder::extract::{self, ExtractError, Unreadable, Visitor};
@@ -97,7 +97,7 @@ pub fn extract_all<B: Bank, M: Buffers>(
     image: &ArrayImage,
     catalog: &Catalog,
     range: TimeRange,
-    whole: bool,
+    (whole, limit): (bool, Option<Rate>),
 ) -> Result<Extracted, BankError> {
     let mut all = Extracted::default();
     let mut rest = catalog.entries.as_slice();
@@ -107,7 +107,7 @@ pub fn extract_all<B: Bank, M: Buffers>(
         let (entries, others) = rest.split_at(count.max(1));
         rest = others;
         let mut collector = Collector { came: Vec::new(), lost: BTreeMap::new(), whole };
-        match extract::extract(reader, image, entries, range, None, &mut collector) {
+        match extract::extract(reader, image, entries, range, limit, &mut collector) {
             Ok(()) => {}
             Err(ExtractError::Read(ReadError::Bank(error))) => return Err(error),
             Err(error) => panic!("extraction: it ended early: {error:?}"),
@@ -119,6 +119,20 @@ pub fn extract_all<B: Bank, M: Buffers>(
 }
 
 impl Extracted {
+    /// Holds what came of media that nobody writes to what was listed: a chunk is only called overwritten if the ring gave it
+    /// up, and one that was listed because parity gives it back is given back.
+    pub fn judge_at_rest(&self, catalog: &Catalog, book: &Book) {
+        let overwritten = self.lost.iter().filter(|(_, why)| **why == Unreadable::Overwritten);
+        for (sequence, _) in overwritten {
+            let given_up = book.chunks.get(sequence).is_none_or(|chunk| chunk.given_up);
+            assert!(given_up, "extraction: chunk {sequence} is called overwritten, and never was");
+            assert!(
+                !catalog.recovered.contains(sequence),
+                "extraction: chunk {sequence} was listed as given back by parity, and is called overwritten"
+            );
+        }
+    }
+
     /// Holds what came against the truth. The chunks that were listed and are not named as lost gave exactly their
     /// packets of the range.
     pub fn judge(&self, catalog: &Catalog, range: TimeRange, book: &Book, met: &mut Met) {

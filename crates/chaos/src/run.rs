@@ -131,6 +131,8 @@ impl Run<'_> {
                 self.book.excuse(drive, segment);
             }
         }
+        let reused_to_ns = self.recording.core().reused_to_ns();
+        self.book.says_kept_since(reused_to_ns);
         self.settled_protection();
         self.laws();
         if over {
@@ -306,6 +308,7 @@ fn look(
         true => live::catalog(&mut reader, &mut image, degraded, range)?,
         false => Catalog::load(&mut reader, &image, range)?,
     };
-    let extracted = extract_all(&mut reader, &image, &catalog, range, viewer.whole)?;
+    let extracted =
+        extract_all(&mut reader, &image, &catalog, range, (viewer.whole, viewer.limit))?;
     Ok((catalog, extracted))
 }

@@ -12,7 +12,7 @@ use format::{Count, Layout, Stage, Superblock};
 use recorder::open;
 use recorder::reader::Reader;
 use recorder::run::Recording;
-use recorder::takes::Catalog;
+use recorder::takes::{Catalog, Gap};
 use recorder::{ArrayImage, Config, ParityMeans, Recorder, TimeRange};
 use uuid::Uuid;
 
@@ -326,6 +326,7 @@ impl<'c> World<'c> {
         let source = run.recording.into_feed();
         self.next_packet = source.next_packet;
         self.clean &= over && !failed && ended;
+        self.book.reused_unknown |= !self.clean;
         if source.overrun {
             self.book.met.add(Outcome::NoBuffer);
         }
@@ -396,10 +397,11 @@ impl<'c> World<'c> {
         };
         let mut met = Met::default();
         let whole = !self.case.seed.is_multiple_of(2);
-        let Ok(extracted) = extract_all(&mut reader, &image, &catalog, all, whole) else {
+        let Ok(extracted) = extract_all(&mut reader, &image, &catalog, all, (whole, None)) else {
             panic!("media: the bank never fails as a whole")
         };
         extracted.judge(&catalog, all, &self.book, &mut met);
+        extracted.judge_at_rest(&catalog, &self.book);
         // A part of it by time gives the same part.
         if self.case.seed.is_multiple_of(3) {
             listed_by_time(&mut reader, &image, &catalog, &self.book, self.case.seed);
@@ -435,10 +437,11 @@ impl<'c> World<'c> {
             Ok(seen) => seen,
             Err(error) => panic!("parity: the array can't be opened without {gone:?}: {error}"),
         };
-        let Ok(extracted) = extract_all(&mut reader, &image, &catalog, all, true) else {
+        let Ok(extracted) = extract_all(&mut reader, &image, &catalog, all, (true, None)) else {
             panic!("media: the bank never fails as a whole")
         };
         extracted.judge(&catalog, all, &self.book, &mut Met::default());
+        extracted.judge_at_rest(&catalog, &self.book);
         parity::judge_without(&mut self.book, &catalog, &extracted, &gone);
     }
 
@@ -463,7 +466,7 @@ impl<'c> World<'c> {
         match seen {
             Ok((catalog, image)) => {
                 let all = TimeRange::ALL;
-                let extracted = extract_all(&mut reader, &image, &catalog, all, true);
+                let extracted = extract_all(&mut reader, &image, &catalog, all, (true, None));
                 let Ok(extracted) = extracted else {
                     panic!("media: the bank never fails as a whole")
                 };
@@ -503,6 +506,7 @@ impl<'c> World<'c> {
                 }
                 true
             }
+            Accident::Swapped(share) if self.case.drives.len() > 1 => self.swap(drive, share),
             Accident::Absent if self.case.drives.len() > 1 => {
                 self.superblocks_known = false;
                 // It was taken out in order.
@@ -514,27 +518,50 @@ impl<'c> World<'c> {
                 self.absent.push(drive);
                 true
             }
-            Accident::Absent => false,
+            Accident::Absent | Accident::Swapped(_) => false,
         };
         if happened && accident == Accident::Stale {
             self.book.excuse_round(drive);
         }
         self.clean &= !happened;
+        self.book.reused_unknown |= happened;
         happened
+    }
+
+    /// A segment of a drive changes places with the one that lies there on the next drive.
+    fn swap(&mut self, drive: u16, share: u8) -> bool {
+        let other = (drive + 1) % self.case.drives.len() as u16;
+        let layouts = [drive, other].map(|d| self.book.layouts[usize::from(d)]);
+        let segments = layouts[0].segments.min(layouts[1].segments);
+        let segment = u64::from(share) * segments / 256;
+        let at = layouts[0].segment_offset(segment);
+        self.drives.hub(|hub| {
+            let contents = [drive, other].map(|d| {
+                let mut bytes = vec![0; layouts[0].segment_bytes as usize];
+                hub.media(d).read(at, &mut bytes);
+                bytes
+            });
+            hub.poke(drive, at, &contents[1]);
+            hub.poke(other, at, &contents[0]);
+            hub.met.add(Outcome::Swapped);
+        });
+        self.book.excuse(drive, segment);
+        self.book.excuse(other, segment);
+        true
     }
 }
 
-/// A listing by time gives the same as that part of the whole, whatever it leaves unread.
+/// A listing by time gives the same as that part of the whole, whatever it leaves unread, and an extraction what lies in it.
 fn listed_by_time(
     reader: &mut Reader<'_, Handle, MemoryBuffers>,
     image: &ArrayImage,
-    whole: &Catalog,
+    all: &Catalog,
     book: &Book,
     seed: u64,
 ) {
     let (one, other) = ((seed >> 2) as u8, (seed >> 5) as u8);
     let part = range(reader.bank.now(), (one.min(other), one.max(other)));
-    let Ok(listed) = Catalog::load(reader, image, part) else {
+    let Ok(by_time) = Catalog::load(reader, image, part) else {
         panic!("media: the array can't be listed by time")
     };
     let inside = |catalog: &Catalog| -> Vec<u64> {
@@ -542,7 +569,7 @@ fn listed_by_time(
         let inside = catalog.entries.iter().filter(|e| e.record.summary.overlaps(from, to));
         inside.map(|e| e.record.sequence).collect()
     };
-    let (mut listed, mut whole) = (inside(&listed), inside(whole));
+    let (mut listed, mut whole) = (inside(&by_time), inside(all));
     if book.groups.parity > 0 {
         // Of what lies behind a hole only the parity chunks that are read can tell, which may be others.
         let due = |sequence: &u64| book.chunks.get(sequence).is_some_and(|c| c.is_due());
@@ -550,4 +577,19 @@ fn listed_by_time(
         whole.retain(due);
     }
     assert_eq!(listed, whole, "media: a listing by time differs");
+    let Ok(extracted) = extract_all(reader, image, &by_time, part, (true, None)) else {
+        panic!("media: the bank never fails as a whole")
+    };
+    extracted.judge(&by_time, part, book, &mut Met::default());
+    extracted.judge_at_rest(&by_time, book);
+    let named = |catalog: &Catalog| -> Vec<Gap> {
+        let takes = catalog.takes().into_iter();
+        let gaps = takes.flat_map(|take| take.gaps.into_iter().chain(take.holes));
+        gaps.filter(|gap| gap.touches(part)).collect()
+    };
+    // With parity, chunks outside the span may be known in one listing and not in the other.
+    if book.groups.parity == 0 {
+        let (named, all) = (named(&by_time), named(all));
+        assert_eq!(named, all, "media: a listing by time names other losses");
+    }
 }

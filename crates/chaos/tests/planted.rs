@@ -24,7 +24,7 @@ use Planted::{Below, Recorder};
 
 /// Every bug, with the seeds within which it must be found: a few times what it takes, so that a change of what a seed
 /// chooses does not break this.
-const BUGS: [(Planted, u64); 29] = [
+const BUGS: [(Planted, u64); 34] = [
     (Below(Trick::AnswersEarly), 200),
     (Below(Trick::HidesShort), 500),
     (Below(Trick::DropsFlushes), 200),
@@ -48,6 +48,11 @@ const BUGS: [(Planted, u64); 29] = [
     (Recorder(Bug::OpensPastTheEnd), 5000),
     (Recorder(Bug::ReadsWithoutChecksum), 5000),
     (Recorder(Bug::ReadsForeignChunks), 5000),
+    (Recorder(Bug::GivesUpOverwritten), 5000),
+    (Recorder(Bug::HidesOverwritten), 2000),
+    (Recorder(Bug::HidesHoles), 500),
+    (Recorder(Bug::ForgetsGroups), 2000),
+    (Recorder(Bug::ForgetsReusedTime), 5000),
     (Recorder(Bug::ListsReplacedChunks), 2000),
     (Recorder(Bug::ParityForgetsLast), 200),
     (Recorder(Bug::ParityOutOfPlace), 200),

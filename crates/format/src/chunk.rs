@@ -19,7 +19,9 @@ use crate::parity::{Joined, LastParities, PARITY_MAX, Part};
 use crate::pcapng::{
     self, InterfaceTotals, PACKET_OVERHEAD_BYTES, PRIVATE_LEAST_BYTES, STATISTICS_BYTES_MAX,
 };
-use crate::section::{Damage, HEADER_BYTES, Header, Kind, MINOR_PARITY, Place, RECORD_BYTES};
+use crate::section::{
+    Damage, HEADER_BYTES, Header, Kind, MINOR_PARITY, MINOR_REUSED_TIME, Place, RECORD_BYTES,
+};
 
 const FLAG_END: u16 = 1;
 const FLAG_PLAIN: u16 = 2;
@@ -119,6 +121,9 @@ pub struct ChunkRecord {
     pub ledger: Ledger,
     /// The greatest sequence number that the ring has given up, if any.
     pub reused: Option<u64>,
+    /// The latest packet time that the ring has given up, ns since 1970: nothing later is missing. 0 if it gave up nothing.
+    /// With parity it covers the whole groups of the chunks that were given up, as the rest of such a group is protected no more.
+    pub reused_to_ns: u64,
     /// What it is of its group, if it holds no packets but parity.
     pub parity: Option<Part>,
     /// The group that it belongs to, if it holds packets and parity is made of it.
@@ -169,14 +174,25 @@ impl ChunkRecord {
             }
         }
         self.last_parities.put(&mut put);
-        let tells = self.parity.is_some() || self.group.is_some() || !self.last_parities.is_empty();
+        put.u64(self.reused_to_ns);
         Header {
             kind: Kind::Chunk,
-            minor: if tells { MINOR_PARITY } else { 0 },
+            minor: self.minor_version(),
             place: *place,
             body_crc: s.body_crc,
             length: s.length,
             specific,
+        }
+    }
+
+    /// The least minor version of the format that has all that the record uses.
+    fn minor_version(&self) -> u16 {
+        let parity =
+            self.parity.is_some() || self.group.is_some() || !self.last_parities.is_empty();
+        match (self.reused_to_ns > 0, parity) {
+            (true, _) => MINOR_REUSED_TIME,
+            (false, true) => MINOR_PARITY,
+            (false, false) => 0,
         }
     }
 
@@ -219,12 +235,14 @@ impl ChunkRecord {
         let parity = is_parity.then_some(Part { group, span, place, of });
         let group = (!is_parity && of > 0).then_some(Joined { group, of });
         let last_parities = LastParities::get(&mut get);
+        let reused_to_ns = get.u64();
         let record = Self {
             take,
             sequence,
             replaces,
             ledger,
             reused,
+            reused_to_ns,
             parity,
             group,
             last_parities,
@@ -513,6 +531,7 @@ mod tests {
             replaces: None,
             ledger: Ledger::default(),
             reused: None,
+            reused_to_ns: 0,
             parity: None,
             group: None,
             last_parities: LastParities::default(),

@@ -245,6 +245,7 @@ mod tests {
                         replaces: None,
                         ledger: Ledger::default(),
                         reused: Some(1),
+                        reused_to_ns: 1,
                         parity: None,
                         group: None,
                         last_parities: LastParities::default(),

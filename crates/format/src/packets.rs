@@ -111,7 +111,7 @@ mod tests {
             let place = Place { array: Uuid::from_u128(1), member: 0, members: 1, offset: 1 << 20 };
             let take = TakeId { uuid: Uuid::from_u128(2), started: Timestamp::MIN, first_sequence: 0 };
             let record = ChunkRecord {
-                take, sequence: 5, replaces: Some(3), ledger: Ledger::default(), reused: Some(1), parity: None, group: None, last_parities: LastParities::default(), summary: sealed.summary,
+                take, sequence: 5, replaces: Some(3), ledger: Ledger::default(), reused: Some(1), reused_to_ns: 1, parity: None, group: None, last_parities: LastParities::default(), summary: sealed.summary,
             };
             let mut chunk = sealed.buffer;
             record.stamp(&place, &mut chunk);
@@ -142,7 +142,7 @@ mod tests {
             let sealed = writer.seal(&[], Timestamp::MIN, false);
             let place = Place { array: Uuid::from_u128(1), member: 0, members: 1, offset: 0 };
             let take = TakeId { uuid: Uuid::from_u128(2), started: Timestamp::MIN, first_sequence: 0 };
-            let record = ChunkRecord { take, sequence: 5, replaces: None, ledger: Ledger::default(), reused: Some(1), parity: None, group: None, last_parities: LastParities::default(), summary: sealed.summary };
+            let record = ChunkRecord { take, sequence: 5, replaces: None, ledger: Ledger::default(), reused: Some(1), reused_to_ns: 1, parity: None, group: None, last_parities: LastParities::default(), summary: sealed.summary };
             let mut chunk = sealed.buffer;
             record.stamp(&place, &mut chunk);
             chunk[at] ^= 1 << bit;

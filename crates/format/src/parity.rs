@@ -433,6 +433,7 @@ mod tests {
             replaces: None,
             ledger: Ledger::default(),
             reused: None,
+            reused_to_ns: 0,
             parity: Some(part),
             group: None,
             last_parities: LastParities::default(),

@@ -10,7 +10,7 @@ use base::{
 use format::chunk::check_body;
 use format::packets::{Item, Items};
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
-use format::{ChunkRecord, Damage, Interface};
+use format::{ChunkRecord, Damage, Interface, Place};
 
 use crate::open::ArrayImage;
 use crate::planted::{Bug, is_planted};
@@ -56,7 +56,7 @@ pub trait Visitor {
         Ok(())
     }
 
-    /// A chunk that could not be had.
+    /// A chunk that was listed and can't be read: the drive fails, its bytes are damaged, or a ring has overwritten it since.
     ///
     /// # Errors
     /// Ends the extraction.
@@ -200,6 +200,7 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
             Ok(Had::Recovered(why)) => {
                 visitor.recovered(&entry, &why).map_err(ExtractError::Visitor)?;
             }
+            Err(Unreadable::Overwritten) if is_planted(Bug::HidesOverwritten) => continue,
             Err(why) => {
                 visitor.lost(&entry, &why).map_err(ExtractError::Visitor)?;
                 continue;
@@ -481,8 +482,10 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
             Ok(()) => return Ok(Ok(Had::Read)),
             Err(why) => why,
         };
+        // What the ring has overwritten may still stand in its group's parity, which other members hold.
         let sequence = entry.record.sequence;
-        if why == Unreadable::Overwritten || self.groups.around(sequence).is_empty() {
+        let given_up = why == Unreadable::Overwritten && is_planted(Bug::GivesUpOverwritten);
+        if given_up || self.groups.around(sequence).is_empty() {
             return Ok(Err(why));
         }
         // What is being read ahead comes in first, or its completions would go astray.
@@ -561,8 +564,11 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         if outcome.is_ok() {
             self.reader.memory.with(buffer, &mut |bytes| {
                 let read = ChunkRecord::read(&bytes[..length as usize]).ok();
+                // Another member's chunk says nothing about this one's ring: somebody put it there.
                 let here = |place: &format::Place| {
-                    place.array == entry.place.array && place.offset == offset
+                    let Place { array, member, .. } = entry.place;
+                    let same_member = place.member == member;
+                    place.array == array && same_member && place.offset == offset
                 };
                 found = read.filter(|(place, _)| here(place)).map(|(_, r)| r.sequence);
             });

@@ -34,9 +34,9 @@ pub fn catalog<B: Bank, M: Buffers>(
         let found = Catalog::load_more(reader, image, range, &seen)?;
         // What a ring reuses between two looks was there: reading it will tell that it is gone.
         let reused = seen.reused.max(found.reused);
-        let Catalog { recovered, unindexed, .. } = found;
+        let Catalog { recovered, unindexed, complete, .. } = found;
         seen.entries.extend(found.entries);
-        seen = Catalog { reused, recovered, unindexed, ..Catalog::of(seen.entries) };
+        seen = Catalog { reused, recovered, unindexed, complete, ..Catalog::of(seen.entries) };
         horizon = horizon.max(replaced_through(&seen.entries, horizon));
         let through = through(&seen, horizon);
         if look == LOOKS_MAX || !expects_more(&through, image, range) {
@@ -77,5 +77,5 @@ fn expects_more(catalog: &Catalog, image: &ArrayImage, range: TimeRange) -> bool
     if catalog.entries.iter().rev().take_while(|e| e.record.take == take.id).any(|e| late(&e)) {
         return true;
     }
-    take.gaps.iter().any(|gap| gap.inside(range))
+    take.gaps.iter().any(|gap| gap.touches(range))
 }

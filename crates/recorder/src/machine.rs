@@ -6,6 +6,7 @@
 mod choice;
 mod groups;
 mod parity;
+mod reach;
 mod tag;
 mod upkeep;
 
@@ -141,12 +142,23 @@ impl Recorder {
                 parity: array.members.iter().map(|m| m.layout.chunk_max).min().unwrap_or(0),
             },
         };
-        let members: Vec<Member> = array
+        let heads = array.members.iter().filter_map(|m| m.head.as_ref());
+        let reused_to_ns = match is_planted(Bug::ForgetsReusedTime) {
+            true => 0,
+            false => heads.map(|head| head.reused_to_ns).max().unwrap_or(0),
+        };
+        let reach = if parity > 0 { reach::of(&array.members) } else { Vec::new() };
+        let mut members: Vec<Member> = array
             .members
             .into_iter()
             .enumerate()
             .map(|(at, image)| Member::new(image, array.uuid, at as u16, count, keep))
             .collect();
+        for (member, times) in members.iter_mut().zip(reach) {
+            for (segment, times) in (0u64..).zip(times) {
+                member.extend_reach(segment, times);
+            }
+        }
         Self {
             take,
             members,
@@ -167,7 +179,7 @@ impl Recorder {
             acknowledged: Count::ZERO,
             newest_acknowledged: 0,
             durable: Count::ZERO,
-            reused_to_ns: 0,
+            reused_to_ns,
             reused: None,
             refusing: Refusing::No,
             phase: Phase::Running,
@@ -283,7 +295,8 @@ impl Recorder {
         self.held
     }
 
-    /// The packet time (ns since 1970) up to which a ring has given up contents; 0 if nothing.
+    /// The packet time (ns since 1970) up to which a ring has given up contents, in this take or before it; 0 if nothing. All
+    /// that was acknowledged of later times is still there, as long as no more members are lost than there is parity.
     pub fn reused_to_ns(&self) -> u64 {
         self.reused_to_ns
     }
@@ -449,6 +462,7 @@ impl Recorder {
             replaces,
             ledger: self.carried,
             reused: self.reused,
+            reused_to_ns: self.reused_to_ns,
             parity,
             group: group
                 .filter(|_| parity.is_none())

@@ -9,7 +9,7 @@ use format::parity::Part;
 use format::{ChunkRecord, Count, Layout, Place, Summary};
 use uuid::Uuid;
 
-use crate::open::{MemberImage, Segment};
+use crate::open::{Live, MemberImage, Segment};
 use crate::placement::Pace;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::{IndexPart, TimeRange};
@@ -136,11 +136,25 @@ enum Next {
     Nothing,
 }
 
+/// From the earliest to the latest packet time of some chunks, ns since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Times {
+    pub(crate) first_ns: u64,
+    pub(crate) last_ns: u64,
+}
+
+impl Times {
+    /// Of no packets.
+    pub(crate) const NONE: Self = Self { first_ns: u64::MAX, last_ns: 0 };
+}
+
 #[derive(Debug)]
 pub(crate) struct Member {
     pub(crate) place: Place,
     pub(crate) layout: Layout,
     pub(crate) segments: Vec<Segment>,
+    /// The packet times of the groups that each segment's chunks belong to, in an array with parity.
+    group_times: Vec<Times>,
     /// The segment being written and what is in it. None before the first and when full.
     pub(crate) head: Option<Head>,
     /// Where the search for the next segment starts.
@@ -232,6 +246,7 @@ impl Member {
         keep: Keep,
     ) -> Self {
         let missing = image.is_missing();
+        let group_times = vec![Times::NONE; image.segments.len()];
         let place = Place { array, member, members, offset: 0 };
         let (head, next_from) = match image.head {
             Some(head) if !head.closed => {
@@ -246,6 +261,7 @@ impl Member {
             layout: image.layout,
             next_from: next_from % image.layout.segments.max(1),
             segments: image.segments,
+            group_times,
             head,
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
@@ -302,7 +318,9 @@ impl Member {
             let usable = match self.segments[segment as usize] {
                 Segment::Empty => true,
                 Segment::Live(_) if is_planted(Bug::ReusesProtected) => wrap,
-                Segment::Live(live) => wrap && !protected.iter().any(|r| r.touches(&live)),
+                Segment::Live(live) => {
+                    wrap && !protected.iter().any(|r| r.touches(&self.reach(segment, live)))
+                }
             };
             let is_head = self.head.as_ref().is_some_and(|h| h.segment == segment);
             if !usable || is_head {
@@ -394,7 +412,7 @@ impl Member {
                 step: Step::Chunks,
             });
         }
-        let given_up = std::mem::replace(&mut self.segments[segment as usize], Segment::Empty);
+        let given_up = self.empty(segment);
         // As many chunks as in the last one, so that its list need not grow.
         let chunks = Vec::with_capacity(self.closing.back().map_or(0, |last| last.chunks.len()));
         self.head = Some(Head::new(segment, 0, chunks, &self.layout, self.keep));
@@ -405,6 +423,35 @@ impl Member {
             self.next_from = 1;
         }
         Some((segment, given_up))
+    }
+
+    /// A segment's contents with the times of all groups that its chunks belong to: without one chunk of a group, parity
+    /// can't give back another one, so a group is kept, and given up, as a whole.
+    fn reach(&self, segment: u64, live: Live) -> Live {
+        if is_planted(Bug::ForgetsGroups) {
+            return live;
+        }
+        let Times { first_ns, last_ns } = self.group_times[segment as usize];
+        Live { first_ns: live.first_ns.min(first_ns), last_ns: live.last_ns.max(last_ns), ..live }
+    }
+
+    /// Chunks of a segment belong to a group of these times.
+    pub(crate) fn extend_reach(&mut self, segment: u64, times: Times) {
+        if let Some(own) = self.group_times.get_mut(segment as usize) {
+            own.first_ns = own.first_ns.min(times.first_ns);
+            own.last_ns = own.last_ns.max(times.last_ns);
+        }
+    }
+
+    /// Empties a segment that the ring gives up. Returns what it held, with the times of its groups.
+    pub(crate) fn empty(&mut self, segment: u64) -> Segment {
+        let held = std::mem::replace(&mut self.segments[segment as usize], Segment::Empty);
+        let held = match held {
+            Segment::Live(live) => Segment::Live(self.reach(segment, live)),
+            Segment::Empty => Segment::Empty,
+        };
+        self.group_times[segment as usize] = Times::NONE;
+        held
     }
 
     /// What placement balances: bytes written, or excused.
@@ -524,7 +571,11 @@ impl Member {
                 return None;
             }
             match self.segments[segment as usize] {
-                Segment::Live(live) if protected.iter().any(|r| r.touches(&live)) => continue,
+                Segment::Live(live)
+                    if protected.iter().any(|r| r.touches(&self.reach(segment, live))) =>
+                {
+                    continue;
+                }
                 Segment::Live(_) => return Some(segment),
                 Segment::Empty => {}
             }

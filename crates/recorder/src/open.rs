@@ -5,7 +5,7 @@ use std::fmt;
 
 use base::{Bank, Buffers, DriveId, Geometry};
 use format::chunk::check_body;
-use format::index::Footer;
+use format::index::{self, Footer};
 use format::layout::SUPERBLOCK_BYTES;
 use format::superblock::{Member, Protected};
 use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place, Superblock};
@@ -79,6 +79,8 @@ pub struct HeadImage {
     pub chunks: Vec<(Place, ChunkRecord)>,
     /// Whether its index is written: recording goes on in the next one.
     pub closed: bool,
+    /// The latest packet time that the ring had given up when its last chunk was written, ns since 1970; 0 if nothing.
+    pub reused_to_ns: u64,
 }
 
 /// One member as it was found.
@@ -549,8 +551,10 @@ fn member<B: Bank, M: Buffers>(
                 });
                 if is_head {
                     let used = layout.segment_bytes - footer.section_bytes;
-                    head_image =
-                        Some(HeadImage { segment, used, chunks: Vec::new(), closed: true });
+                    let reused_to_ns = last_record(reader, drive, &layout, segment, &footer)?
+                        .map_or(0, |record| record.reused_to_ns);
+                    let (chunks, closed) = (Vec::new(), true);
+                    head_image = Some(HeadImage { segment, used, chunks, closed, reused_to_ns });
                 }
             }
             None => {
@@ -562,7 +566,8 @@ fn member<B: Bank, M: Buffers>(
                     state.take_in(record);
                 }
                 let used = chunks.iter().map(|(_, c)| u64::from(c.summary.length)).sum();
-                let found = HeadImage { segment, used, chunks, closed: false };
+                let reused_to_ns = chunks.last().map_or(0, |(_, record)| record.reused_to_ns);
+                let found = HeadImage { segment, used, chunks, closed: false, reused_to_ns };
                 if is_head {
                     head_image = Some(found);
                 } else if !found.chunks.is_empty() {
@@ -579,6 +584,30 @@ fn member<B: Bank, M: Buffers>(
             && layout.segment_offset(0).is_multiple_of(u64::from(unit))
     });
     Ok(MemberImage { drive, layout, segments, head: head_image, unindexed, trims })
+}
+
+/// The record of the last chunk in a segment, by its index; None if the index is damaged.
+fn last_record<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    drive: DriveId,
+    layout: &Layout,
+    segment: u64,
+    footer: &Footer,
+) -> Result<Option<ChunkRecord>, OpenError> {
+    let tail = index::tail_length(u64::from(footer.entries));
+    if tail > u64::from(reader.buffer_bytes()) {
+        return Ok(None);
+    }
+    let end = layout.segment_offset(segment) + layout.segment_bytes;
+    match reader.one(Range { drive, offset: end - tail, length: tail as u32 }) {
+        Ok(bytes) => {
+            let entries = footer.entries(&bytes).ok();
+            Ok(entries.and_then(|entries| entries.last().map(|(_, record)| *record)))
+        }
+        // Reading the chunks will tell.
+        Err(ReadError::Device { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Reads a chunk header that must lie at `place`.

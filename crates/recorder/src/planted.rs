@@ -45,6 +45,16 @@ pub enum Bug {
     ReadsWithoutChecksum,
     /// Reading takes whatever chunk is there for the one that was listed.
     ReadsForeignChunks,
+    /// Reading does not ask parity for a chunk whose place the ring has reused.
+    GivesUpOverwritten,
+    /// A recording does not go on from the time that the ring had come to before.
+    ForgetsReusedTime,
+    /// A reader is not told of the chunks that the ring overwrote before it came to them.
+    HidesOverwritten,
+    /// What a ring has overwritten within a take is not named.
+    HidesHoles,
+    /// A ring takes no account of the groups that a segment's chunks belong to.
+    ForgetsGroups,
     /// A chunk that was written again is listed twice.
     ListsReplacedChunks,
     /// Parity lacks the last chunk of a group that is full.

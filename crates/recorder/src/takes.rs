@@ -38,7 +38,7 @@ impl Entry {
 }
 
 /// The chunks of an array, by sequence number, each once.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Catalog {
     /// In order of sequence number.
     pub entries: Vec<Entry>,
@@ -48,6 +48,21 @@ pub struct Catalog {
     pub recovered: HashSet<u64>,
     /// Full segments without an index that counts, by member: they were walked.
     pub unindexed: Vec<(u16, u64)>,
+    /// The sequence numbers of which every chunk that is there was listed. A number outside may be in a segment that was not
+    /// read, because its packets lie outside the span of time that was asked for.
+    pub complete: RangeInclusive<u64>,
+}
+
+impl Default for Catalog {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            reused: None,
+            recovered: HashSet::new(),
+            unindexed: Vec::new(),
+            complete: 0..=u64::MAX,
+        }
+    }
 }
 
 impl Catalog {
@@ -83,7 +98,7 @@ impl Catalog {
                 offset: 0,
             };
             let mut indexed = Vec::new();
-            let (wanted, complete) = wanted(member, range, image.superblock.parity > 0);
+            let (wanted, complete) = wanted(member, range);
             whole = *whole.start().max(complete.start())..=*whole.end().min(complete.end());
             for segment in wanted {
                 let Segment::Live(live) = member.segments[segment as usize] else { continue };
@@ -162,7 +177,7 @@ impl Catalog {
             let again: Vec<Entry> = seen.entries.iter().filter(again).copied().collect();
             recovered.extend(again.iter().map(|e| e.record.sequence));
             entries.extend(again);
-            let lost = recover::lost(reader, image, &entries, whole)?;
+            let lost = recover::lost(reader, image, &entries, whole.clone())?;
             recovered.extend(lost.recovered.iter().map(|e| e.record.sequence));
             entries.extend(lost.recovered);
             entries.extend(lost.hidden);
@@ -172,7 +187,8 @@ impl Catalog {
         let catalog = Self::of(entries);
         let listed: HashSet<u64> = catalog.entries.iter().map(|e| e.record.sequence).collect();
         recovered.retain(|sequence| listed.contains(sequence));
-        Ok(Self { reused: catalog.reused.max(reused), recovered, unindexed, ..catalog })
+        let reused = catalog.reused.max(reused);
+        Ok(Self { reused, recovered, unindexed, complete: whole, ..catalog })
     }
 
     /// Sorts chunks and leaves out those that others stand in for.
@@ -243,6 +259,7 @@ impl Catalog {
             ledger: last.ledger,
             ended: entries.iter().any(|e| e.record.summary.end),
             overwritten: Count::ZERO,
+            holes: Vec::new(),
             gaps: Vec::new(),
         };
         let start = before(first) - elsewhere(first.take.first_sequence, first.sequence);
@@ -289,28 +306,28 @@ impl Catalog {
         if count.packets == 0 || from >= next.sequence {
             return;
         }
-        if self.reused.is_some_and(|reused| next.sequence - 1 <= reused || from <= reused) {
-            take.overwritten += count;
+        let last = next.sequence - 1;
+        if !(self.complete.contains(&from) && self.complete.contains(&last)) {
             return;
         }
-        take.gaps.push(Gap {
-            first_sequence: from,
-            last_sequence: next.sequence - 1,
-            count,
-            from_ns,
-            to_ns: if next.summary.packets > 0 {
-                next.summary.first_ns
-            } else {
-                next.summary.sealed_ns
-            },
-        });
+        let empty = next.summary.packets == 0;
+        let to_ns = if empty { next.summary.sealed_ns } else { next.summary.first_ns };
+        let gap = Gap { first_sequence: from, last_sequence: last, count, from_ns, to_ns };
+        if self.reused.is_none_or(|reused| from > reused) {
+            take.gaps.push(gap);
+            return;
+        }
+        take.overwritten += count;
+        if !is_planted(Bug::HidesHoles) {
+            take.holes.push(gap);
+        }
     }
 }
 
 /// The segments of a member that may matter for a span of time, and the sequence numbers of which no
-/// other segment of it has any. With parity these are one more on either side: what was lost lies between
-/// what is there, and the chunks of a group lie near each other.
-fn wanted(member: &MemberImage, range: TimeRange, parity: bool) -> (Vec<u64>, RangeInclusive<u64>) {
+/// other segment of it has any. These are one more on either side: what is missing lies between what is there, and the
+/// chunks of a group lie near each other.
+fn wanted(member: &MemberImage, range: TimeRange) -> (Vec<u64>, RangeInclusive<u64>) {
     let mut live: Vec<(u64, &Live)> = (0u64..)
         .zip(&member.segments)
         .filter_map(|(at, state)| match state {
@@ -332,7 +349,7 @@ fn wanted(member: &MemberImage, range: TimeRange, parity: bool) -> (Vec<u64>, Ra
         // The newest chunks tell what the ring has given up, whatever their time. Those of an
         // open head are known already.
         let head = member.head.as_ref().is_some_and(|h| h.closed && h.segment == segment);
-        let near = parity && (from..=to).contains(&live.first_sequence);
+        let near = (from..=to).contains(&live.first_sequence);
         range.touches(live) || live.last_ns == 0 || head || near
     });
     (wanted.map(|&(segment, _)| segment).collect(), from..=to)
@@ -396,11 +413,9 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Whether a catalog of this span of time shows the gap as it is. At the span's ends chunks are
-    /// left out because their segment lies outside, which is no gap.
-    pub fn inside(&self, range: TimeRange) -> bool {
-        range == TimeRange::ALL
-            || (self.from_ns >= range.from.as_nanos() && self.to_ns <= range.to.as_nanos())
+    /// Whether some of what is missing may have times of this span.
+    pub fn touches(&self, range: TimeRange) -> bool {
+        self.from_ns < range.to.as_nanos() && self.to_ns > range.from.as_nanos()
     }
 }
 
@@ -441,6 +456,8 @@ pub struct Take {
     pub ended: bool,
     /// What a ring has since given up.
     pub overwritten: Count,
+    /// Where that was, between the chunks found and before the first of them.
+    pub holes: Vec<Gap>,
     /// What is missing beside that.
     pub gaps: Vec<Gap>,
 }
@@ -522,7 +539,7 @@ mod tests {
                 trims: false,
             };
             let [from, to] = [from, to].map(Timestamp::from_nanos);
-            wanted(&member, TimeRange { from, to }, true)
+            wanted(&member, TimeRange { from, to })
         };
         let end = |sequence| (sequence, u64::MAX, 0);
         // Before all that the member has: nothing of other members may be left out for it.

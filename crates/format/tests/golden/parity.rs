@@ -117,6 +117,7 @@ impl Array {
             replaces: None,
             ledger: self.ledger,
             reused: None,
+            reused_to_ns: 0,
             parity,
             group,
             last_parities: LastParities::of(self.next, self.placed.iter().rev().copied()),

@@ -197,6 +197,7 @@ impl Array {
             replaces,
             ledger: self.ledger,
             reused: self.reused,
+            reused_to_ns: 0,
             parity: None,
             group: None,
             last_parities: LastParities::default(),

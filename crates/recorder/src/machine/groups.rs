@@ -7,6 +7,7 @@ use base::{BufferId, Duration, Instant};
 use format::parity::{GROUP_MAX, Joined, LastParities, Part, PlacedParity, Row, Table};
 use format::{ChunkRecord, Summary};
 
+use crate::member::Times;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::{Fold, ParityMeans, ParityProgress};
 
@@ -108,15 +109,25 @@ impl Group {
         Table { part, rows: self.data.iter().map(|piece| piece.row).collect() }
     }
 
+    /// The packet times of all its chunks.
+    pub(super) fn times(&self) -> Times {
+        let all = self.data.iter().map(|piece| &piece.record.summary);
+        all.fold(Times::NONE, |Times { first_ns, last_ns }, s| Times {
+            first_ns: first_ns.min(s.first_ns),
+            last_ns: last_ns.max(s.last_ns),
+        })
+    }
+
     /// A parity chunk in short: with the times of what it is of, so that a ring keeps it as long.
     pub(super) fn summary(&self, length: u32, body_crc: u32) -> Summary {
         let all = || self.data.iter().map(|piece| &piece.record.summary);
+        let Times { first_ns, last_ns } = self.times();
         Summary {
             length,
             body_crc,
             queue: all().next().map_or(0, |s| s.queue),
-            first_ns: all().map(|s| s.first_ns).min().unwrap_or(u64::MAX),
-            last_ns: all().map(|s| s.last_ns).max().unwrap_or(0),
+            first_ns,
+            last_ns,
             sealed_ns: all().map(|s| s.sealed_ns).max().unwrap_or(0),
             ..Summary::EMPTY
         }

@@ -41,6 +41,7 @@ impl Recorder {
         }
         let length = group.longest() + OVERHEAD_BYTES;
         let others = self.parity_members(group, length).count();
+        self.keep_together(id);
         let Some(group) = self.groups.get_mut(id) else { return };
         group.standing = Standing::Closed;
         let spare = group.parities.split_off(others.min(group.parities.len()));
@@ -54,6 +55,17 @@ impl Recorder {
         }
         self.tell_reduced(parities);
         self.complete(now, id);
+    }
+
+    /// The segments of a group's chunks are kept, and given up, for the times of the whole group.
+    fn keep_together(&mut self, id: u64) {
+        let Some(group) = self.groups.get(id) else { return };
+        let times = group.times();
+        for row in group.data.iter().map(|piece| piece.row) {
+            let member = &mut self.members[usize::from(row.member)];
+            let within = row.offset - member.layout.segment_offset(0);
+            member.extend_reach(within / member.layout.segment_bytes, times);
+        }
     }
 
     /// Groups with fewer parities than any before are told of.

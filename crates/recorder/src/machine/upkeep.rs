@@ -5,7 +5,6 @@ use base::Instant;
 use super::tag::Tag;
 use super::{Phase, Recorder};
 use crate::member::{GivenUp, IndexWrite, Indexing, Member};
-use crate::open::Segment;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::Output;
 
@@ -83,8 +82,7 @@ impl Recorder {
                 let given_up = GivenUp { segment, told_from: self.next_sequence };
                 let member = &mut self.members[at];
                 member.given_up = Some(given_up);
-                let contents =
-                    std::mem::replace(&mut member.segments[segment as usize], Segment::Empty);
+                let contents = member.empty(segment);
                 self.give_up(at, segment, contents);
                 given_up
             }

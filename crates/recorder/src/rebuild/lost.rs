@@ -250,6 +250,7 @@ impl<'c> Numbers<'c> {
             replaces: None,
             ledger,
             reused: before.record.reused,
+            reused_to_ns: before.record.reused_to_ns,
             parity: Some(*part),
             group: None,
             last_parities: LastParities::of(*number, earlier),

@@ -501,6 +501,7 @@ pub(super) fn filler(
         replaces: None,
         ledger: last.map_or_else(Ledger::default, |last| last.ledger),
         reused: next.reused,
+        reused_to_ns: next.reused_to_ns,
         parity: Some(Part::FILLER),
         group: None,
         last_parities: LastParities::default(),
