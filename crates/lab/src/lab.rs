@@ -2,8 +2,9 @@
 //! experiment goes on where it was.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use base::{Duration, Geometry, Rate};
@@ -174,7 +175,7 @@ impl<'a> Lab<'a> {
         }
         let log = folder.join(format!("{name}.hlog"));
         let fail = |reason| LabError::File { attempted: "writing", path: log.clone(), reason };
-        let file = File::create(&log).map_err(fail)?;
+        let file = replaced(&log).map_err(fail)?;
         let started_ns =
             std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_nanos() as u64);
         let mut hdr = HdrLog::new(BufWriter::new(file), started_ns, workload).map_err(fail)?;
@@ -316,9 +317,26 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LabError
 /// If it can't be written.
 pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), LabError> {
     let fail = |reason| LabError::File { attempted: "writing", path: path.to_owned(), reason };
-    let new = path.with_extension("json.new");
-    let mut file = File::create(&new).map_err(fail)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // As the umask says: results are there to be shared.
+    let mut file = tempfile::Builder::new()
+        .prefix(".longtake-")
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))
+        .map_err(fail)?;
     serde_json::to_writer_pretty(&mut file, value).map_err(|error| fail(error.into()))?;
-    file.write_all(b"\n").and_then(|()| file.sync_all()).map_err(fail)?;
-    fs::rename(&new, path).map_err(fail)
+    file.write_all(b"\n").and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+    file.persist(path).map(drop).map_err(|failed| fail(failed.error))
+}
+
+/// A new file in place of an old one. It is a file of its own: if the old name was a link, what it led to stays as it is.
+fn replaced(path: &Path) -> io::Result<File> {
+    match fs::symlink_metadata(path) {
+        Ok(old) if old.is_file() || old.is_symlink() => fs::remove_file(path)?,
+        Ok(_) => return Err(io::Error::new(io::ErrorKind::AlreadyExists, "it is not a file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    File::create_new(path)
 }

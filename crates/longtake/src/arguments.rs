@@ -449,6 +449,9 @@ pub struct ReportArguments {
     /// Also write series as Parquet into this folder.
     #[arg(long, value_name = "DIR")]
     pub parquet: Option<PathBuf>,
+    /// Overwrite files that exist.
+    #[arg(long, short = 'y')]
+    pub overwrite: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

@@ -1,9 +1,8 @@
 //! `longtake extract`: recorded packets into a file, by time and filter.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +11,7 @@ use format::export::{Exporter, FileFormat};
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Count, Interface};
 use indicatif::ProgressBar;
+use lab::Go;
 use recorder::TimeRange;
 use recorder::extract::{ExtractError, Unreadable, Visitor};
 use recorder::takes::{Catalog, Entry};
@@ -22,8 +22,10 @@ use source::filter::Program;
 use crate::arguments::{self, ExtractArguments, Selection, takes_match};
 use crate::exit;
 use crate::instant::utc;
+use crate::measure::setup::stop_on_signals;
 use crate::opening::{self, Opened};
 use crate::outlet;
+use crate::output::{NewFile, Outputs, Readers};
 use crate::progress;
 
 /// Extracts packets to a file or standard output.
@@ -37,17 +39,29 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         None if arguments.output.extension().is_some_and(|e| e == "pcap") => FileFormat::Pcap,
         None => FileFormat::Pcapng,
     };
-    let mut opened = opening::open_to_read(&arguments.array.array, arguments.array.degraded)?;
+    let to_stdout = arguments.output == Path::new("-");
+    let members = opening::resolve(&arguments.array.array)?;
+    let outputs = Outputs::new(arguments.overwrite).reads(&members);
+    if !to_stdout {
+        outputs.check(&arguments.output)?;
+    }
+    let mut opened = opening::open_members_to_read(&members, arguments.array.degraded)?;
     let chosen = Chosen::load(&mut opened, &arguments.selection)?;
+    let target = if to_stdout {
+        outputs.stdout()?
+    } else {
+        outputs.create(&arguments.output, Readers::Owner)?
+    };
     let mut out = Vec::new();
     let comment = format!("extracted from array '{}'", opened.image.superblock.name);
     let exporter = Exporter::new(format, &comment, &mut out);
-    let to_stdout = arguments.output == Path::new("-");
+    let to_stdout = to_stdout || is_stdout(&arguments.output);
     let shown = !arguments.quiet && !arguments.array.json && !to_stdout;
     let mut visitor = FileVisitor {
         exporter,
         out,
-        target: Target::new(&arguments.output, arguments.overwrite)?,
+        stopped: stopped(&target, &arguments.output)?,
+        target,
         written: 0,
         filter: Filter::new(&arguments.selection.filter),
         numbers: HashMap::new(),
@@ -69,11 +83,10 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         bar,
         ..
     } = visitor;
+    let writing = || format!("writing {}", arguments.output.display());
     exporter.finish(&mut out);
-    target.write(&out)?;
-    if let Target::Stdout(out) = &mut target {
-        out.flush().context("writing the extract")?;
-    }
+    target.write_all(&out).with_context(writing)?;
+    target.finish()?;
     written += out.len() as u64;
     bar.finish_and_clear();
     let missing = chosen.missing();
@@ -105,50 +118,26 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
 }
 
-/// Where the capture goes. A file is made, or an old one overwritten, only once there is something to
-/// write: a mistake in the filter costs neither.
-enum Target {
-    Stdout(io::StdoutLock<'static>),
-    File { path: PathBuf, overwrite: bool, file: Option<File> },
+/// Whether a path names standard output, which then carries the capture alone.
+fn is_stdout(path: &Path) -> bool {
+    path == Path::new("/dev/stdout") || path == Path::new("/dev/fd/1")
 }
 
-impl Target {
-    fn new(path: &Path, overwrite: bool) -> Result<Self> {
-        if path == Path::new("-") {
-            return Ok(Self::Stdout(io::stdout().lock()));
-        }
-        if !overwrite && path.exists() {
-            bail!("{} is there already: give -y to overwrite it", path.display());
-        }
-        Ok(Self::File { path: path.to_owned(), overwrite, file: None })
-    }
+/// Fails once a signal has asked to stop.
+type Stopped = Box<dyn Fn() -> Result<()>>;
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let (path, overwrite, file) = match self {
-            Self::Stdout(out) => return out.write_all(bytes).context("writing the extract"),
-            Self::File { path, overwrite, file } => (path, *overwrite, file),
-        };
-        let file = match file {
-            Some(file) => file,
-            None => file.insert(
-                OpenOptions::new()
-                    .write(true)
-                    .create(overwrite)
-                    .truncate(overwrite)
-                    .create_new(!overwrite)
-                    .open(&path)
-                    .with_context(|| {
-                        format!(
-                            "making {}: does its folder exist, may you write there?",
-                            path.display()
-                        )
-                    })?,
-            ),
-        };
-        file.write_all(bytes).with_context(|| {
-            format!("writing {}, which is cut short now; is there space left?", path.display())
-        })
+/// A signal ends an extract to a stream at once. One to a file ends by itself, so that its temporary file is removed.
+fn stopped(target: &NewFile, path: &Path) -> Result<Stopped> {
+    if target.is_stream() {
+        return Ok(Box::new(|| Ok(())));
     }
+    let (stop, path) = (stop_on_signals()?, path.to_owned());
+    Ok(Box::new(move || {
+        if stop() == Go::Stop {
+            bail!("stopped by a signal: {} was not written", path.display());
+        }
+        Ok(())
+    }))
 }
 
 /// What is to be read: the chunks of some takes and a span of time.
@@ -358,7 +347,8 @@ const OUT_BYTES: usize = 4 << 20;
 struct FileVisitor {
     exporter: Exporter,
     out: Vec<u8>,
-    target: Target,
+    target: NewFile,
+    stopped: Stopped,
     written: u64,
     filter: Filter,
     /// Interface numbers in the file, to spare a look-up by description.
@@ -381,9 +371,10 @@ impl FileVisitor {
 
     fn write_out(&mut self, at_least: usize) -> Result<()> {
         if self.out.len() >= at_least {
-            self.target.write(&self.out)?;
+            self.target.write_all(&self.out).context("writing the extract")?;
             self.written += self.out.len() as u64;
             self.out.clear();
+            (self.stopped)()?;
         }
         Ok(())
     }
@@ -422,7 +413,7 @@ impl Visitor for FileVisitor {
         let numbers: Vec<u32> = interfaces.iter().map(|i| self.number(i)).collect();
         if numbers.iter().enumerate().all(|(at, &number)| at as u32 == number) {
             self.write_out(1)?;
-            self.target.write(blocks)?;
+            self.target.write_all(blocks).context("writing the extract")?;
             self.written += blocks.len() as u64;
         } else {
             for block in Blocks::new(blocks) {
@@ -450,6 +441,6 @@ impl Visitor for FileVisitor {
     fn progress(&mut self, done: u64, of: u64) -> Result<()> {
         self.bar.set_length(of);
         self.bar.set_position(done);
-        Ok(())
+        (self.stopped)()
     }
 }

@@ -6,7 +6,7 @@ mod parts;
 mod show;
 mod twin;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -20,7 +20,7 @@ use ssd::Spec;
 
 use crate::arguments::FitArguments;
 use crate::measure::setup::stop_on_signals;
-use crate::new_file;
+use crate::output::Outputs;
 use crate::profiles::shelf;
 use crate::sim;
 use crate::simulated::Target;
@@ -62,7 +62,10 @@ struct Found<'a> {
 pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let path = &arguments.measurement;
     let output = &arguments.output;
-    new_file::check(output, arguments.overwrite)?;
+    let like_file = arguments.from.iter().filter(|word| shelf::is_path(word)).map(PathBuf::from);
+    let outputs =
+        Outputs::new(arguments.overwrite).reads(std::iter::once(path.clone()).chain(like_file));
+    outputs.check(output)?;
     let name =
         output.file_stem().map_or_else(|| "twin".to_owned(), |s| s.to_string_lossy().into_owned());
     let given = if path.is_dir() { of_folder(path, &name)? } else { of_file(path, &name)? };
@@ -102,7 +105,7 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let origin = path.display().to_string();
     let found = Found { given: &given, origin, spec, parts, left_out, rest, fit, tried, scale };
     let text = found.profile().to_toml()?;
-    new_file::write(output, &text, arguments.overwrite)?;
+    outputs.write(output, &text)?;
     show::show(&found, output, arguments.json)?;
     Ok(ExitCode::SUCCESS)
 }

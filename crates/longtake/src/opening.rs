@@ -216,7 +216,15 @@ pub fn open(
 /// # Errors
 /// As [`open`].
 pub fn open_to_read(array: &str, degraded: bool) -> Result<Opened> {
-    open(&resolve(array)?, Access::Read, READ_MEMORY_BYTES, 0, degraded)
+    open_members_to_read(&resolve(array)?, degraded)
+}
+
+/// Opens an array's members for reading.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_members_to_read(members: &[PathBuf], degraded: bool) -> Result<Opened> {
+    open(members, Access::Read, READ_MEMORY_BYTES, 0, degraded)
 }
 
 /// Enough to keep a dozen drives busy with whole chunks.

@@ -6,6 +6,7 @@ mod prove;
 mod show;
 
 use std::fs;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -13,8 +14,9 @@ use plan::{Candidate, Draft, Requirement, RequirementError};
 use profile::{Profile, library};
 use serde_json::json;
 
+use crate::output::Outputs;
 use crate::profiles::shelf;
-use crate::{exit, new_file, outlet};
+use crate::{exit, outlet};
 use arguments::PlanArguments;
 
 /// Plans, and prints what came of it. Done (0) if some drive will do, failed (1) if none will, wrong arguments (2) for what can't be
@@ -34,8 +36,11 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         outlet::text(draft.to_toml()?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
+    let files = arguments.drives.iter().filter(|word| shelf::is_path(word)).map(PathBuf::from);
+    let outputs =
+        Outputs::new(arguments.overwrite).reads(arguments.requirement.iter().cloned().chain(files));
     if let Some(path) = &arguments.html {
-        new_file::check(path, arguments.overwrite)?;
+        outputs.check(path)?;
     }
     let candidates = candidates(&draft)?;
     let is_one = |name: &String| {
@@ -62,7 +67,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.html {
         let page =
             report::planned::document(&show::facts(&requirement), &answer, &compared, &proved);
-        new_file::write(path, &report::html::page(&page), arguments.overwrite)?;
+        outputs.write(path, &report::html::page(&page))?;
         outlet::tell(&format!("report: {}", path.display()));
     }
     if arguments.json {

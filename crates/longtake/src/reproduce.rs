@@ -1,10 +1,9 @@
 //! `longtake reproduce`: published experiments on simulated drives, every claim beside what was published.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Args;
 use lab::published::{Contents, DrivesNeeded, Effort, Group, Reproduced, Stage};
 use lab::{BankRig, Progress, Rig, RigError};
@@ -12,6 +11,7 @@ use ssd::spec::Link;
 use ssd::{SimBank, Slot, Spec, Start, Uplink};
 
 use crate::measure::{OutputFolder, setup};
+use crate::output::Outputs;
 use crate::progress::steps_bar;
 use crate::{exit, outlet};
 
@@ -166,8 +166,7 @@ fn rig(needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
 fn keep(folder: &std::path::Path, reproduced: &[Reproduced]) -> Result<()> {
     lab::lab::write_json(&folder.join("reproduced.json"), &reproduced)?;
     let page = report::html::page(&report::reproduced::document(reproduced));
-    let path = folder.join("report.html");
-    fs::write(&path, page).with_context(|| format!("writing {}", path.display()))
+    Ok(Outputs::new(true).write(&folder.join("report.html"), &page)?)
 }
 
 fn show(reproduced: &Reproduced) -> Result<()> {

@@ -12,10 +12,11 @@ use profile::{Profile, library};
 use serde_json::{Value, json};
 use ssd::Spec;
 
+use crate::output::Outputs;
 use crate::profiles::arguments::ListArguments;
 use crate::profiles::shelf;
 use crate::simulated::{Model, Target};
-use crate::{exit, new_file, outlet};
+use crate::{exit, outlet};
 use arguments::{CheckArguments, NewArguments, SimAction};
 
 /// Does what is asked with simulated drives.
@@ -81,6 +82,12 @@ fn list(arguments: &ListArguments) -> Result<ExitCode> {
 
 fn new(arguments: &NewArguments) -> Result<ExitCode> {
     let from = model(&arguments.from)?;
+    let inputs = match &from {
+        Model::File(path) => Some(path.clone()),
+        Model::Library(_) => None,
+    };
+    let outputs = Outputs::new(arguments.overwrite).reads(inputs);
+    outputs.check(&arguments.output)?;
     let mut made = profile(&from)?;
     made.name.clone_from(&arguments.name);
     let all = spec(&made).with_context(|| from.to_string())?.to_parameters();
@@ -98,7 +105,7 @@ fn new(arguments: &NewArguments) -> Result<ExitCode> {
         made.to_toml()?
     );
     let path = &arguments.output;
-    new_file::write(path, &text, arguments.overwrite)?;
+    outputs.write(path, &text)?;
     outlet::text(&path.display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }

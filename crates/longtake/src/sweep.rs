@@ -15,6 +15,7 @@ use anyhow::{Context, Result, bail};
 use plan::sweep::{Job, Sweep};
 use serde_json::json;
 
+use crate::output::Outputs;
 use crate::profiles::shelf;
 use crate::{exit, outlet};
 use arguments::{ExpandArguments, JobArguments, SweepAction, SweepArguments};
@@ -38,7 +39,10 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     // What is wrong with every job is said before any is run.
     check(&sweep.job(0)).with_context(|| format!("the first job of {}", path.display()))?;
     let folder = arguments.output.clone().unwrap_or_else(|| beside(path));
-    let mut results = Results::open(&folder, arguments.dry_run)?;
+    let outputs =
+        Outputs::new(arguments.overwrite).reads([path.to_owned(), folder.join(results::FILE)]);
+    table::check(&outputs, &folder, arguments)?;
+    let mut results = Results::open(&folder, arguments.dry_run, &outputs)?;
     let mut known = HashMap::new();
     results.forget_others(|job| {
         *known
@@ -54,7 +58,7 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
         (0..sweep.count()).filter_map(|n| results.of(&sweep.job(n))).collect();
     let failed = rows.iter().filter(|row| row.error.is_some()).count();
     let missing = sweep.count() - rows.len() as u64;
-    let written = table::write(&sweep, &results, &folder, arguments)?;
+    let written = table::write(&sweep, &results, &folder, arguments, &outputs)?;
     if arguments.json {
         outlet::json(&json!({
             "jobs": sweep.count(), "run": finished, "failed": failed, "missing": missing,
@@ -71,7 +75,12 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
         ))?;
     }
     if missing > 0 {
-        outlet::tell("longtake: stopped before the end; the same command goes on");
+        let again = if arguments.csv.is_some() || arguments.parquet.is_some() {
+            "the same command with -y goes on"
+        } else {
+            "the same command goes on"
+        };
+        outlet::tell(&format!("longtake: stopped before the end; {again}"));
     }
     Ok(if failed > 0 || missing > 0 { ExitCode::from(exit::LOSS) } else { ExitCode::SUCCESS })
 }
@@ -99,12 +108,16 @@ fn one(arguments: &JobArguments) -> Result<ExitCode> {
 fn expanded(arguments: &ExpandArguments) -> Result<ExitCode> {
     let sweep = read(&arguments.spec)?;
     let folder = &arguments.output;
-    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    let outputs = Outputs::new(arguments.overwrite).reads([&arguments.spec]);
     let digits = sweep.count().to_string().len();
+    let place = |index: u64| folder.join(format!("{index:0digits$}.toml"));
+    outputs.check_folder(folder)?;
+    (0..sweep.count()).try_for_each(|index| outputs.check(&place(index)))?;
+    outputs.make_folder(folder)?;
     for index in 0..sweep.count() {
-        let path = folder.join(format!("{index:0digits$}.toml"));
+        let path = place(index);
         let text = sweep.job(index).to_toml().context("writing a job as TOML")?;
-        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        outputs.write(&path, &text)?;
     }
     if arguments.json {
         outlet::json(&json!({"jobs": sweep.count(), "folder": folder}))?;

@@ -1,6 +1,5 @@
 //! `longtake measure fill|stream|...|all`: experiments, one after the other, with what they cost said before.
 
-use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -19,6 +18,7 @@ use crate::measure::known::{self, Known};
 use crate::measure::setup::{self, NEW_FILE_BYTES, Setup};
 use crate::measure::{OutputFolder, budget};
 use crate::outlet;
+use crate::output::Outputs;
 use crate::progress::steps_bar;
 use crate::simulated::Target;
 
@@ -269,6 +269,7 @@ fn say(outcome: &Outcome, json: bool) -> Result<()> {
 
 /// Writes profile and report.
 fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
+    let outputs = Outputs::new(true);
     let mut written = Vec::new();
     // Figures of several drives are of all together, and say nothing of one.
     if let [subject] = run.subjects.as_slice() {
@@ -278,11 +279,11 @@ fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
         let profile = lab::profiling::profile(&run.figures(), &subject.identity(), &when, &place);
         let path = folder.join("profile.toml");
         let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
-        fs::write(&path, text).with_context(|| format!("writing {}", path.display()))?;
+        outputs.write(&path, &text)?;
         written.push(("profile", path));
     }
     let page = folder.join("report.html");
-    crate::report::write(&crate::report::read(&[folder.to_owned()])?, &page)?;
+    crate::report::write(&crate::report::read(&[folder.to_owned()])?, &page, &outputs)?;
     written.push(("report", page));
     if json {
         let written: serde_json::Map<_, _> =

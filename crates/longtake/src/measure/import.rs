@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::measure::arguments::ImportArguments;
 use crate::measure::{OutputFolder, show};
 use crate::outlet;
+use crate::output::Outputs;
 
 /// Reads a result of fio's and keeps it as ours.
 ///
@@ -30,8 +31,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
         .with_context(|| format!("reading {}", arguments.file.display()))?;
     let folder = OutputFolder::make(arguments.output.as_ref(), false)?.keep();
     let step = Step { measurement, samples: Vec::new() };
-    fs::create_dir_all(folder.join("run"))
-        .with_context(|| format!("making {}", folder.display()))?;
+    Outputs::default().make_folder(&folder.join("run"))?;
     lab::lab::write_json(&folder.join("run/workload.json"), &step)?;
     if arguments.json {
         outlet::json(&json!({ "folder": folder, "step": step }))?;

@@ -16,10 +16,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use lab::experiment::any::Experiment;
 
+use crate::output::Outputs;
 use arguments::MeasureAction;
 use experiments::experiments;
 
@@ -66,6 +67,8 @@ impl OutputFolder {
             None => jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string().into(),
             Some(path) => path.clone(),
         };
+        let outputs = Outputs::new(resume);
+        outputs.check_results(&path)?;
         let used = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
         if used && !resume {
             bail!(
@@ -74,8 +77,7 @@ impl OutputFolder {
             );
         }
         let made = !path.exists();
-        fs::create_dir_all(&path)
-            .with_context(|| format!("making the folder for results, {}", path.display()))?;
+        outputs.make_folder(&path)?;
         Ok(Self { path, made })
     }
 

@@ -2,7 +2,6 @@
 
 mod given;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +12,8 @@ use serde_json::json;
 
 use super::arguments::ImportArguments;
 use super::{shelf, show};
-use crate::{new_file, outlet};
+use crate::outlet;
+use crate::output::Outputs;
 use given::Given;
 
 /// Reads what was measured and keeps it as a profile.
@@ -21,6 +21,10 @@ use given::Given;
 /// # Errors
 /// If something can't be read, belongs to another drive, tells nothing, or the profile can't be written.
 pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
+    let outputs = Outputs::new(arguments.overwrite).reads(inputs(arguments));
+    if let Some(path) = &arguments.output {
+        outputs.check(path)?;
+    }
     let known = arguments.drive.as_deref().map(shelf::find).transpose()?;
     let given = given::read(arguments, known.as_ref())?;
     let name = name(arguments, &given, known.as_ref());
@@ -43,8 +47,8 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
         known.simulated = profile::Simulated::default();
         profile = profile.merge(known).context("putting it together with what --drive knows")?;
     }
-    let path = place(arguments, &name)?;
-    write(arguments, &path, &profile)?;
+    let path = place(arguments, &name, &outputs)?;
+    write(&outputs, &path, &profile)?;
     if arguments.json {
         outlet::json(
             &json!({"path": path, "profile": show::value(&profile), "answer": sentences}),
@@ -94,7 +98,7 @@ fn made(
 }
 
 /// Where the profile goes.
-fn place(arguments: &ImportArguments, name: &str) -> Result<PathBuf> {
+fn place(arguments: &ImportArguments, name: &str, outputs: &Outputs) -> Result<PathBuf> {
     if let Some(path) = &arguments.output {
         return Ok(path.clone());
     }
@@ -106,12 +110,17 @@ fn place(arguments: &ImportArguments, name: &str) -> Result<PathBuf> {
             "there is no folder for your own profiles, as neither XDG_DATA_HOME nor HOME is set: give --profiles or --output"
         );
     };
-    fs::create_dir_all(&folder)
-        .with_context(|| format!("making the folder of profiles {}", folder.display()))?;
+    outputs.make_folder(&folder)?;
     Ok(folder.join(format!("{name}.toml")))
 }
 
-fn write(arguments: &ImportArguments, path: &Path, profile: &Profile) -> Result<()> {
+/// The files that the import reads.
+fn inputs(arguments: &ImportArguments) -> impl Iterator<Item = PathBuf> {
+    let drive = arguments.drive.iter().filter(|word| shelf::is_path(word)).map(PathBuf::from);
+    arguments.from.iter().chain(&arguments.overwrite_pass).cloned().chain(drive)
+}
+
+fn write(outputs: &Outputs, path: &Path, profile: &Profile) -> Result<()> {
     let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
-    new_file::write(path, &text, arguments.overwrite).context("--name gives it another name")
+    outputs.write(path, &text).context("--name gives it another name")
 }

@@ -27,6 +27,9 @@ pub struct SweepArguments {
     /// Also write the table as Parquet.
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
+    /// Overwrite the tables if they exist.
+    #[arg(long, short = 'y')]
+    pub overwrite: bool,
     /// Say how many jobs there are and how long they may take (one is run to know), and do nothing.
     #[arg(long)]
     pub dry_run: bool,
@@ -64,6 +67,9 @@ pub struct ExpandArguments {
     /// The folder for jobs.
     #[arg(long, short, value_name = "DIR")]
     pub output: PathBuf,
+    /// Overwrite jobs that exist.
+    #[arg(long, short = 'y')]
+    pub overwrite: bool,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

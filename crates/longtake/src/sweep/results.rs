@@ -2,7 +2,7 @@
 //! is run again.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -10,8 +10,10 @@ use anyhow::{Context, Result, bail};
 use plan::sweep::{Figure, Job};
 use serde::{Deserialize, Serialize};
 
+use crate::output::Outputs;
+
 /// The file in the folder of results.
-const FILE: &str = "results.jsonl";
+pub const FILE: &str = "results.jsonl";
 
 /// What came of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,10 +50,10 @@ impl Results {
     ///
     /// # Errors
     /// If they can't be read or written.
-    pub fn open(folder: &Path, only_look: bool) -> Result<Self> {
+    pub fn open(folder: &Path, only_look: bool, outputs: &Outputs) -> Result<Self> {
         let path = folder.join(FILE);
         // Locked before it is read: what another sweep adds meanwhile would be cut off.
-        let mut file = if only_look { None } else { Some(locked(folder, &path)?) };
+        let mut file = if only_look { None } else { Some(locked(folder, &path, outputs)?) };
         let text = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -118,15 +120,9 @@ impl Results {
 }
 
 /// The file of results, made if need be, which no other sweep writes until it is closed.
-fn locked(folder: &Path, path: &Path) -> Result<File> {
-    fs::create_dir_all(folder)
-        .with_context(|| format!("making the folder for results, {}", folder.display()))?;
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .with_context(|| format!("opening {} for writing", path.display()))?;
+fn locked(folder: &Path, path: &Path, outputs: &Outputs) -> Result<File> {
+    outputs.make_folder(folder)?;
+    let file = outputs.journal(path)?;
     if file.try_lock().is_err() {
         bail!(
             "{} is being written by another sweep: wait for its end, or name another folder with --output",

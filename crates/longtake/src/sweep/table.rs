@@ -1,17 +1,17 @@
 //! The table of a sweep: a row for each job in the sweep's order, a column for each key that varies and each figure.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use plan::sweep::{Figure, Job, Sweep};
 use report::series::Columns;
 
 use super::arguments::SweepArguments;
 use super::results::{Finished, Results};
 use crate::outlet;
+use crate::output::Outputs;
+use crate::report::{Series, write_series};
 
 /// A terminal shows so many rows.
 const ROWS_SHOWN: u64 = 40;
@@ -25,20 +25,42 @@ pub fn write(
     results: &Results,
     folder: &Path,
     arguments: &SweepArguments,
+    outputs: &Outputs,
 ) -> Result<Vec<PathBuf>> {
     let rows = rows(sweep, results);
     let columns = columns(sweep, &rows);
-    let csv = arguments.csv.clone().unwrap_or_else(|| folder.join("results.csv"));
     let mut written = Vec::new();
-    for (path, parquet) in [(Some(&csv), false), (arguments.parquet.as_ref(), true)] {
-        let Some(path) = path else { continue };
-        let attempt = || format!("writing the table {}", path.display());
-        let file = BufWriter::new(File::create(path).with_context(attempt)?);
-        if parquet { columns.write_parquet(file) } else { columns.write_csv(file) }
-            .with_context(attempt)?;
-        written.push(path.clone());
+    for (path, kind, outputs) in tables(outputs, folder, arguments) {
+        write_series(&columns, &path, kind, &outputs)?;
+        written.push(path);
     }
     Ok(written)
+}
+
+/// Checks that the tables can be written, before any job is run.
+///
+/// # Errors
+/// If one must not be.
+pub fn check(outputs: &Outputs, folder: &Path, arguments: &SweepArguments) -> Result<()> {
+    outputs.check_folder(folder)?;
+    for (path, _, outputs) in tables(outputs, folder, arguments) {
+        outputs.check(&path)?;
+    }
+    Ok(())
+}
+
+/// The tables that are written. The one in the folder of results is the sweep's own and is replaced each time.
+fn tables(
+    outputs: &Outputs,
+    folder: &Path,
+    arguments: &SweepArguments,
+) -> Vec<(PathBuf, Series, Outputs)> {
+    let csv = match &arguments.csv {
+        Some(path) => (path.clone(), Series::Csv, outputs.clone()),
+        None => (folder.join("results.csv"), Series::Csv, outputs.replacing()),
+    };
+    let parquet = arguments.parquet.iter().map(|p| (p.clone(), Series::Parquet, outputs.clone()));
+    std::iter::once(csv).chain(parquet).collect()
 }
 
 /// Prints the first rows.

@@ -1,0 +1,298 @@
+//! Every file that a command writes is opened here. An output never goes onto a device, a member of an array or an input of the
+//! same command, and a file is replaced only when the new one is complete: it is written under a temporary name beside it,
+//! flushed and renamed.
+
+mod error;
+mod inspect;
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, NamedTempFile};
+
+pub use error::OutputError;
+use inspect::{Found, inspect};
+
+/// Levels of folders below a folder of results that are inspected: an experiment's folder, and its files.
+const RESULTS_DEPTH: u32 = 2;
+
+/// What applies to all outputs of one command.
+#[derive(Clone, Debug, Default)]
+pub struct Outputs {
+    overwrite: bool,
+    inputs: Vec<PathBuf>,
+}
+
+/// Who may read a new file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Its owner alone (mode 0600): it holds what was recorded.
+    Owner,
+    /// As the user's umask says.
+    Umask,
+}
+
+impl Outputs {
+    /// The outputs of a command that replaces existing files only if `overwrite` (`-y`) is set.
+    pub fn new(overwrite: bool) -> Self {
+        Self { overwrite, inputs: Vec::new() }
+    }
+
+    /// Names files that the command reads. They are compared by device and inode, so that a link to one is recognized too.
+    /// A folder stands for the measurements in it.
+    #[must_use]
+    pub fn reads<P: Into<PathBuf>>(mut self, inputs: impl IntoIterator<Item = P>) -> Self {
+        for input in inputs.into_iter().map(Into::into) {
+            if input.is_dir() {
+                measurements(&input, RESULTS_DEPTH, &mut self.inputs);
+            } else {
+                self.inputs.push(input);
+            }
+        }
+        self
+    }
+
+    /// The same rules for files that the program itself named, in a folder of results: existing ones are replaced.
+    #[must_use]
+    pub fn replacing(&self) -> Self {
+        Self { overwrite: true, ..self.clone() }
+    }
+
+    /// Checks a path before any work is done for it.
+    ///
+    /// # Errors
+    /// [`OutputError`] if the path can't be written, or must not be.
+    pub fn check(&self, path: &Path) -> Result<(), OutputError> {
+        self.inspect(path).map(drop)
+    }
+
+    /// Opens an output. Nothing appears at its path before [`NewFile::finish`], unless it is a FIFO or another stream.
+    ///
+    /// # Errors
+    /// [`OutputError`] if the path can't be written, or must not be.
+    pub fn create(&self, path: &Path, readers: Readers) -> Result<NewFile, OutputError> {
+        let (to, replaces) = match self.inspect(path)? {
+            Found::Descriptor(file) => return Ok(NewFile::stream(path, file)),
+            Found::Stream => {
+                let open = File::options().write(true).open(path);
+                let file = open.map_err(|reason| OutputError::os("opening", path, reason))?;
+                // Between the two looks the path may have come to mean something else; nothing is written yet.
+                inspect::is_stream(path, &file)?;
+                return Ok(NewFile::stream(path, file));
+            }
+            Found::File(real) => (real, true),
+            Found::Nothing => (path.to_owned(), false),
+        };
+        let mode = if readers == Readers::Owner { 0o600 } else { 0o666 };
+        let temporary = Builder::new()
+            .prefix(".longtake-")
+            .suffix(".tmp")
+            .permissions(Permissions::from_mode(mode))
+            .tempfile_in(folder_of(&to))
+            .map_err(|reason| OutputError::Create { path: path.to_owned(), reason })?;
+        let whole = Whole { temporary, to, replaces, outputs: self.clone() };
+        Ok(NewFile { path: path.to_owned(), sink: Sink::Whole(Box::new(whole)) })
+    }
+
+    /// Opens standard output as the command's output.
+    ///
+    /// # Errors
+    /// [`OutputError`] if standard output was redirected to something that must not be written.
+    pub fn stdout(&self) -> Result<NewFile, OutputError> {
+        let path = Path::new("/dev/stdout");
+        let file = inspect::descriptor(path, io::stdout().as_fd(), &self.inputs)?;
+        Ok(NewFile::stream(path, file))
+    }
+
+    /// Writes a whole file, readable as the umask says.
+    ///
+    /// # Errors
+    /// [`OutputError`] if it can't be written, or must not be. An existing file is then unchanged.
+    pub fn write(&self, path: &Path, contents: &str) -> Result<(), OutputError> {
+        let mut file = self.create(path, Readers::Umask)?;
+        let written = file.write_all(contents.as_bytes());
+        written.map_err(|reason| OutputError::os("writing", path, reason))?;
+        file.finish()
+    }
+
+    /// Checks a folder for outputs, which need not exist yet.
+    ///
+    /// # Errors
+    /// [`OutputError`] if something else is in its place.
+    pub fn check_folder(&self, path: &Path) -> Result<(), OutputError> {
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_dir() => Ok(()),
+            Ok(metadata) => Err(OutputError::NotFolder {
+                path: path.to_owned(),
+                found: inspect::kind(metadata.file_type()),
+            }),
+            Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(reason) => Err(OutputError::os("inspecting", path, reason)),
+        }
+    }
+
+    /// Makes a folder for outputs, and those it lies in.
+    ///
+    /// # Errors
+    /// [`OutputError`] if it can't be made.
+    pub fn make_folder(&self, path: &Path) -> Result<(), OutputError> {
+        self.check_folder(path)?;
+        fs::create_dir_all(path)
+            .map_err(|reason| OutputError::os("making the folder", path, reason))
+    }
+
+    /// Checks that every file in a folder of results may be replaced by another one.
+    ///
+    /// # Errors
+    /// [`OutputError`] for the first that must not be.
+    pub fn check_results(&self, folder: &Path) -> Result<(), OutputError> {
+        self.check_folder(folder)?;
+        if folder.is_dir() { self.replacing().check_below(folder, RESULTS_DEPTH) } else { Ok(()) }
+    }
+
+    fn check_below(&self, folder: &Path, depth: u32) -> Result<(), OutputError> {
+        let os = |reason| OutputError::os("reading the folder", folder, reason);
+        for entry in fs::read_dir(folder).map_err(os)? {
+            let path = entry.map_err(os)?.path();
+            if path.is_dir() {
+                if depth > 1 {
+                    self.check_below(&path, depth - 1)?;
+                }
+            } else if !matches!(self.inspect(&path)?, Found::File(_) | Found::Nothing) {
+                return Err(OutputError::NotFile { path });
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a file of results that grows line by line over several runs. It is made if it doesn't exist, and never cut short
+    /// here.
+    ///
+    /// # Errors
+    /// [`OutputError`] if it can't be written, or must not be.
+    pub fn journal(&self, path: &Path) -> Result<File, OutputError> {
+        let real = match self.replacing().inspect(path)? {
+            Found::File(real) => real,
+            Found::Nothing => path.to_owned(),
+            Found::Stream | Found::Descriptor(_) => {
+                return Err(OutputError::NotFile { path: path.to_owned() });
+            }
+        };
+        let open = File::options().create(true).truncate(false).read(true).write(true).open(&real);
+        let file = open.map_err(|reason| OutputError::os("opening", path, reason))?;
+        // What was opened counts, not what the path led to a moment before.
+        inspect::may_replace(path, &file, &self.inputs)?;
+        Ok(file)
+    }
+
+    fn inspect(&self, path: &Path) -> Result<Found, OutputError> {
+        let found = inspect(path, &self.inputs)?;
+        match found {
+            Found::File(_) if !self.overwrite => Err(OutputError::Exists { path: path.to_owned() }),
+            found => Ok(found),
+        }
+    }
+}
+
+/// An output that is being written. Dropped unfinished, it leaves an existing file unchanged and nothing else behind.
+#[derive(Debug)]
+pub struct NewFile {
+    path: PathBuf,
+    sink: Sink,
+}
+
+#[derive(Debug)]
+enum Sink {
+    /// A FIFO, `/dev/null` or an open descriptor: bytes can't be taken back.
+    Stream(File),
+    Whole(Box<Whole>),
+}
+
+/// A file under a temporary name.
+#[derive(Debug)]
+struct Whole {
+    temporary: NamedTempFile,
+    to: PathBuf,
+    replaces: bool,
+    outputs: Outputs,
+}
+
+impl NewFile {
+    fn stream(path: &Path, file: File) -> Self {
+        Self { path: path.to_owned(), sink: Sink::Stream(file) }
+    }
+
+    /// Whether bytes are gone as soon as they are written.
+    pub const fn is_stream(&self) -> bool {
+        matches!(self.sink, Sink::Stream(_))
+    }
+
+    /// Puts the complete file in its place.
+    ///
+    /// # Errors
+    /// [`OutputError`] if it can't be flushed or renamed, or if something new at its path must not be replaced.
+    pub fn finish(self) -> Result<(), OutputError> {
+        let Self { path, sink } = self;
+        let whole = match sink {
+            Sink::Stream(_) => return Ok(()),
+            Sink::Whole(whole) => *whole,
+        };
+        let file = whole.temporary.as_file();
+        file.sync_all().map_err(|reason| OutputError::os("flushing", &path, reason))?;
+        if whole.replaces {
+            // Time has passed: make sure that a file lies there that may still be replaced.
+            whole.outputs.check(&path)?;
+            let renamed = whole.temporary.persist(&whole.to);
+            renamed.map_err(|failed| OutputError::os("replacing", &path, failed.error))?;
+        } else {
+            whole.temporary.persist_noclobber(&whole.to).map_err(|failed| {
+                if failed.error.kind() == io::ErrorKind::AlreadyExists {
+                    return OutputError::Exists { path: path.clone() };
+                }
+                OutputError::os("naming", &path, failed.error)
+            })?;
+        }
+        // The file is whole in any case. Some file systems can't flush a folder; then a power cut may lose the new name.
+        File::open(folder_of(&whole.to)).and_then(|folder| folder.sync_all()).ok();
+        Ok(())
+    }
+
+    fn file(&mut self) -> &mut File {
+        match &mut self.sink {
+            Sink::Stream(file) => file,
+            Sink::Whole(whole) => whole.temporary.as_file_mut(),
+        }
+    }
+}
+
+impl Write for NewFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}
+
+/// Finds the measurements in a folder of results. What can't be listed can't be read as a measurement either.
+fn measurements(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            if depth > 1 {
+                measurements(&path, depth - 1, found);
+            }
+        } else if path.extension().is_some_and(|e| e == "json" || e == "hlog") {
+            found.push(path);
+        }
+    }
+}
+
+/// The folder that a file lies in.
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
