@@ -24,6 +24,7 @@ mod refusal;
 mod ring;
 pub mod safety;
 pub mod sampler;
+pub mod shell;
 pub mod signature;
 mod slot;
 pub mod sysfs;

@@ -7,6 +7,7 @@ use base::ByteSize;
 use serde::Serialize;
 
 use crate::holders::{Holder, Use};
+use crate::shell::quoted;
 use crate::signature::Signature;
 
 /// One reason not to write.
@@ -185,23 +186,25 @@ impl fmt::Display for Refusal {
                 if !processes.is_empty() {
                     write!(f, ", and {} has it open", processes.join(", "))?;
                 }
-                write!(f, ": stop what uses it (`lsof {0}`), or choose another", device.display())
+                write!(f, ": stop what uses it (`lsof {}`), or choose another", word(device))
             }
             Self::Partitioned { path, partitions } => {
                 let list: Vec<_> = partitions.iter().map(|p| p.display().to_string()).collect();
                 write!(
                     f,
                     "{} has partitions ({}): give one of them, or, if nobody needs what is on them, \
-                     wipe the table with `wipefs --all {0}` and read it in again with `partprobe {0}`",
+                     wipe the table with `wipefs --all {2}` and read it in again with `partprobe {2}`",
                     path.display(),
                     list.join(", "),
+                    word(path),
                 )
             }
             Self::Signature { path, signature } => write!(
                 f,
                 "{} carries a {signature}: it holds somebody's data; if nobody needs it, wipe it with \
-                 `wipefs --all {0}` (or `blkdiscard {0}`), or choose another",
-                path.display()
+                 `wipefs --all {1}` (or `blkdiscard {1}`), or choose another",
+                path.display(),
+                word(path)
             ),
             Self::LongtakeArray { path, signature } => write!(
                 f,
@@ -244,6 +247,11 @@ impl fmt::Display for Refusal {
     }
 }
 
+/// A path in a command to copy.
+fn word(path: &std::path::Path) -> String {
+    quoted(&path.to_string_lossy())
+}
+
 /// `/dev/sda`, or `/dev/sda (through /dev/sda2)`.
 fn on(path: &std::path::Path, device: &std::path::Path) -> String {
     if path == device {
@@ -255,12 +263,7 @@ fn on(path: &std::path::Path, device: &std::path::Path) -> String {
 
 /// The argument that confirms a drive, quoted for a shell where it must be.
 pub(crate) fn erase_argument(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.:+".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        format!("--erase {word}")
-    } else {
-        format!("--erase '{}'", word.replace('\'', r"'\''"))
-    }
+    format!("--erase {}", quoted(word))
 }
 
 #[cfg(test)]

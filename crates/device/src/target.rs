@@ -16,6 +16,7 @@ use crate::block::{BlockDevice, TransferLimits};
 use crate::claim::{self, Claim, patiently};
 use crate::passthrough::Namespace;
 pub use crate::preallocate::{CreateFileError, create_file};
+use crate::shell::quoted;
 use crate::sysfs::{self, DeviceNumber, Node, System};
 use crate::warning::Warning;
 
@@ -180,7 +181,7 @@ impl fmt::Display for TargetError {
                 "{} is in use: mounted, or part of a RAID, LVM or other device; `lsblk {}` shows \
                  by what",
                 path.display(),
-                path.display()
+                quoted(&path.to_string_lossy())
             ),
             Self::BeingRecorded { path } => write!(
                 f,

@@ -17,6 +17,10 @@ const ROWS_MAX: usize =
     (SUPERBLOCK_BYTES as usize - HEADER_BYTES - LOCAL_HEADER_BYTES - 4) / ROW_BYTES;
 /// Members of an array at most.
 pub const MEMBERS_MAX: usize = 256;
+/// Bytes kept of an array's name.
+pub const NAME_BYTES_MAX: usize = 64;
+/// Bytes kept of a protected range's label.
+pub const LABEL_BYTES_MAX: usize = 40;
 /// Protected ranges of an array at most.
 pub const PROTECTED_MAX: usize = 700;
 /// The table of when members joined, in front of the block's closing length.
@@ -105,7 +109,7 @@ impl Superblock {
             put.u64(range.from.as_nanos())
                 .u64(range.to.as_nanos())
                 .u64(range.made.as_nanos())
-                .text(&range.label, 40);
+                .text(&range.label, LABEL_BYTES_MAX);
         }
         let mut joined = Put::new(&mut body[end - JOINED_BYTES..end]);
         for member in &self.members {
@@ -124,7 +128,7 @@ impl Superblock {
             .u32(self.layout.chunk_min)
             .u32(self.protected.len() as u32)
             .u32(self.parity.into())
-            .text(&self.name, 64);
+            .text(&self.name, NAME_BYTES_MAX);
         let header = Header {
             kind: Kind::Superblock,
             minor: if self.parity > 0 { MINOR_PARITY } else { 0 },
@@ -176,7 +180,7 @@ impl Superblock {
         };
         let protected = get.u32() as usize;
         let parity = u8::try_from(get.u32()).map_err(|_| Damage::Length)?;
-        let name = get.text(64);
+        let name = get.text(NAME_BYTES_MAX);
         let members = usize::from(header.place.members);
         // Checksums guard against accidents, not against a hostile hand: the layout must hold by itself.
         let capacity = layout
@@ -208,7 +212,7 @@ impl Superblock {
                 from: Timestamp::from_nanos(get.u64()),
                 to: Timestamp::from_nanos(get.u64()),
                 made: Timestamp::from_nanos(get.u64()),
-                label: get.text(40),
+                label: get.text(LABEL_BYTES_MAX),
             })
             .collect();
         Ok(Self {

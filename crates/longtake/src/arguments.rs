@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::instant::When;
 use crate::measure::arguments::MeasureAction;
+use crate::names;
 use crate::plan::arguments::PlanArguments;
 use crate::profiles::arguments::ProfilesAction;
 use crate::reproduce::ReproduceArguments;
@@ -140,7 +141,7 @@ pub struct CreateArguments {
     #[arg(required = true)]
     pub targets: Vec<PathBuf>,
     /// The array's name.
-    #[arg(long, default_value = "array")]
+    #[arg(long, default_value = "array", value_parser = names::array_name)]
     pub name: String,
     /// Confirm that what the drive with this serial number holds may be lost. Once for each drive.
     #[arg(long, value_name = "SERIAL")]
@@ -410,8 +411,8 @@ pub struct ProtectArguments {
     /// End of the span.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<When>,
-    /// A word for it.
-    #[arg(long, default_value = "")]
+    /// Label shown in listings, at most 40 bytes (`protect`).
+    #[arg(long, default_value = "", value_parser = names::label)]
     pub label: String,
     /// Every span there is (`unprotect`).
     #[arg(long)]

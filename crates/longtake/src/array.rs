@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use base::{Bank, ByteSize, Timestamp};
 use device::safety::{self, Authorized, Purpose};
+use device::shell::quoted;
 use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use format::superblock::Protected;
@@ -39,7 +40,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
         bail!(
             "simulated drives live as long as the command, and an array on them would be gone with this one: `longtake record --to \
              {}` makes one and records on it",
-            texts.join(",")
+            quoted(&texts.join(","))
         );
     }
     let purpose = if arguments.force_new_array { Purpose::Replace } else { Purpose::Create };
@@ -115,7 +116,9 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
         } else {
             format!(
                 "array '{}' ({}) is ready: longtake record --from SOURCE --to {}",
-                plan.name, plan.uuid, plan.name
+                outlet::inline(&plan.name),
+                plan.uuid,
+                quoted(&plan.name)
             )
         })?;
     }
@@ -197,7 +200,7 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
     let superblock = &image.superblock;
     outlet::text(&format!(
         "array '{}' {}, created {}{}",
-        superblock.name,
+        outlet::inline(&superblock.name),
         image.uuid,
         utc(superblock.created),
         if opened.recording { ", being recorded" } else { "" }
@@ -217,7 +220,7 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
     }
     outlet::text(&outlet::trimmed(&table))?;
     for remark in &image.remarks {
-        outlet::text(&format!("note: {remark}"))?;
+        outlet::text(&format!("note: {}", outlet::inline(remark)))?;
     }
     if superblock.parity > 0 {
         outlet::text(&parity_words(superblock.parity, &catalog))?;
@@ -241,7 +244,7 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
             "protected: {} to {} {}",
             utc(range.from),
             utc(range.to),
-            range.label
+            outlet::inline(&range.label)
         ))?;
     }
     outlet::text("\nto copy a member's packets without Longtake:")?;
@@ -321,7 +324,7 @@ fn copies(opened: &Opened) -> Vec<String> {
             let redirect = if part == 0 { ">" } else { ">>" };
             commands.push(format!(
                 "dd if={} bs=1M iflag=skip_bytes,count_bytes skip={from} count={length} status=none {redirect} member{at}.pcapng",
-                drive.name
+                quoted(&drive.name)
             ));
         }
     }

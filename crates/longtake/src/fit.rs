@@ -22,6 +22,7 @@ use crate::arguments::FitArguments;
 use crate::measure::setup::stop_on_signals;
 use crate::output::Outputs;
 use crate::profiles::shelf;
+use crate::progress;
 use crate::sim;
 use crate::simulated::Target;
 use guess::{Identity, guess, known_link};
@@ -88,7 +89,7 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let bar = bar(!arguments.quiet && !arguments.json);
     let mut heard = |tried: u32, left: f64| {
         bar.set_position(((1.0 - left) * BAR_LENGTH as f64) as u64);
-        bar.set_message(format!("{tried} drives tried"));
+        progress::say(&bar, &format!("{tried} drives tried"));
         stopped()
     };
     let mut twin = Twin::new(spec, parts.clone(), &given.measured, budget, &mut heard);

@@ -11,6 +11,7 @@ mod fit;
 mod instant;
 mod measure;
 mod member_files;
+mod names;
 mod opening;
 mod outlet;
 mod output;

@@ -11,7 +11,7 @@ use device::{Options, Pages, Pool, UringBank};
 use recorder::create::{self, Plan};
 use recorder::reader::Reader;
 
-use crate::outlet;
+use crate::{names, outlet};
 
 /// The member files of a directory, by number.
 ///
@@ -100,7 +100,7 @@ fn make(directory: &Path, paths: &[PathBuf], size: u64, new: New) -> Result<()> 
     let name = directory
         .canonicalize()
         .ok()
-        .and_then(|d| d.file_name().map(|n| n.to_string_lossy().into_owned()))
+        .and_then(|d| d.file_name().map(|n| names::of_folder(&n.to_string_lossy())))
         .unwrap_or_else(|| "array".to_owned());
     let plan = Plan {
         uuid: uuid::Uuid::new_v4(),

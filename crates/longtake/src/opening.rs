@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use base::BufferId;
+use device::shell::quoted;
 use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use format::layout::SUPERBLOCK_BYTES;
@@ -76,7 +77,8 @@ pub fn resolve(array: &str) -> Result<Vec<PathBuf>> {
     if Target::all(&named(array))?.is_some() {
         bail!(
             "{array}: simulated drives begin anew with every command, so there is no array on them from before; `longtake \
-             record --to {array}` makes one, records on it, and tells what came of it"
+             record --to {}` makes one, records on it, and tells what came of it",
+            quoted(array)
         );
     }
     let path = Path::new(array);
@@ -84,7 +86,8 @@ pub fn resolve(array: &str) -> Result<Vec<PathBuf>> {
         let members = member_files::find(path)?;
         if members.is_empty() {
             bail!(
-                "{array} is a directory without member files (member0, member1, ...): `longtake record --to {array}` makes them"
+                "{array} is a directory without member files (member0, member1, ...): `longtake record --to {}` makes them",
+                quoted(array)
             );
         }
         return Ok(members);

@@ -1,16 +1,72 @@
 //! What every command prints alike: JSON on standard output, tables, counts with separators.
 
+use std::borrow::Cow;
+use std::fmt::{self, Display};
 use std::io::Write;
 
 use anyhow::Result;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ContentArrangement, presets};
 use format::{Count, Ledger, Stage};
 use serde_json::{Value, json};
 
 /// Says something to the user on standard error. If nobody hears it any more, what was to be done
 /// is done all the same.
+///
+/// Lines after the first are indented: a name with a line end in it can't pass for a message of its own.
 pub fn tell(text: &str) {
-    writeln!(std::io::stderr().lock(), "{text}").ok();
+    let text = escaped(text);
+    let flush_left = text.lines().skip(1).any(|line| !line.starts_with(' '));
+    let indented = if flush_left { text.replace('\n', "\n  ") } else { text.into_owned() };
+    writeln!(std::io::stderr().lock(), "{indented}").ok();
+}
+
+/// Whether a character only shows itself: it does not move the cursor, reverse the direction of writing, or hide.
+fn is_harmless(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    // What `escape_debug` leaves as it is behind another character: all but control, format, private and unassigned characters,
+    // separators of lines, and spaces other than the usual one.
+    let mut bytes = *b"x\0\0\0\0";
+    let length = 1 + c.encode_utf8(&mut bytes[1..]).len();
+    std::str::from_utf8(&bytes[..length]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
+}
+
+fn escape<'a>(
+    text: &'a str,
+    keep: impl Fn(char) -> bool,
+    put: impl Fn(char, &mut String),
+) -> Cow<'a, str> {
+    let may_stand = |c: char| is_harmless(c) || keep(c);
+    if text.chars().all(may_stand) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if may_stand(c) { out.push(c) } else { put(c, &mut out) }
+    }
+    Cow::Owned(out)
+}
+
+/// A text for a terminal, with its line ends. Every other control or invisible character, which may have come from a medium, a
+/// drive or a capture, is shown as an escape: `\u{1b}`.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    escape(text, |c| c == '\n', |c, out| out.extend(c.escape_debug()))
+}
+
+/// Foreign text for a place in a line: line ends are shown as escapes too.
+pub fn inline(text: &str) -> Cow<'_, str> {
+    escape(text, |_| false, |c, out| out.extend(c.escape_debug()))
+}
+
+/// The same JSON with the control and invisible characters that JSON allows in strings (C1, DEL, directions) written as escapes.
+pub fn json_escaped(json: &str) -> Cow<'_, str> {
+    let put = |c: char, out: &mut String| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    };
+    escape(json, |c| c == '\n', put)
 }
 
 /// Prints one JSON value as a line, at once.
@@ -19,7 +75,7 @@ pub fn tell(text: &str) {
 /// If standard output is gone.
 pub fn json_line(value: &Value) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{value}")?;
+    writeln!(out, "{}", json_escaped(&value.to_string()))?;
     Ok(out.flush()?)
 }
 
@@ -28,30 +84,49 @@ pub fn json_line(value: &Value) -> Result<()> {
 /// # Errors
 /// If standard output is gone.
 pub fn json(value: &Value) -> Result<()> {
-    writeln!(std::io::stdout().lock(), "{value:#}")?;
+    writeln!(std::io::stdout().lock(), "{}", json_escaped(&format!("{value:#}")))?;
     Ok(())
 }
 
-/// Prints text to standard output.
+/// Prints text to standard output, its control characters but line ends as escapes. Foreign text in it goes through [`inline`]
+/// first.
 ///
 /// # Errors
 /// If standard output is gone.
 pub fn text(text: &str) -> Result<()> {
-    writeln!(std::io::stdout().lock(), "{text}")?;
+    writeln!(std::io::stdout().lock(), "{}", escaped(text))?;
     Ok(())
 }
 
 /// A plain table; columns in `right` are aligned to the right.
 pub fn table(heads: &[&str], right: &[usize]) -> Table {
-    let mut table = Table::new();
+    let mut table = comfy_table::Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(heads);
+    table.set_header(heads.iter().map(|head| inline(head)));
     for &column in right {
         if let Some(column) = table.column_mut(column) {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    table
+    Table(table)
+}
+
+/// A table whose cells are lines: what they hold may come from anywhere, and is escaped.
+#[derive(Debug)]
+pub struct Table(comfy_table::Table);
+
+impl Table {
+    /// Adds a row.
+    pub fn add_row<C: Display>(&mut self, cells: impl IntoIterator<Item = C>) {
+        let shown = cells.into_iter().map(|cell| inline(&cell.to_string()).into_owned());
+        self.0.add_row(shown);
+    }
+}
+
+impl Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
 }
 
 /// 1234567 as 1,234,567.
@@ -120,6 +195,43 @@ mod tests {
     fn numbers_get_separators() {
         for (n, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(number(n), text);
+        }
+    }
+
+    #[test]
+    fn what_could_move_the_cursor_or_mislead_the_eye_is_escaped_and_all_else_stays() {
+        let shown =
+            "Überflug 3 \u{b5}s \u{2192} \u{2581}\u{2588} e\u{301} \u{65e5}\u{672c} 'a' \"b\" c\\d";
+        assert_eq!(inline(shown), shown);
+        assert_eq!(escaped("two\nlines"), "two\nlines");
+        assert_eq!(inline("two\nlines\r\u{1b}[2J"), r"two\nlines\r\u{1b}[2J");
+        for c in [
+            '\u{0}',
+            '\u{7f}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{200b}',
+            '\u{2028}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{e0041}',
+        ] {
+            for escaped in [inline(&c.to_string()), escaped(&c.to_string())] {
+                assert!(escaped.starts_with('\\') && escaped.is_ascii(), "{escaped}");
+            }
+        }
+    }
+
+    #[test]
+    fn json_keeps_its_values_though_their_control_characters_are_escaped() {
+        let value = json!({"name": "a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{e0041}\nb"});
+        for text in [value.to_string(), format!("{value:#}")] {
+            let escaped = json_escaped(&text);
+            assert!(
+                escaped.chars().all(|c| c == '\n' || (c.is_ascii() && !c.is_control())),
+                "{escaped}"
+            );
+            assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
         }
     }
 }

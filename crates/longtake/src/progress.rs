@@ -4,6 +4,8 @@ use base::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::rig::Clock;
 
+use crate::outlet;
+
 /// A bar over bytes; it shows on a terminal only, and only if `shown`.
 pub fn bytes_bar(bytes: u64, what: &'static str, shown: bool) -> ProgressBar {
     let style = ProgressStyle::with_template(
@@ -30,7 +32,17 @@ pub fn jobs_bar(jobs: u64, shown: bool) -> ProgressBar {
 /// A bar over simulations, of something with a name.
 pub fn runs_bar(what: &str, shown: bool) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} runs, {eta} left");
-    bar(0, "", shown, style).with_message(what.to_owned())
+    bar(0, "", shown, style).with_message(outlet::inline(what).into_owned())
+}
+
+/// Shows a message beside a bar.
+pub fn say(bar: &ProgressBar, message: &str) {
+    bar.set_message(outlet::escaped(message).into_owned());
+}
+
+/// Prints a line above a bar.
+pub fn print_above(bar: &ProgressBar, line: &str) {
+    bar.println(outlet::escaped(line));
 }
 
 /// A line for a mission in virtual time: how far it is of how much, and how it goes.
@@ -78,7 +90,7 @@ impl StepsBar {
         let simulated = self.clock.as_ref().map_or_else(String::new, |clock| {
             format!(", simulated {}", clock.now().since(Instant::START))
         });
-        self.bar.set_message(format!("{} {}{rate}{simulated}", progress.experiment, progress.step));
+        say(&self.bar, &format!("{} {}{rate}{simulated}", progress.experiment, progress.step));
         if let Some(share) = progress.share {
             self.bar.set_position((share * 1000.0) as u64);
         }

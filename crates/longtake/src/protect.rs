@@ -16,7 +16,7 @@ use crate::arguments::ProtectArguments;
 use crate::control::{self, Request};
 use crate::instant::utc;
 use crate::opening::{self, Opened};
-use crate::outlet;
+use crate::{names, outlet};
 
 /// Protects a span of time.
 ///
@@ -136,6 +136,7 @@ pub fn apply(ranges: &[Protected], request: &Request) -> Result<Vec<Protected>, 
     let mut ranges = ranges.to_vec();
     match request {
         Request::Protect { from_ns, to_ns, label } => {
+            names::label(label).map_err(|why| format!("the label '{label}' is refused: {why}"))?;
             if ranges.len() >= PROTECTED_MAX {
                 return Err(format!(
                     "{PROTECTED_MAX} spans are protected already, which is the most: unprotect some"

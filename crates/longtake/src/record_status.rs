@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Result;
 use base::{ByteSize, Duration, Instant, Rate};
+use device::shell::quoted;
 use format::{Count, Stage};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use recorder::{Event, ParityProgress, Recorder};
@@ -288,7 +289,7 @@ impl Status {
         if self.totals.simulated {
             return Ok(());
         }
-        let to = &self.totals.to;
+        let to = quoted(&self.totals.to);
         outlet::text(&format!(
             "look at it:   longtake takes {to}\nget it back:  longtake extract {to} --take last -o take.pcapng"
         ))

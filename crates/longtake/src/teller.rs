@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::ProgressBar;
 
-use crate::outlet;
+use crate::{outlet, progress};
 
 /// One thing to tell.
 #[derive(Debug)]
@@ -70,11 +70,11 @@ fn tell_all(lines: &Receiver<Line>, bar: Option<&ProgressBar>, mut out: Box<dyn 
     for line in lines {
         match (line, bar) {
             (Line::Json(line), _) => {
-                writeln!(out, "{line}").and_then(|()| out.flush()).ok();
+                writeln!(out, "{}", outlet::json_escaped(&line)).and_then(|()| out.flush()).ok();
             }
-            (Line::Text(text), Some(bar)) => bar.println(text),
+            (Line::Text(text), Some(bar)) => progress::print_above(bar, &text),
             (Line::Text(text), None) => outlet::tell(&text),
-            (Line::Status(text), Some(bar)) => bar.set_message(text),
+            (Line::Status(text), Some(bar)) => progress::say(bar, &text),
             (Line::Status(text), None) => outlet::tell(&text.replace('\n', "; ")),
         }
     }

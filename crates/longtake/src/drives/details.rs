@@ -50,7 +50,7 @@ impl Page {
     }
 
     fn row(&mut self, name: &str, value: impl Display) {
-        self.rows.push((name.to_owned(), value.to_string()));
+        self.rows.push((name.to_owned(), outlet::inline(&value.to_string()).into_owned()));
     }
 
     /// A row only if there is a value.

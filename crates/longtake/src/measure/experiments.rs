@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use base::Duration;
+use device::shell::quoted;
 use lab::experiment::all::{Budget, Programme};
 use lab::experiment::any::{Experiment, Outcome};
 use lab::experiment::viewers::Viewers;
@@ -93,7 +94,7 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
                 outlet::tell(&format!(
                     "longtake: stopped; what was measured is in {}; the same command with --output {} --resume goes on",
                     folder.display(),
-                    folder.display()
+                    quoted(&folder.to_string_lossy())
                 ));
                 return Ok(ExitCode::from(exit::FAILED));
             }

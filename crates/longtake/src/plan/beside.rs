@@ -31,7 +31,7 @@ pub fn beside(
         let Some(candidate) = named else { continue };
         let spec = Spec::from_profile(&candidate.profile)?;
         let bar = progress::mission_bar(shown);
-        bar.set_message(format!("{}: readers beside the recording", design.drive));
+        progress::say(&bar, &format!("{}: readers beside the recording", design.drive));
         let found = compare(requirement, design, &spec, |share| {
             bar.set_position((share * 1000.0) as u64);
             ControlFlow::Continue(())

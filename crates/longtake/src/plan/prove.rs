@@ -66,7 +66,10 @@ fn run(design: &Design, trial: &Trial, shown: bool) -> Result<Finding> {
     let bar = progress::mission_bar(shown);
     let finding = trial.run(|drives, progress: Progress<'_>| {
         bar.set_position(1000 * progress.at.as_nanos() / progress.duration.as_nanos().max(1));
-        bar.set_message(format!("{drives} x {}, {} of virtual time", design.drive, progress.at));
+        progress::say(
+            &bar,
+            &format!("{drives} x {}, {} of virtual time", design.drive, progress.at),
+        );
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();

@@ -153,7 +153,7 @@ fn asked(requirement: &Requirement, answer: &Answer) -> String {
     text
 }
 
-fn table(requirement: &Requirement, answer: &Answer) -> comfy_table::Table {
+fn table(requirement: &Requirement, answer: &Answer) -> outlet::Table {
     let told = |limit: &Limit| match limit {
         Limit::Uplink => requirement.host.uplink.is_some(),
         Limit::Memory => requirement.host.memory.is_some(),

@@ -6,6 +6,8 @@ use base::ByteSize;
 use clap::{Args, Subcommand};
 use lab::importing::units::{RateUnit, ScaleUnit};
 
+use crate::names;
+
 /// What can be done with profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfilesAction {
@@ -56,22 +58,22 @@ pub struct ImportArguments {
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<ByteSize>,
     /// The drive's model, where neither FROM nor --drive tells it [default: the profile's name].
-    #[arg(long)]
+    #[arg(long, value_parser = names::printable)]
     pub model: Option<String>,
     /// What the profile is called [default: after --drive, the model or the file].
-    #[arg(long)]
+    #[arg(long, value_parser = names::printable)]
     pub name: Option<String>,
     /// Write this file instead of one in your own folder of profiles.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Who measured it.
-    #[arg(long, value_name = "WHO")]
+    #[arg(long, value_name = "WHO", value_parser = names::printable)]
     pub by: Option<String>,
     /// It is somebody's publication, where: an address, a magazine. Its figures count as published, not as measured.
-    #[arg(long, value_name = "WHERE")]
+    #[arg(long, value_name = "WHERE", value_parser = names::printable)]
     pub published: Option<String>,
     /// The day of the measurement, as 2026-11-21 [default: as FROM tells, or the file's own].
-    #[arg(long, value_name = "DATE")]
+    #[arg(long, value_name = "DATE", value_parser = names::printable)]
     pub when: Option<String>,
     /// CSV: the column of times (or of bytes or percent written), by its name or its number from 1 [default: by its name].
     #[arg(long, value_name = "COLUMN")]

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use base::ByteSize;
+use device::shell::quoted;
 use profile::{Known, Profile};
 use serde_json::{Value, json};
 
@@ -31,9 +32,14 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
 /// If standard output is gone.
 pub fn print(profile: &Profile) -> Result<()> {
     let size = ByteSize(profile.capacity_bytes);
-    outlet::text(&format!("{}: {}, {}, {size}", profile.name, profile.model, profile.kind))?;
+    outlet::text(&format!(
+        "{}: {}, {}, {size}",
+        outlet::inline(&profile.name),
+        outlet::inline(&profile.model),
+        outlet::inline(&profile.kind)
+    ))?;
     for note in &profile.notes {
-        outlet::text(&format!("  {note}"))?;
+        outlet::text(&format!("  {}", outlet::inline(note)))?;
     }
     let mut table = outlet::table(&["figure", "value", "range", "trust", "from"], &[1]);
     for (name, known) in &profile.figures {
@@ -54,7 +60,7 @@ pub fn print(profile: &Profile) -> Result<()> {
         "It can't be simulated yet: `longtake fit` finds the simulated drive that comes closest."
             .to_owned()
     } else {
-        format!("What it is simulated by: longtake sim show {}", profile.name)
+        format!("What it is simulated by: longtake sim show {}", quoted(&profile.name))
     })
 }
 

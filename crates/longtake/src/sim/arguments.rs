@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::names;
 use crate::profiles::arguments::{ListArguments, ShowArguments};
 
 /// What can be done with the drives that are simulated.
@@ -25,6 +26,7 @@ pub enum SimAction {
 #[derive(Debug, Args)]
 pub struct NewArguments {
     /// What the drive is called.
+    #[arg(value_parser = names::printable)]
     pub name: String,
     /// The file to write.
     #[arg(long, short, value_name = "FILE")]

@@ -26,12 +26,12 @@ pub fn show(profile: &Profile, spec: &Spec, json: bool) -> Result<ExitCode> {
     }
     outlet::text(&format!(
         "{}: {}, {}",
-        profile.name,
-        profile.model,
+        outlet::inline(&profile.name),
+        outlet::inline(&profile.model),
         ByteSize(profile.capacity_bytes)
     ))?;
     for note in &profile.notes {
-        outlet::text(&format!("  {note}"))?;
+        outlet::text(&format!("  {}", outlet::inline(note)))?;
     }
     let mut table = outlet::table(&["parameter", "value", "known by", "from"], &[1]);
     for Row { section, name, value, known_by, origin } in &rows {

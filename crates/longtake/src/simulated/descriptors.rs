@@ -105,14 +105,15 @@ fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
     let Sample { rates, buffers_most, .. } = progress.sample;
     let share = progress.at.as_secs_f64() / progress.duration.as_secs_f64().max(1e-9);
     bar.set_position((share * 1000.0) as u64);
-    bar.set_message(format!(
+    let message = format!(
         "{} of {} virtual, {}, buffers {:.0} %{}",
         progress.at,
         progress.duration,
         Rate(rates.iter().sum()),
         100.0 * f64::from(*buffers_most) / f64::from(progress.buffers),
         if progress.first_loss.is_some() { ", LOSING" } else { "" },
-    ));
+    );
+    progress::say(bar, &message);
 }
 
 fn progress_json(progress: &Progress<'_>) -> Value {

@@ -52,14 +52,8 @@ pub fn run(
         }
         drop(sender);
         for finished in finished {
-            if finished.error.is_some() {
-                bar.println(
-                    finished
-                        .error
-                        .iter()
-                        .map(|error| format!("failed: {error}"))
-                        .collect::<String>(),
-                );
+            if let Some(error) = &finished.error {
+                progress::print_above(&bar, &format!("failed: {error}"));
             }
             results.keep(finished)?;
             count += 1;

@@ -5,6 +5,7 @@ use std::io;
 
 use super::{BLOCK_BYTES_MAX, INTERFACES_MAX};
 use base::ByteSize;
+use device::shell::quoted;
 
 /// Why a capture file could not be read to its end. Every packet before the place was delivered.
 #[derive(Debug)]
@@ -104,8 +105,9 @@ impl fmt::Display for CaptureFileError {
             }
             Self::Compressed { name, unpack } => write!(
                 f,
-                "{name} is compressed: unpack it into a pipe, {unpack} {name} | longtake record \
-                 --from pcap:- ..."
+                "{name} is compressed: unpack it into a pipe, {unpack} {} | longtake record \
+                 --from pcap:- ...",
+                quoted(name)
             ),
             Self::Truncated { place, block, needed, present } => write!(
                 f,
