@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Why a file can't be made.
@@ -71,6 +72,17 @@ impl fmt::Display for CreateFileError {
 
 impl std::error::Error for CreateFileError {}
 
+/// Mode of a file unless another is asked for: what was recorded is for its owner alone.
+pub const FILE_MODE_DEFAULT: u32 = 0o600;
+
+/// [`create_file_with_mode`] with [`FILE_MODE_DEFAULT`].
+///
+/// # Errors
+/// The same.
+pub fn create_file(path: &Path, size: u64) -> Result<(), CreateFileError> {
+    create_file_with_mode(path, size, FILE_MODE_DEFAULT)
+}
+
 /// Makes a file of `size` bytes that reads as zeros and has all its space set aside. The file and
 /// its name are durable when this returns.
 ///
@@ -78,18 +90,25 @@ impl std::error::Error for CreateFileError {}
 /// journal that it is written now, so that the first pass over a member file costs a little more
 /// than the next ones.
 ///
+/// The file has exactly this mode, whatever the umask.
+///
 /// # Errors
 /// [`CreateFileError`]; a file that was begun is removed again.
-pub fn create_file(path: &Path, size: u64) -> Result<(), CreateFileError> {
+pub fn create_file_with_mode(path: &Path, size: u64, mode: u32) -> Result<(), CreateFileError> {
     let os = |attempted, reason| CreateFileError::Os { attempted, path: path.to_owned(), reason };
-    let file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true).mode(FILE_MODE_DEFAULT);
+    let file = match options.open(path) {
         Ok(file) => file,
         Err(reason) if reason.kind() == io::ErrorKind::AlreadyExists => {
             return Err(CreateFileError::Exists { path: path.to_owned() });
         }
         Err(reason) => return Err(os("creating", reason)),
     };
-    let filled = fill(path, &file, size);
+    let filled = file
+        .set_permissions(fs::Permissions::from_mode(mode))
+        .map_err(|reason| os("setting the mode of", reason))
+        .and_then(|()| fill(path, &file, size));
     if filled.is_err() {
         // The first failure is the one to tell; a leftover file is visible by its name.
         drop(fs::remove_file(path));

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use base::{Bank, Buffers, Command, DeviceError, DriveId, Operation, Timestamp};
+use base::{Bank, Buffers, Command, DeviceError, DriveId, Geometry, Operation, Timestamp};
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
 use format::superblock::{MEMBERS_MAX, Member};
 use format::{Layout, LayoutError, PAGE_BYTES, Superblock};
@@ -110,7 +110,14 @@ impl<E: Into<ReadError>> From<E> for CreateError {
 /// # Errors
 /// [`CreateError`] if a drive doesn't suit.
 pub fn layouts<B: Bank>(bank: &B, plan: &Plan) -> Result<Vec<Layout>, CreateError> {
-    let drives = bank.drives();
+    layouts_of(bank.drives(), plan)
+}
+
+/// The same for drives that are not open, or files that don't exist yet.
+///
+/// # Errors
+/// [`CreateError`] if a drive doesn't suit.
+pub fn layouts_of(drives: &[Geometry], plan: &Plan) -> Result<Vec<Layout>, CreateError> {
     if drives.is_empty() || drives.len() > MEMBERS_MAX {
         return Err(CreateError::Members(drives.len()));
     }
