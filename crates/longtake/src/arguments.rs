@@ -1,10 +1,13 @@
 //! The command line: every command and option, defined once.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use base::{ByteSize, Duration, Rate};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use device::target::FILE_MODE_DEFAULT;
 use recorder::Placement;
 use uuid::Uuid;
 
@@ -195,6 +198,9 @@ pub struct RebuildArguments {
     /// The drive that takes its place, or a file, which is made if it is not there.
     #[arg(long, value_name = "TARGET")]
     pub onto: PathBuf,
+    /// Mode of the new file, in octal, if --onto creates one.
+    #[arg(long, value_name = "MODE", default_value_t)]
+    pub mode: FileMode,
     /// Confirm that what the drive with this serial number holds, or the file of this path, may be lost.
     #[arg(long, value_name = "SERIAL|PATH")]
     pub erase: Vec<String>,
@@ -204,6 +210,36 @@ pub struct RebuildArguments {
     /// Say what would be done, and do nothing.
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// The mode of files that a command creates for recorded data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileMode(pub u32);
+
+impl Default for FileMode {
+    fn default() -> Self {
+        Self(FILE_MODE_DEFAULT)
+    }
+}
+
+impl fmt::Display for FileMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04o}", self.0)
+    }
+}
+
+impl FromStr for FileMode {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match u32::from_str_radix(text, 8) {
+            Ok(mode) if mode <= 0o777 && mode & 0o600 == 0o600 => Ok(Self(mode)),
+            _ => {
+                Err("give an octal mode that lets the owner read and write, such as 0640"
+                    .to_owned())
+            }
+        }
+    }
 }
 
 /// What to do at the end of the array.
@@ -252,6 +288,9 @@ pub struct RecordArguments {
     /// Size of each member file in a new directory.
     #[arg(long, value_name = "SIZE", default_value = "2GiB")]
     pub member_size: ByteSize,
+    /// Mode of new member files, in octal. Others need read access to list and extract takes.
+    #[arg(long, value_name = "MODE", default_value_t)]
+    pub mode: FileMode,
     /// Segment length in a new directory [default: 256MiB, less for small members].
     #[arg(long, value_name = "SIZE")]
     pub segment: Option<ByteSize>,
@@ -299,10 +338,12 @@ pub struct RecordArguments {
     /// Processors to use: the first for writing, the others for the source's queues.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub cpus: Vec<usize>,
-    /// User to become once everything is open, when started by root [default: the one who used sudo, or nobody].
+    /// User to become once everything is open, when started by root [default: the user who ran sudo, else longtake if that user
+    /// exists, else nobody].
     #[arg(long, value_name = "USER")]
     pub user: Option<String>,
-    /// Stay root.
+    /// Stay root, and don't confine the process. By default a recorder, whoever starts it, can gain no privileges, dump no core,
+    /// open no more files and make no TCP connections once everything is open (no_new_privs and Landlock).
     #[arg(long, conflicts_with = "user")]
     pub keep_privileges: bool,
     /// Print events as JSON lines.

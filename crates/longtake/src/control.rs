@@ -1,11 +1,13 @@
-//! The line to a recording under way: other commands ask it to protect spans of time.
+//! The control socket of a recording: other commands ask the recorder to protect spans of time.
 //!
-//! A socket for each array, in a directory that only its owner can enter. One request, one answer,
-//! each a line of JSON.
+//! Each array has a directory for its socket, which only the recorder's user can enter: `control.sock` in
+//! `/run/longtake/ARRAY` for root, in `$XDG_RUNTIME_DIR/longtake/ARRAY` or `/tmp/longtake-UID/ARRAY` for others. Both sides
+//! verify who is at the other end. One request, one answer, each a line of JSON.
 
-use std::fs;
+mod directory;
+
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,9 +15,26 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use device::Waker;
-use nix::unistd::Uid;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::stat::{Mode, SFlag, fstat};
+use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use directory::{PrivateDirectory, called};
+
+/// The socket's name in its directory.
+const SOCKET: &str = "control.sock";
+
+/// How long the recorder waits for a request, once somebody has connected.
+const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
+
+/// How long the recording may take to carry out a request.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long whoever asks waits for the answer.
+const ASK_PATIENCE: Duration = Duration::from_secs(15);
 
 /// Longest request or answer in bytes: every protected range there can be, with room to spare.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -53,77 +72,144 @@ pub struct Asked {
     pub answer: Sender<Answer>,
 }
 
-/// Where the socket of an array is.
-fn socket(array: Uuid) -> PathBuf {
-    let directory = match (Uid::effective().is_root(), std::env::var_os("XDG_RUNTIME_DIR")) {
+/// The directory that holds a directory for each array.
+fn base() -> PathBuf {
+    match (Uid::effective().is_root(), std::env::var_os("XDG_RUNTIME_DIR")) {
         (true, _) => PathBuf::from("/run/longtake"),
-        (false, Some(runtime)) => PathBuf::from(runtime).join("longtake"),
-        (false, None) => std::env::temp_dir().join(format!("longtake-{}", Uid::effective())),
-    };
-    directory.join(format!("{array}.sock"))
-}
-
-/// Starts to listen; requests come out of the channel until the process ends.
-///
-/// # Errors
-/// If the socket can't be made.
-pub fn listen(array: Uuid, waker: Waker) -> Result<Receiver<Asked>> {
-    let path = socket(array);
-    if let Some(directory) = path.parent() {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(directory)
-            .with_context(|| format!("making {}", directory.display()))?;
+        (false, Some(runtime)) if !runtime.is_empty() => PathBuf::from(runtime).join("longtake"),
+        (false, _) => std::env::temp_dir().join(format!("longtake-{}", Uid::effective())),
     }
-    // The array's lock is ours, so that whatever stands there is a leftover.
-    drop(fs::remove_file(&path));
-    let listener =
-        UnixListener::bind(&path).with_context(|| format!("listening on {}", path.display()))?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
-    let (sender, receiver) = bounded(16);
-    std::thread::Builder::new().name("control".to_owned()).spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // Whoever breaks off in the middle has only itself to answer to.
-            serve(&stream, &sender, &waker).ok();
-        }
-    })?;
-    Ok(receiver)
 }
 
-fn serve(stream: &UnixStream, sender: &Sender<Asked>, waker: &Waker) -> Result<()> {
-    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
-    stream.set_write_timeout(Some(Duration::from_secs(2)))?;
-    let mut line = String::new();
-    BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut line)?;
-    let answer = match serde_json::from_str(&line) {
-        Ok(request) => {
-            let (answer, answered) = bounded(1);
-            sender.send(Asked { request, answer })?;
-            waker.wake();
-            answered
-                .recv_timeout(Duration::from_secs(10))
-                .unwrap_or_else(|_| Err("the recording did not answer in 10 s".to_owned()))
-        }
-        Err(error) => Err(format!("not understood: {error}")),
+/// A control socket that listens.
+#[derive(Debug)]
+pub struct Control {
+    listener: UnixListener,
+    place: Place,
+    /// Who may ask, beside root. The recorder may have become another user by then.
+    owner: Uid,
+}
+
+/// Where a control socket is. The socket is removed with this.
+#[derive(Debug)]
+pub struct Place {
+    base: PrivateDirectory,
+    directory: PrivateDirectory,
+    name: String,
+}
+
+impl Control {
+    /// Listens for requests about an array whose lock is the caller's.
+    ///
+    /// # Errors
+    /// If another user could reach the socket's directory, or the socket can't be created.
+    pub fn bind(array: Uuid) -> Result<Self> {
+        let base = PrivateDirectory::open(&base(), true).context("preparing the control socket")?;
+        let name = array.to_string();
+        let directory = base.open_in(&name, true).context("preparing the control socket")?;
+        let place = Place { base, directory, name };
+        // The array's lock is ours, so that a socket that stands there is a leftover.
+        place.remove_socket();
+        // The credentials that a client sees are those of this moment.
+        let listener = UnixListener::bind(place.directory.address(SOCKET)).with_context(|| {
+            format!("listening on {}", place.directory.path().join(SOCKET).display())
+        })?;
+        Ok(Self { listener, place, owner: Uid::effective() })
+    }
+
+    /// Lets the user that the recorder is about to become remove the socket at the end.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn give_to(&self, user: Uid, group: Gid) -> Result<()> {
+        let directory = &self.place.directory;
+        fchown(directory, Some(user), Some(group))
+            .with_context(|| format!("giving {} to {}", directory.path().display(), called(user)))
+    }
+
+    /// The directory from which a file is removed at the end, and the one from which a directory is.
+    pub fn directories(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.place.directory.as_fd(), self.place.base.as_fd())
+    }
+
+    /// Starts to answer; requests come out of the channel until the process ends. The socket stays for as long as the
+    /// place is kept.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn serve(self, waker: Waker) -> Result<(Receiver<Asked>, Place)> {
+        let Self { listener, place, owner } = self;
+        let (sender, receiver) = bounded(16);
+        let answer_all = move || {
+            for stream in listener.incoming().flatten() {
+                // Whoever breaks off in the middle has only itself to answer to.
+                serve(&stream, owner, &sender, &waker).ok();
+            }
+        };
+        std::thread::Builder::new()
+            .name("control".to_owned())
+            .spawn(answer_all)
+            .context("starting the thread of the control socket")?;
+        Ok((receiver, place))
+    }
+}
+
+impl Place {
+    fn remove_socket(&self) {
+        // What can't be removed is in the way of binding, which says why.
+        unlinkat(&self.directory, SOCKET, UnlinkatFlags::NoRemoveDir).ok();
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.remove_socket();
+        // A recorder that gave up root leaves the empty directory in root's.
+        unlinkat(&self.base, self.name.as_str(), UnlinkatFlags::RemoveDir).ok();
+    }
+}
+
+fn serve(stream: &UnixStream, owner: Uid, sender: &Sender<Asked>, waker: &Waker) -> Result<()> {
+    stream.set_read_timeout(Some(REQUEST_PATIENCE))?;
+    stream.set_write_timeout(Some(REQUEST_PATIENCE))?;
+    let answer = match peer(stream)? {
+        user if user.is_root() || user == owner => answer(stream, sender, waker)?,
+        user => Err(format!("{} may not change what {} records", called(user), called(owner))),
     };
     let mut stream = stream;
     writeln!(stream, "{}", serde_json::to_string(&answer)?)?;
     Ok(())
 }
 
+fn answer(stream: &UnixStream, sender: &Sender<Asked>, waker: &Waker) -> Result<Answer> {
+    let mut line = String::new();
+    BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut line)?;
+    let request = match serde_json::from_str(&line) {
+        Ok(request) => request,
+        Err(error) => return Ok(Err(format!("not understood: {error}"))),
+    };
+    let (answer, answered) = bounded(1);
+    sender.send(Asked { request, answer })?;
+    waker.wake();
+    let late = || format!("the recording did not answer in {} s", ANSWER_PATIENCE.as_secs());
+    Ok(answered.recv_timeout(ANSWER_PATIENCE).unwrap_or_else(|_| Err(late())))
+}
+
+/// The user at the other end: the one that connected, or the one that began to listen.
+fn peer(stream: &UnixStream) -> Result<Uid> {
+    let credentials =
+        getsockopt(stream, PeerCredentials).context("asking who is at the other end")?;
+    Ok(Uid::from_raw(credentials.uid()))
+}
+
 /// Asks the recording that has the array open.
 ///
 /// # Errors
-/// If it can't be reached, or says no.
+/// If it can't be reached, is another user's, or says no.
 pub fn ask(array: Uuid, request: &Request) -> Result<usize> {
-    let path = socket(array);
-    let mut stream = UnixStream::connect(&path).with_context(|| {
-        format!(
-            "the array is being recorded, but its recorder can't be reached at {} (started by another user?)",
-            path.display()
-        )
-    })?;
+    let mut stream = connect(array).context(
+        "the array is being recorded, but its recorder can't be reached; run this command as the user who started the recording",
+    )?;
     writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
     BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut line)?;
@@ -131,4 +217,30 @@ pub fn ask(array: Uuid, request: &Request) -> Result<usize> {
         Ok(count) => Ok(count),
         Err(why) => bail!("the recorder refused: {why}"),
     }
+}
+
+/// Connects to the recorder of the calling user or of root, and to nobody else's.
+fn connect(array: Uuid) -> Result<UnixStream> {
+    let directory = PrivateDirectory::open(&base(), false)?.open_in(&array.to_string(), false)?;
+    let path = directory.path().join(SOCKET);
+    let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let socket = openat(&directory, SOCKET, flags, Mode::empty())
+        .with_context(|| format!("opening {}", path.display()))?;
+    let kind = SFlag::from_bits_truncate(fstat(&socket)?.st_mode) & SFlag::S_IFMT;
+    if kind != SFlag::S_IFSOCK {
+        bail!("{} is not a socket: remove it", path.display());
+    }
+    let stream = UnixStream::connect(format!("/proc/self/fd/{}", socket.as_raw_fd()))
+        .with_context(|| format!("connecting to {}", path.display()))?;
+    let user = peer(&stream)?;
+    if !user.is_root() && user != Uid::effective() {
+        bail!(
+            "{} listens on {}, and only a recorder of yours or of root is trusted: remove the socket",
+            called(user),
+            path.display()
+        );
+    }
+    stream.set_read_timeout(Some(ASK_PATIENCE))?;
+    stream.set_write_timeout(Some(ASK_PATIENCE))?;
+    Ok(stream)
 }

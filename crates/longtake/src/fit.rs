@@ -67,6 +67,11 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let outputs =
         Outputs::new(arguments.overwrite).reads(std::iter::once(path.clone()).chain(like_file));
     outputs.check(output)?;
+    // The search takes long, and its result would have no place.
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        bail!("{} is not a folder: create it, or write to another file", folder.display());
+    }
     let name =
         output.file_stem().map_or_else(|| "twin".to_owned(), |s| s.to_string_lossy().into_owned());
     let given = if path.is_dir() { of_folder(path, &name)? } else { of_file(path, &name)? };

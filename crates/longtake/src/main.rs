@@ -16,6 +16,7 @@ mod opening;
 mod outlet;
 mod output;
 mod plan;
+mod preparation;
 mod privileges;
 mod profiles;
 mod progress;

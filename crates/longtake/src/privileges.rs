@@ -1,10 +1,29 @@
-//! Giving up root once everything is open.
+//! Giving up root once everything is open, and with it all that a recorder has no more use for.
 
+use std::ffi::CString;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use caps::CapSet;
 use device::target::{self, TargetKind};
-use nix::unistd::{Gid, Uid, User, initgroups, setgid, setuid};
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
+    path_beneath_rules,
+};
+use nix::sys::prctl;
+use nix::sys::resource::{Resource, setrlimit};
+use nix::unistd::{Uid, User, initgroups, setgid, setuid};
+
+use crate::control::Control;
+
+/// The user that a recorder becomes if there is one of this name.
+const DEDICATED_USER: &str = "longtake";
+
+/// The version of Landlock that the rules are written for (Linux 6.12). Older kernels enforce what they know of them.
+const LANDLOCK: ABI = ABI::V6;
+
+/// What the C library reads when a filter expression names a host, a port or a protocol.
+const NAME_SERVICE: [&str; 7] = ["/etc", "/lib", "/lib64", "/run", "/usr", "/var/lib", "/var/run"];
 
 /// Whether these targets can be used without root once they are open.
 ///
@@ -24,42 +43,88 @@ pub fn can_be_given_up(targets: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Becomes another user if started by root: `wanted`, else whoever used sudo, else nobody.
-/// Returns who.
+/// The user that a recorder becomes if root has started it: `wanted`, else whoever used sudo, else `longtake` if there is such
+/// a user, else `nobody`. None if it was not started by root.
 ///
 /// # Errors
-/// If there is no such user, or the system refuses.
-pub fn drop(wanted: Option<&str>) -> Result<Option<String>> {
+/// If there is no such user, or it is root, or only root could become it.
+pub fn successor(wanted: Option<&str>) -> Result<Option<User>> {
     if !Uid::effective().is_root() {
         return match wanted {
             Some(user) => bail!("--user {user}: only root can become another user"),
             None => Ok(None),
         };
     }
-    let name = wanted
-        .map(str::to_owned)
-        .or_else(|| std::env::var("SUDO_USER").ok().filter(|user| user != "root"))
-        .unwrap_or_else(|| "nobody".to_owned());
-    let user = User::from_name(&name)
-        .with_context(|| format!("looking up user {name}"))?
-        .with_context(|| {
-            format!("there is no user {name}: name another with --user, or give --keep-privileges")
-        })?;
+    let look_up =
+        |name: &str| User::from_name(name).with_context(|| format!("looking up user {name}"));
+    let sudo = std::env::var("SUDO_USER").ok().filter(|user| user != "root");
+    let name = match wanted.map(str::to_owned).or(sudo) {
+        Some(name) => name,
+        None if look_up(DEDICATED_USER)?.is_some() => DEDICATED_USER.to_owned(),
+        None => "nobody".to_owned(),
+    };
+    let user = look_up(&name)?.with_context(|| {
+        format!("there is no user {name}: name another with --user, or give --keep-privileges")
+    })?;
     if user.uid.is_root() {
         bail!("--user {name} is root: give --keep-privileges to stay root");
     }
-    become_user(&name, user.uid, user.gid)
-        .with_context(|| format!("giving up root for user {name}"))?;
+    Ok(Some(user))
+}
+
+/// Becomes another user for good, without any capability. To be called before threads are started: capabilities belong to
+/// each thread.
+///
+/// # Errors
+/// If the system refuses, or root could be had back.
+pub fn become_user(user: &User) -> Result<()> {
+    let name = &user.name;
+    // Only a thread with CAP_SETPCAP can empty its bounding set, so this comes first. A container's root may lack it, and then
+    // no_new_privs alone keeps capabilities away.
+    caps::clear(None, CapSet::Bounding).ok();
+    let context = || format!("giving up root for user {name}");
+    initgroups(&CString::new(name.as_str())?, user.gid).with_context(context)?;
+    setgid(user.gid).with_context(context)?;
+    setuid(user.uid).with_context(context)?;
     if setuid(Uid::from_raw(0)).is_ok() {
         bail!("giving up root for user {name} did not last; not recording as root unasked");
     }
-    Ok(Some(name))
+    for set in [CapSet::Ambient, CapSet::Inheritable] {
+        caps::clear(None, set).with_context(context)?;
+    }
+    Ok(())
 }
 
-fn become_user(name: &str, uid: Uid, gid: Gid) -> Result<()> {
-    let name = std::ffi::CString::new(name)?;
-    initgroups(&name, gid)?;
-    setgid(gid)?;
-    setuid(uid)?;
+/// Confines the process to what it has open: no new privileges, no core dumps, no files but those named here, no TCP connections.
+/// To be called before threads are started, because each thread is confined by itself.
+///
+/// # Errors
+/// If the system refuses. A kernel without Landlock confines what it can.
+pub fn confine(control: &Control, looks_up_names: bool) -> Result<()> {
+    // A core dump would hold packets.
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).context("ruling out core dumps")?;
+    prctl::set_dumpable(false).context("ruling out core dumps")?;
+    prctl::set_no_new_privs().context("ruling out new privileges")?;
+    restrict(control, looks_up_names).context("confining the recorder with Landlock")
+}
+
+/// Landlock's part. What is open stays usable: drives, capture sockets, standard output.
+fn restrict(control: &Control, looks_up_names: bool) -> Result<()> {
+    let reading = AccessFs::ReadFile | AccessFs::ReadDir;
+    let (directory, base) = control.directories();
+    // The kernel's counts of dropped packets are read from `/proc/net` time and again.
+    let mut readable = vec!["/proc"];
+    if looks_up_names {
+        readable.extend(NAME_SERVICE);
+    }
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(LANDLOCK))?
+        .handle_access(AccessNet::from_all(LANDLOCK))?
+        .scope(Scope::from_all(LANDLOCK))?
+        .create()?
+        .add_rules(path_beneath_rules(readable, reading))?
+        .add_rule(PathBeneath::new(directory, AccessFs::RemoveFile))?
+        .add_rule(PathBeneath::new(base, AccessFs::RemoveDir))?
+        .restrict_self()?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `longtake record`: opens everything, gives up root, runs source threads and the run loop, and
 //! says what came of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -15,8 +15,8 @@ use device::safety::Purpose;
 use device::target::Access;
 use format::Superblock;
 use format::parity::OVERHEAD_BYTES;
-use nix::sched::{CpuSet, sched_setaffinity};
-use nix::unistd::Pid;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::{Pid, User};
 use recorder::run::{Feed, Recording, STEP_MAX};
 use recorder::{ArrayImage, Config, Event, ParityMeans, Recorder};
 use source::clock;
@@ -25,12 +25,13 @@ use source::spec::SourceSpec;
 
 use crate::arguments::{self, RecordArguments};
 use crate::array::{authorize, wear};
-use crate::control::{self, Asked};
+use crate::control::{Asked, Control};
 use crate::exit;
 use crate::feed::{CountingFeed, LiveFeed};
 use crate::member_files::{self, New};
 use crate::opening::{self, Opened};
 use crate::outlet;
+use crate::preparation::{Created, go_on, stop_on_signals};
 use crate::privileges;
 use crate::protect;
 use crate::record_status::{Status, Totals};
@@ -52,7 +53,20 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         bail!("--uplink is for simulated drives: real ones have the links that they have");
     }
     let spec: SourceSpec = arguments.from.parse()?;
-    let targets = targets(arguments)?;
+    let stop = stop_on_signals()?;
+    check_cpus(&arguments.cpus)?;
+    let taking = Taking {
+        filter: arguments.filter.clone(),
+        snap: arguments.snap,
+        kernel_buffer: arguments.kernel_buffer.0 as usize,
+        flush_interval: share(arguments.flush_interval, 1, 8),
+    };
+    let successor = if arguments.keep_privileges {
+        None
+    } else {
+        privileges::successor(arguments.user.as_deref())?
+    };
+    let Members { targets, created, source } = members(arguments, &spec, &taking, &stop)?;
     if !arguments.keep_privileges {
         privileges::can_be_given_up(&targets)?;
     }
@@ -79,26 +93,19 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     }
     let superblocks: Vec<Superblock> =
         protect::all_superblocks(&mut opened)?.into_iter().map(|(_, s)| s).collect();
-    let taking = Taking {
-        filter: arguments.filter.clone(),
-        snap: arguments.snap,
-        kernel_buffer: arguments.kernel_buffer.0 as usize,
-        flush_interval: share(arguments.flush_interval, 1, 8),
-    };
-    let source = sources::open(&spec, &taking)?;
+    let source = source.map_or_else(|| sources::open(&spec, &taking), Ok)?;
     for warning in &source.warnings {
         outlet::tell(&format!("longtake: note: {warning}"));
     }
     let Opened { mut bank, pool, image, .. } = opened;
     let waker = bank.waker();
-    let asked = control::listen(image.uuid, waker.clone())?;
-    if !arguments.keep_privileges
-        && let Some(user) = privileges::drop(arguments.user.as_deref())?
-        && !arguments.quiet
-    {
-        outlet::tell(&format!("longtake: note: everything is open; continuing as user {user}"));
+    let control = Control::bind(image.uuid)?;
+    go_on(&stop)?;
+    if !arguments.keep_privileges {
+        give_up_privileges(successor.as_ref(), &control, arguments)?;
     }
-    let stop = stop_on_signals()?;
+    // The first thread of this command: those that are started from here on are confined, too.
+    let (asked, _socket) = control.serve(waker.clone())?;
 
     let started = clock::now();
     let layout = image.superblock.layout;
@@ -174,6 +181,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         metadata_buffers.to_vec(),
     );
     let mut status = Status::new(arguments, totals, progress)?;
+    created.keep();
     let outcome = run(arguments, recording, &asked, &stop, &mut status);
     // Also after a failure: the threads see it and end.
     stop.store(true, Ordering::Relaxed);
@@ -188,21 +196,24 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// Is set by a signal that asks to stop. A second one ends the process at once: what was acknowledged is on the media.
-///
-/// # Errors
-/// If signals can't be caught.
-pub fn stop_on_signals() -> Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in signal_hook::consts::TERM_SIGNALS {
-        signal_hook::flag::register_conditional_shutdown(
-            *signal,
-            128 + *signal,
-            Arc::clone(&stop),
-        )?;
-        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
+/// Becomes another user if there is one to become, and confines the process.
+fn give_up_privileges(
+    successor: Option<&User>,
+    control: &Control,
+    arguments: &RecordArguments,
+) -> Result<()> {
+    if let Some(user) = successor {
+        control.give_to(user.uid, user.gid)?;
+        privileges::become_user(user)?;
     }
-    Ok(stop)
+    privileges::confine(control, !arguments.filter.trim().is_empty())?;
+    if let Some(user) = successor.filter(|_| !arguments.quiet) {
+        outlet::tell(&format!(
+            "longtake: note: everything is open; continuing as user {}",
+            user.name
+        ));
+    }
+    Ok(())
 }
 
 /// Refuses to record with another parity than the array has, or without more members than it makes up for.
@@ -238,29 +249,43 @@ pub fn parity_means<'b>(
     (ParityMeans { buffers: own.to_vec(), wait }, left)
 }
 
-/// The array's targets; member files are made where there are none.
-fn targets(arguments: &RecordArguments) -> Result<Vec<std::path::PathBuf>> {
+/// Where to record.
+struct Members {
+    targets: Vec<PathBuf>,
+    /// Removed again if the recording does not start.
+    created: Created,
+    /// The source, if it had to be opened before files were made.
+    source: Option<sources::Open>,
+}
+
+/// The array's targets; member files are made where there are none, once everything else is known to be right.
+fn members(
+    arguments: &RecordArguments,
+    spec: &SourceSpec,
+    taking: &Taking,
+    stop: &AtomicBool,
+) -> Result<Members> {
     let path = Path::new(&arguments.to);
     let names_nothing_yet =
         !path.exists() && !arguments.to.contains(',') && !arguments.to.starts_with("/dev/");
     let is_empty_directory = path.is_dir() && member_files::find(path)?.is_empty();
     if is_empty_directory || (names_nothing_yet && arguments.to.contains('/')) {
-        let RecordArguments { members, member_size, segment, chunk, parity, .. } = *arguments;
+        let RecordArguments { members, member_size, segment, chunk, parity, mode, .. } = *arguments;
         let parity = parity.unwrap_or(0);
-        let new = New { members, size: member_size, segment, chunk, parity };
-        return member_files::create(path, new);
+        let new = New { members, size: member_size, segment, chunk, parity, mode };
+        member_files::check(path, &new)?;
+        let source = sources::open_early(spec, taking)?;
+        let (targets, created) = member_files::create(path, &new, stop)?;
+        return Ok(Members { targets, created, source });
     }
-    if names_nothing_yet {
+    let targets = match opening::resolve(&arguments.to) {
         // An array's name, or else a directory to be made here.
-        return match opening::resolve(&arguments.to) {
-            Ok(found) => Ok(found),
-            Err(error) => bail!(
-                "{error:#}; for a new directory of that name here, give --to ./{}",
-                arguments.to
-            ),
-        };
-    }
-    opening::resolve(&arguments.to)
+        Err(error) if names_nothing_yet => {
+            bail!("{error:#}; for a new directory of that name here, give --to ./{}", arguments.to)
+        }
+        targets => targets?,
+    };
+    Ok(Members { targets, created: Created::default(), source: None })
 }
 
 /// The recorder's settings.
@@ -295,6 +320,17 @@ pub fn config(
 /// quarters, so that a packet is on its medium, to be found, within the whole.
 pub fn share(interval: Duration, numerator: u64, denominator: u64) -> Duration {
     Duration::from_nanos(interval.as_nanos() / denominator * numerator)
+}
+
+/// Tries all processors of `--cpus`, so that a wrong one is known before anything is done.
+fn check_cpus(cpus: &[usize]) -> Result<()> {
+    if cpus.is_empty() {
+        return Ok(());
+    }
+    let before = sched_getaffinity(Pid::from_raw(0)).context("--cpus")?;
+    let tried = cpus.iter().try_for_each(|&cpu| pin(Some(cpu)));
+    sched_setaffinity(Pid::from_raw(0), &before).context("--cpus")?;
+    tried
 }
 
 /// Binds the calling thread to a processor.

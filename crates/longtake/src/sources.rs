@@ -44,6 +44,16 @@ pub struct Taking {
     pub flush_interval: Duration,
 }
 
+/// Checks a source and its filter by opening it, before files are created for what it delivers. A source that waits stays
+/// open; any other is closed again, because it would drop what comes until the recording starts.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_early(spec: &SourceSpec, taking: &Taking) -> Result<Option<Open>> {
+    let source = open(spec, taking)?;
+    Ok(matches!(source.pressure, Pressure::Waits).then_some(source))
+}
+
 /// Opens a source.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use base::{Bank, BufferId, ByteSize, DriveId};
@@ -25,6 +26,7 @@ use crate::exit;
 use crate::extract::READ_RATE_BESIDE_RECORDING;
 use crate::opening::{self, Opened, READ_MEMORY_BYTES};
 use crate::outlet;
+use crate::preparation::{Created, go_on, stop_on_signals_until};
 use crate::progress;
 use crate::protect::rewrite_superblocks;
 
@@ -72,8 +74,12 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let begun = Arc::new(AtomicBool::new(false));
+    let stop = stop_on_signals_until(&begun)?;
+    let mut created = Created::default();
     if !onto.exists() {
-        target::create_file(onto, superblock.members[usize::from(*member)].capacity_bytes)?;
+        let size = superblock.members[usize::from(*member)].capacity_bytes;
+        created.file(onto, size, arguments.mode)?;
     }
     let (mut bank, pool) = open_target(onto, &superblock, &proofs)?;
     let buffers: Vec<BufferId> = pool.buffer_ids().collect();
@@ -81,6 +87,10 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
     if !again {
         rebuild::begin(&mut to, &superblock)?;
     }
+    go_on(&stop)?;
+    // From here on the same command goes on with what it finds written.
+    created.keep();
+    begun.store(true, Ordering::Relaxed);
     let bar = progress::bytes_bar(plan.bytes(), "rebuilding", !array.json);
     let limit = arguments.limit.or(opened.recording.then_some(READ_RATE_BESIDE_RECORDING));
     let rebuilt = rebuild::run(&mut opened.reader(), &mut to, &image, &plan, limit, |bytes| {

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use load::quantity::{Pace, Size, Time};
 use load::workload::{Arrival, Blocks, Content, Pattern, Priority};
 
+use crate::arguments::FileMode;
 use crate::simulated::UplinkOption;
 
 /// What to measure.
@@ -48,6 +49,9 @@ pub struct RigArguments {
     /// Confirm that what the drive with this serial number (the file with this path) holds may be lost. Once for each.
     #[arg(long, value_name = "SERIAL")]
     pub erase: Vec<String>,
+    /// Mode of new files, in octal.
+    #[arg(long, value_name = "MODE", default_value_t)]
+    pub mode: FileMode,
     /// Threads of the load engine, each with a ring of its own.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: u16,

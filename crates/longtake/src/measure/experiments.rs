@@ -68,9 +68,9 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
     let folder = OutputFolder::make(rig_arguments.output.as_ref(), rig_arguments.resume)?;
     let mut run = begin(&folder, setup.subjects())?;
     setup.go_on(folder.path(), names)?;
-    let mut rig = setup.open(rig_arguments, writes, None)?;
-    let folder = folder.keep();
     let stopped = setup::stop_on_signals()?;
+    let mut rig = setup.open(rig_arguments, writes, None, &stopped)?;
+    let folder = folder.keep();
     let bar = steps_bar(!rig_arguments.quiet && !rig_arguments.json, rig.clock());
     let mut watch = |progress: &lab::Progress<'_>| {
         bar.show(progress);

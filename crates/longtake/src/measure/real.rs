@@ -8,15 +8,16 @@ use base::{ByteSize, Geometry};
 use device::facts::{self, Facts};
 use device::safety::{self, Authorized, Purpose};
 use device::target::{self, Access};
-use lab::Cost;
 use lab::run::Subject;
 use lab::threads::{ThreadOptions, ThreadRig};
+use lab::{Cost, Go};
 
 use crate::array::{authorize, wear};
 use crate::measure::arguments::RigArguments;
 use crate::measure::known::{Known, subject};
 use crate::measure::sensors;
 use crate::outlet;
+use crate::preparation::{self, Created};
 
 /// Size of a file that is made for measuring, unless another is asked for.
 pub const NEW_FILE_BYTES: u64 = 4 << 30;
@@ -115,23 +116,29 @@ impl RealDrives {
         lines
     }
 
-    /// Opens them, for writing only if `writes`. Makes files that don't exist.
+    /// Opens them, for writing only if `writes`. Makes files that don't exist, and removes them again if anything fails or
+    /// `stopped` says so.
     ///
     /// # Errors
     /// Every refusal, or why a target can't be opened.
-    pub fn open(self, arguments: &RigArguments, writes: bool) -> Result<RealRig> {
+    pub fn open(
+        self,
+        arguments: &RigArguments,
+        writes: bool,
+        stopped: &impl Fn() -> Go,
+    ) -> Result<RealRig> {
         let proofs = if writes {
             authorize(&self.paths, &arguments.erase, Purpose::Create, false)?
         } else {
             Vec::new()
         };
-        let made = make_files(&self.paths, self.new_file_bytes, writes)?;
+        let made = self.make_files(arguments, writes, stopped)?;
         let access = if writes { Access::Write { exclusive: false } } else { Access::Read };
         let mut targets = Vec::new();
         for (index, path) in self.paths.iter().enumerate() {
             let (target, warnings) = target::open(path, access)?;
             if let Some(Some(proof)) = proofs.get(index)
-                && !made.contains(path)
+                && !made.holds(path)
                 && !proof.covers(target.claimed())?
             {
                 bail!(
@@ -150,7 +157,52 @@ impl RealDrives {
             poll: arguments.poll,
         };
         let threads = ThreadRig::new(targets, options, sensors::of(&self.paths));
+        go_on(stopped)?;
+        made.keep();
         Ok(RealRig { threads, _claims: proofs })
+    }
+}
+
+impl RealDrives {
+    fn make_files(
+        &self,
+        arguments: &RigArguments,
+        writes: bool,
+        stopped: &impl Fn() -> Go,
+    ) -> Result<Created> {
+        let missing: Vec<&PathBuf> = self.paths.iter().filter(|path| !path.exists()).collect();
+        if let Some(path) = missing.first().filter(|_| !writes) {
+            bail!(
+                "{}: there is nothing to read; give a drive or a file that has something in it",
+                path.display()
+            );
+        }
+        let size = self.new_file_bytes / 4096 * 4096;
+        // As many as go to one folder share its file system's space.
+        for path in &missing {
+            let folder = folder_of(path);
+            let beside = missing.iter().filter(|other| folder_of(other) == folder).count();
+            preparation::check_space(folder, beside as u64, size)?;
+        }
+        let mut made = Created::default();
+        for path in missing {
+            go_on(stopped)?;
+            outlet::tell(&format!(
+                "longtake: note: making {} of {}",
+                path.display(),
+                ByteSize(size)
+            ));
+            made.file(path, size, arguments.mode)?;
+        }
+        Ok(made)
+    }
+}
+
+/// The folder that a file lies in.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
     }
 }
 
@@ -185,22 +237,10 @@ fn new_file(path: &Path, bytes: u64) -> Result<Geometry> {
     })
 }
 
-fn make_files(paths: &[PathBuf], bytes: u64, writes: bool) -> Result<Vec<PathBuf>> {
-    let mut made = Vec::new();
-    for path in paths.iter().filter(|path| !path.exists()) {
-        if !writes {
-            bail!(
-                "{}: there is nothing to read; give a drive or a file that has something in it",
-                path.display()
-            );
-        }
-        outlet::tell(&format!(
-            "longtake: note: making {} of {}",
-            path.display(),
-            ByteSize(bytes / 4096 * 4096)
-        ));
-        target::create_file(path, bytes / 4096 * 4096)?;
-        made.push(path.clone());
+/// Ends a preparation that was asked to stop.
+fn go_on(stopped: &impl Fn() -> Go) -> Result<()> {
+    match stopped() {
+        Go::On => Ok(()),
+        Go::Stop => bail!(preparation::STOPPED),
     }
-    Ok(made)
 }

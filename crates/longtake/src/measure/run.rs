@@ -70,9 +70,9 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     }
     let folder = OutputFolder::make(arguments.rig.output.as_ref(), arguments.rig.resume)?;
     setup.go_on(folder.path(), &[SINGLE])?;
-    let mut rig = setup.open(&arguments.rig, writes, Some(&workload))?;
-    let folder = folder.keep();
     let stopped = setup::stop_on_signals()?;
+    let mut rig = setup.open(&arguments.rig, writes, Some(&workload), &stopped)?;
+    let folder = folder.keep();
     let bar = steps_bar(!arguments.rig.quiet && !arguments.rig.json, rig.clock());
     let mut watch = |progress: &lab::Progress<'_>| {
         bar.show(progress);

@@ -2,8 +2,7 @@
 //! real or simulated; experiments don't see the difference.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
 use base::Geometry;
@@ -16,6 +15,7 @@ use crate::measure::arguments::RigArguments;
 use crate::measure::known::Known;
 use crate::measure::real::{RealDrives, RealRig};
 use crate::measure::simulated::{SimulatedDrives, SimulatedRig};
+use crate::preparation;
 use crate::simulated::Target;
 
 pub use crate::measure::real::NEW_FILE_BYTES;
@@ -116,8 +116,8 @@ impl Setup {
         Ok(())
     }
 
-    /// Opens them, for writing only if `writes`. Makes files that don't exist. `workload` is what will run, if that is known:
-    /// simulated drives keep data only if it is looked at.
+    /// Opens them, for writing only if `writes`. Makes files that don't exist; they are removed again if this fails or `stopped`
+    /// says so. `workload` is what will run, if that is known: simulated drives keep data only if it is looked at.
     ///
     /// # Errors
     /// Every refusal, or why a target can't be opened.
@@ -126,9 +126,10 @@ impl Setup {
         arguments: &RigArguments,
         writes: bool,
         workload: Option<&Workload>,
+        stopped: &impl Fn() -> Go,
     ) -> Result<OpenRig> {
         match self {
-            Self::Real(drives) => drives.open(arguments, writes).map(OpenRig::Real),
+            Self::Real(drives) => drives.open(arguments, writes, stopped).map(OpenRig::Real),
             Self::Simulated(drives) => drives.open(workload).map(OpenRig::Simulated),
         }
     }
@@ -165,14 +166,6 @@ impl OpenRig {
 /// # Errors
 /// If signals can't be caught.
 pub fn stop_on_signals() -> Result<impl Fn() -> Go> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in signal_hook::consts::TERM_SIGNALS {
-        signal_hook::flag::register_conditional_shutdown(
-            *signal,
-            128 + *signal,
-            Arc::clone(&stop),
-        )?;
-        signal_hook::flag::register(*signal, Arc::clone(&stop))?;
-    }
+    let stop = preparation::stop_on_signals()?;
     Ok(move || if stop.load(Ordering::Relaxed) { Go::Stop } else { Go::On })
 }

@@ -14,7 +14,7 @@ use source::synthetic::{self, Pace, Sizes};
 
 use super::{Drives, UplinkOption};
 use crate::arguments::{RecordArguments, WhenFull};
-use crate::record::stop_on_signals;
+use crate::preparation::stop_on_signals;
 use crate::{exit, outlet, progress};
 
 /// Runs the mission that the arguments describe, and says what came of it.
