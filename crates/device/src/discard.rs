@@ -42,8 +42,17 @@ pub(crate) fn ring_can_discard(file: &File) -> bool {
     result == Some(-libc::EINVAL) || result == Some(0)
 }
 
-/// Discards one range after the other, in the order they came.
+/// Discards one range after the other, in the order they came. The thread starts with the first range: a process that gives
+/// up privileges after opening its drives has none that still has them.
 pub(crate) struct DiscardThread {
+    waker: Waker,
+    /// Once it has started.
+    running: Option<Running>,
+    /// Ranges for which the system gave no thread, with the reason as a negative error number.
+    refused: Vec<(u32, i32)>,
+}
+
+struct Running {
     requests: Sender<Request>,
     results: Receiver<(u32, i32)>,
     thread: JoinHandle<()>,
@@ -57,8 +66,48 @@ struct Request {
 }
 
 impl DiscardThread {
-    /// Starts it; it nudges `waker` after each range.
-    pub(crate) fn start(waker: Waker) -> io::Result<Self> {
+    /// It will nudge `waker` after each range.
+    pub(crate) fn new(waker: Waker) -> Self {
+        Self { waker, running: None, refused: Vec::new() }
+    }
+
+    /// Asks for a range. Its `number` comes back from [`DiscardThread::done`].
+    pub(crate) fn discard(&mut self, number: u32, file: Arc<File>, offset: u64, length: u64) {
+        let started = match self.running.take() {
+            Some(running) => Ok(running),
+            None => Running::start(self.waker.clone()),
+        };
+        match started {
+            Ok(running) => {
+                let request = Request { number, file, offset, length };
+                let sent = running.requests.send(request);
+                sent.expect("the thread takes requests for as long as this is alive");
+                self.running = Some(running);
+            }
+            Err(reason) => {
+                self.refused.push((number, -reason.raw_os_error().unwrap_or(libc::EAGAIN)));
+                self.waker.nudge();
+            }
+        }
+    }
+
+    /// A range that is done: its number, and 0 or a negative error number, as from a ring.
+    pub(crate) fn done(&mut self) -> Option<(u32, i32)> {
+        let refused = self.refused.pop();
+        refused.or_else(|| self.running.as_ref()?.results.try_recv().ok())
+    }
+
+    /// Ends the thread after its last range.
+    pub(crate) fn join(self) {
+        if let Some(Running { requests, thread, .. }) = self.running {
+            drop(requests);
+            thread.join().expect("the thread has nothing to panic about");
+        }
+    }
+}
+
+impl Running {
+    fn start(waker: Waker) -> io::Result<Self> {
         let (requests, incoming) = channel::<Request>();
         let (outgoing, results) = channel();
         let thread = std::thread::Builder::new().name("trim".to_owned()).spawn(move || {
@@ -70,24 +119,6 @@ impl DiscardThread {
             }
         })?;
         Ok(Self { requests, results, thread })
-    }
-
-    /// Asks for a range. Its `number` comes back from [`DiscardThread::done`].
-    pub(crate) fn discard(&self, number: u32, file: Arc<File>, offset: u64, length: u64) {
-        self.requests
-            .send(Request { number, file, offset, length })
-            .expect("the thread takes requests for as long as this is alive");
-    }
-
-    /// A range that is done: its number, and 0 or a negative error number, as from a ring.
-    pub(crate) fn done(&self) -> Option<(u32, i32)> {
-        self.results.try_recv().ok()
-    }
-
-    /// Ends the thread after its last range.
-    pub(crate) fn join(self) {
-        drop(self.requests);
-        self.thread.join().expect("the thread has nothing to panic about");
     }
 }
 

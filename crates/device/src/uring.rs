@@ -167,8 +167,7 @@ impl UringBank {
             {
                 let os = |attempted| move |reason| OpenError::Os { attempted, reason };
                 if discards.is_none() {
-                    let thread = DiscardThread::start(waker.clone());
-                    discards = Some(thread.map_err(os("starting a thread for trims"))?);
+                    discards = Some(DiscardThread::new(waker.clone()));
                     warnings.push(Warning::TrimByThread);
                 }
                 let file = target.file.try_clone();
@@ -266,7 +265,7 @@ impl UringBank {
         let operation = slot.command.operation;
         if let (Operation::Trim { offset, length }, Some(file)) = (operation, &drive.trim_by_thread)
         {
-            let thread = self.discards.as_ref().expect("started with the first such drive");
+            let thread = self.discards.as_mut().expect("made with the first such drive");
             thread.discard(number, Arc::clone(file), offset, length);
             (slot.pieces, slot.handed) = (1, length);
             return;
@@ -327,7 +326,7 @@ impl UringBank {
         if let Some(polled) = &mut self.polled {
             polled.reap(&mut reaped);
         }
-        while let Some((number, result)) = self.discards.as_ref().and_then(DiscardThread::done) {
+        while let Some((number, result)) = self.discards.as_mut().and_then(DiscardThread::done) {
             reaped.push((u64::from(number), result));
         }
         if reaped.is_empty() && self.answered.is_empty() {

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use caps::CapSet;
 use device::target::{self, TargetKind};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
-    path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    RulesetStatus, Scope, path_beneath_rules,
 };
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
@@ -105,11 +105,12 @@ pub fn confine(control: &Control, looks_up_names: bool) -> Result<()> {
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("ruling out core dumps")?;
     prctl::set_dumpable(false).context("ruling out core dumps")?;
     prctl::set_no_new_privs().context("ruling out new privileges")?;
-    restrict(control, looks_up_names).context("confining the recorder with Landlock")
+    restrict(control, looks_up_names).context("confining the recorder with Landlock")?;
+    Ok(())
 }
 
 /// Landlock's part. What is open stays usable: drives, capture sockets, standard output.
-fn restrict(control: &Control, looks_up_names: bool) -> Result<()> {
+fn restrict(control: &Control, looks_up_names: bool) -> Result<RulesetStatus> {
     let reading = AccessFs::ReadFile | AccessFs::ReadDir;
     let (directory, base) = control.directories();
     // The kernel's counts of dropped packets are read from `/proc/net` time and again.
@@ -117,7 +118,7 @@ fn restrict(control: &Control, looks_up_names: bool) -> Result<()> {
     if looks_up_names {
         readable.extend(NAME_SERVICE);
     }
-    Ruleset::default()
+    let status = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))?
         .handle_access(AccessNet::from_all(LANDLOCK))?
         .scope(Scope::from_all(LANDLOCK))?
@@ -126,5 +127,64 @@ fn restrict(control: &Control, looks_up_names: bool) -> Result<()> {
         .add_rule(PathBeneath::new(directory, AccessFs::RemoveFile))?
         .add_rule(PathBeneath::new(base, AccessFs::RemoveDir))?
         .restrict_self()?;
-    Ok(())
+    Ok(status.ruleset)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, File};
+    use std::io::ErrorKind::PermissionDenied;
+    use std::net::{TcpListener, TcpStream};
+    use std::path::Path;
+    use std::process::Command;
+
+    use nix::errno::Errno;
+    use nix::fcntl::AtFlags;
+    use nix::sys::stat::fstatat;
+
+    use super::*;
+
+    /// What the confined thread of a recorder may and may not do.
+    fn try_everything(folder: &Path, looks_up_names: bool) {
+        let (old, new) = (folder.join("old"), folder.join("new"));
+        fs::write(&old, "precious").unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let control = Control::bind(uuid::Uuid::new_v4()).unwrap();
+        if restrict(&control, looks_up_names).unwrap() == RulesetStatus::NotEnforced {
+            // A kernel without Landlock: there is nothing to try.
+            return;
+        }
+        let denied = |tried: std::io::Result<()>| {
+            assert_eq!(tried.unwrap_err().kind(), PermissionDenied);
+        };
+        denied(File::create(&new).map(drop));
+        denied(File::options().write(true).open(&old).map(drop));
+        denied(File::open(&old).map(drop));
+        denied(fs::remove_file(&old));
+        denied(fs::create_dir(&new));
+        denied(Command::new("/bin/true").status().map(drop));
+        denied(TcpStream::connect(listener.local_addr().unwrap()).map(drop));
+        denied(TcpListener::bind("127.0.0.1:0").map(drop));
+        File::open("/proc/net/softnet_stat").unwrap();
+        assert_eq!(File::open("/etc/passwd").is_ok(), looks_up_names);
+        // Its own socket it can remove.
+        let (directory, _) = control.directories();
+        let directory = directory.try_clone_to_owned().unwrap();
+        fstatat(&directory, "control.sock", AtFlags::empty()).unwrap();
+        drop(control);
+        assert_eq!(
+            fstatat(&directory, "control.sock", AtFlags::empty()).map(drop),
+            Err(Errno::ENOENT)
+        );
+    }
+
+    #[test]
+    fn a_confined_thread_opens_no_files_starts_no_programs_and_makes_no_connections() {
+        for looks_up_names in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            std::thread::scope(|scope| {
+                scope.spawn(|| try_everything(folder.path(), looks_up_names)).join().unwrap();
+            });
+        }
+    }
 }

@@ -23,9 +23,7 @@ impl PrivateDirectory {
     /// # Errors
     /// If it is missing or can't be created, is a symbolic link, belongs to somebody else, or lets others in.
     pub fn open(path: &Path, create: bool) -> Result<Self> {
-        let directory = Self::enter(AT_FDCWD, path, path.to_owned(), create)?;
-        directory.belongs_to(Uid::effective())?;
-        Ok(directory)
+        Self::enter(AT_FDCWD, path, path.to_owned(), create, Some(Uid::effective()))
     }
 
     /// The same for a directory in this one. Root's may belong to anybody: only root can have given it away, to the user
@@ -34,11 +32,8 @@ impl PrivateDirectory {
     /// # Errors
     /// As [`PrivateDirectory::open`].
     pub fn open_in(&self, name: &str, create: bool) -> Result<Self> {
-        let inner = Self::enter(self.as_fd(), Path::new(name), self.path.join(name), create)?;
-        if !Uid::effective().is_root() {
-            inner.belongs_to(Uid::effective())?;
-        }
-        Ok(inner)
+        let owner = Some(Uid::effective()).filter(|user| !user.is_root());
+        Self::enter(self.as_fd(), Path::new(name), self.path.join(name), create, owner)
     }
 
     /// Where it was found, for messages.
@@ -51,7 +46,13 @@ impl PrivateDirectory {
         PathBuf::from(format!("/proc/self/fd/{}/{name}", self.descriptor.as_raw_fd()))
     }
 
-    fn enter(at: BorrowedFd<'_>, name: &Path, path: PathBuf, create: bool) -> Result<Self> {
+    fn enter(
+        at: BorrowedFd<'_>,
+        name: &Path,
+        path: PathBuf,
+        create: bool,
+        owner: Option<Uid>,
+    ) -> Result<Self> {
         let mut created = false;
         if create {
             created = match mkdirat(at, name, Mode::S_IRWXU) {
@@ -71,26 +72,25 @@ impl PrivateDirectory {
                 .with_context(|| format!("setting the mode of {}", path.display()))?;
         }
         let directory = Self { descriptor, path };
-        let mode = directory.status()?.st_mode & 0o7777;
-        if mode & 0o777 != 0o700 {
-            bail!(
-                "{0} has mode {mode:04o}, so other users could replace the recorder's socket in it: run `chmod 700 {0}`",
-                directory.path.display()
-            );
-        }
+        directory.check(owner)?;
         Ok(directory)
     }
 
-    fn belongs_to(&self, user: Uid) -> Result<()> {
-        let owner = Uid::from_raw(self.status()?.st_uid);
-        if owner != user {
-            bail!(foreign(&self.path, owner));
+    fn check(&self, owner: Option<Uid>) -> Result<()> {
+        let found = fstat(&self.descriptor)
+            .with_context(|| format!("looking at {}", self.path.display()))?;
+        let owned_by = Uid::from_raw(found.st_uid);
+        if owner.is_some_and(|owner| owner != owned_by) {
+            bail!(foreign(&self.path, owned_by));
+        }
+        let mode = found.st_mode & 0o7777;
+        if mode & 0o777 != 0o700 {
+            bail!(
+                "{0} has mode {mode:04o}, so other users could replace the recorder's socket in it: run `chmod 700 {0}`",
+                self.path.display()
+            );
         }
         Ok(())
-    }
-
-    fn status(&self) -> Result<nix::sys::stat::FileStat> {
-        fstat(&self.descriptor).with_context(|| format!("looking at {}", self.path.display()))
     }
 }
 
