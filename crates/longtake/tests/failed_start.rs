@@ -7,11 +7,13 @@ use std::fs::{self, Permissions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use harness::{Running, line, longtake, new_in, run, scratch, tool, wait_until};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
+use tempfile::TempDir;
 
 const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB --memory 64MiB";
 
@@ -46,7 +48,7 @@ fn limits_source_filter_and_processors_are_checked_before_a_file_is_created() {
         (format!("{synthetic} --member-size 1MiB"), &["fewer than two segments", "at least"]),
         (format!("{synthetic} {SMALL} --chunk 5000"), &["5000", "multiple of 4096"]),
         (format!("{synthetic} {SMALL} --chunk 5GB"), &["--chunk"]),
-        (format!("{synthetic} --segment 5000"), &["5000", "multiple of 4096"]),
+        (format!("{synthetic} --segment 5000 --chunk 64KiB"), &["segments of 5000", "multiple"]),
         (format!("{synthetic} {SMALL} --parity 2"), &["parity 2 over 2 members"]),
         (format!("{synthetic} {SMALL} --cpus 0,99999"), &["--cpus", "99999"]),
         (format!("{synthetic} {SMALL} --user nobody-is-called-that"), &["no user", "--user"]),
@@ -74,8 +76,8 @@ fn files_that_fit_alone_but_not_together_are_refused_with_both_figures() {
     let status = statvfs(folder.path()).expect("it is there");
     let free = status.blocks_available() as u64 * status.fragment_size() as u64;
     // So much that other tests' files make no difference.
-    let size = free / 10 * 8;
-    let needed = (2 * (size / 4096 * 4096)).to_string();
+    let size = free / 10 * 8 / 4096 * 4096;
+    let needed = (2 * size).to_string();
     let says = ["2 new files", &needed, "available", "free some space"];
     let record = format!("record --from synthetic:1MB/s --members 2 --member-size {size} --to @");
     line(&record, &new_in(&folder, "new/array")).code(1).says(&says);
@@ -88,15 +90,31 @@ fn files_that_fit_alone_but_not_together_are_refused_with_both_figures() {
     is_empty(folder.path());
 }
 
-/// The program as user nobody, whose control socket can't be made: that is known only once the files are there.
-fn without_a_control_socket(array: &Path, temporary: &Path) -> std::process::Command {
+/// The program as user nobody.
+fn as_nobody() -> Command {
+    let mut command = tool("setpriv", "util-linux");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.arg(longtake().get_program());
+    command
+}
+
+/// A folder that everybody may enter, and in it one of nobody's.
+fn folder_of_nobody() -> (TempDir, PathBuf) {
+    let folder = scratch();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
+    let own = new_in(&folder, "own");
+    fs::create_dir(&own).expect("there is space");
+    chown(&own, Some(65_534), Some(65_534)).expect("root may");
+    (folder, own)
+}
+
+/// A recording by user nobody, whose control socket can't be made: that is known only once the files are there.
+fn without_a_control_socket(array: &Path, temporary: &Path) -> Command {
     let socket = temporary.join("longtake-65534");
     if !socket.exists() {
         fs::create_dir(&socket).expect("there is space");
     }
-    let mut command = tool("setpriv", "util-linux");
-    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-    command.arg(longtake().get_program());
+    let mut command = as_nobody();
     command.args(["record", "--from", "synthetic:1MB/s", "--for", "1s", "--to"]).arg(array);
     command.args(SMALL.split(' ')).env("TMPDIR", temporary).env_remove("XDG_RUNTIME_DIR");
     command
@@ -104,13 +122,9 @@ fn without_a_control_socket(array: &Path, temporary: &Path) -> std::process::Com
 
 #[test]
 fn what_a_failed_start_has_created_is_removed_and_nothing_else() {
-    let folder = scratch();
-    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("it is ours");
+    let (folder, own) = folder_of_nobody();
     let temporary = scratch();
     fs::set_permissions(temporary.path(), Permissions::from_mode(0o755)).expect("it is ours");
-    let own = new_in(&folder, "own");
-    fs::create_dir(&own).expect("there is space");
-    chown(&own, Some(65_534), Some(65_534)).expect("root may");
     // A directory that is there stays, those that are made go.
     for array in [own.clone(), own.join("new"), own.join("new/deep/array")] {
         let ran = run(&mut without_a_control_socket(&array, temporary.path())).code(1);
@@ -121,10 +135,13 @@ fn what_a_failed_start_has_created_is_removed_and_nothing_else() {
 
 #[test]
 fn a_measurement_that_cannot_begin_removes_the_files_that_it_has_created() {
-    let folder = scratch();
-    let measure = "measure run @/one @/missing/two --size 1MiB --write 1 --for 1s -o @/results";
-    line(measure, folder.path()).code(1).says(&["making", "one", "two"]);
-    is_empty(folder.path());
+    let (folder, own) = folder_of_nobody();
+    let mut measure = as_nobody();
+    measure.args(["measure", "run"]).args([own.join("one"), new_in(&folder, "two")]);
+    measure.args(["--size", "1MiB", "--write", "1", "--for", "1s", "-o"]).arg(own.join("results"));
+    let says = [text(&own), "making", "two", "ermission denied"];
+    run(&mut measure).code(1).says(&says);
+    assert_eq!(all_in(folder.path()), [own]);
 }
 
 #[test]
