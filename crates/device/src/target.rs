@@ -15,10 +15,10 @@ use base::Geometry;
 use crate::block::{BlockDevice, TransferLimits};
 use crate::claim::{self, Claim, patiently};
 use crate::passthrough::Namespace;
-use crate::shell::quoted;
 pub use crate::preallocate::{
     CreateFileError, FILE_MODE_DEFAULT, create_file, create_file_with_mode,
 };
+use crate::shell::quoted;
 use crate::sysfs::{self, DeviceNumber, Node, System};
 use crate::warning::Warning;
 

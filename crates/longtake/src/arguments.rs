@@ -412,6 +412,10 @@ pub struct ExtractArguments {
     /// Overwrite the file if there is one.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
+    /// Have a recording under way overwrite this span last, until the command ends. Use it when the ring may overtake the
+    /// extraction; the recording goes on even if it has to overwrite the span.
+    #[arg(long)]
+    pub hold: bool,
     /// Print no progress.
     #[arg(long, short)]
     pub quiet: bool,

@@ -9,9 +9,9 @@ use recorder::extract::{Had, Unreadable, verify};
 use recorder::takes::Entry;
 use serde_json::json;
 
+use crate::account::Recovered;
 use crate::arguments::ArrayArguments;
 use crate::exit;
-use crate::extract::Recovered;
 use crate::opening;
 use crate::outlet;
 use crate::progress;

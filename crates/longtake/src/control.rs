@@ -10,6 +10,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -19,6 +21,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
+use recorder::TimeRange;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -51,6 +54,13 @@ pub enum Request {
         /// A word for it.
         label: String,
     },
+    /// Overwrite a span last for as long as the connection stands: it is being read.
+    Hold {
+        /// Start.
+        from_ns: u64,
+        /// End.
+        to_ns: u64,
+    },
     /// Give up every protected span that touches this one.
     Unprotect {
         /// Start.
@@ -70,7 +80,12 @@ pub struct Asked {
     pub request: Request,
     /// Where to.
     pub answer: Sender<Answer>,
+    /// Set once whoever asked has gone, which ends a hold.
+    pub left: Arc<AtomicBool>,
 }
+
+/// Connections that may hold spans at a time.
+const HOLDS_MAX: usize = 16;
 
 /// The directory that holds a directory for each array.
 fn base() -> PathBuf {
@@ -141,9 +156,16 @@ impl Control {
         let Self { listener, place, owner } = self;
         let (sender, receiver) = bounded(16);
         let answer_all = move || {
+            let mut holds: Vec<Arc<AtomicBool>> = Vec::new();
             for stream in listener.incoming().flatten() {
+                holds.retain(|left| !left.load(Ordering::Relaxed));
                 // Whoever breaks off in the middle has only itself to answer to.
-                serve(&stream, owner, &sender, &waker).ok();
+                let held = serve(&stream, owner, holds.len(), &sender, &waker);
+                if let Ok(Some(left)) = held {
+                    holds.push(Arc::clone(&left));
+                    let waker = waker.clone();
+                    watch(stream, left, waker).ok();
+                }
             }
         };
         std::thread::Builder::new()
@@ -169,30 +191,73 @@ impl Drop for Place {
     }
 }
 
-fn serve(stream: &UnixStream, owner: Uid, sender: &Sender<Asked>, waker: &Waker) -> Result<()> {
+/// Answers one request. Returns the mark of a hold that was granted.
+fn serve(
+    stream: &UnixStream,
+    owner: Uid,
+    holds: usize,
+    sender: &Sender<Asked>,
+    waker: &Waker,
+) -> Result<Option<Arc<AtomicBool>>> {
     stream.set_read_timeout(Some(REQUEST_PATIENCE))?;
     stream.set_write_timeout(Some(REQUEST_PATIENCE))?;
-    let answer = match peer(stream)? {
-        user if user.is_root() || user == owner => answer(stream, sender, waker)?,
-        user => Err(format!("{} may not change what {} records", called(user), called(owner))),
+    let left = Arc::new(AtomicBool::new(false));
+    let (answer, hold) = match peer(stream)? {
+        user if user.is_root() || user == owner => match request(stream)? {
+            Ok(Request::Hold { .. }) if holds >= HOLDS_MAX => {
+                (Err(format!("{HOLDS_MAX} readers hold spans already: try again later")), false)
+            }
+            Ok(request) => {
+                let hold = matches!(request, Request::Hold { .. });
+                (answer(request, &left, sender, waker)?, hold)
+            }
+            Err(why) => (Err(why), false),
+        },
+        user => {
+            (Err(format!("{} may not change what {} records", called(user), called(owner))), false)
+        }
     };
     let mut stream = stream;
-    writeln!(stream, "{}", serde_json::to_string(&answer)?)?;
-    Ok(())
+    let told = writeln!(stream, "{}", serde_json::to_string(&answer)?);
+    // Also a hold whose answer came too late ends with its connection.
+    left.store(told.is_err() || answer.is_err(), Ordering::Relaxed);
+    told?;
+    Ok((hold && answer.is_ok()).then_some(left))
 }
 
-fn answer(stream: &UnixStream, sender: &Sender<Asked>, waker: &Waker) -> Result<Answer> {
+fn request(stream: &UnixStream) -> Result<Result<Request, String>> {
     let mut line = String::new();
     BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut line)?;
-    let request = match serde_json::from_str(&line) {
-        Ok(request) => request,
-        Err(error) => return Ok(Err(format!("not understood: {error}"))),
-    };
+    Ok(serde_json::from_str(&line).map_err(|error| format!("not understood: {error}")))
+}
+
+fn answer(
+    request: Request,
+    left: &Arc<AtomicBool>,
+    sender: &Sender<Asked>,
+    waker: &Waker,
+) -> Result<Answer> {
     let (answer, answered) = bounded(1);
-    sender.send(Asked { request, answer })?;
+    sender.send(Asked { request, answer, left: Arc::clone(left) })?;
     waker.wake();
     let late = || format!("the recording did not answer in {} s", ANSWER_PATIENCE.as_secs());
     Ok(answered.recv_timeout(ANSWER_PATIENCE).unwrap_or_else(|_| Err(late())))
+}
+
+/// Waits in a thread of its own until a reader that holds a span closes its connection.
+fn watch(stream: UnixStream, left: Arc<AtomicBool>, waker: Waker) -> Result<()> {
+    stream.set_read_timeout(None)?;
+    let wait = move || {
+        // A reader says nothing more: whatever comes, it is the end.
+        (&stream).read(&mut [0]).ok();
+        left.store(true, Ordering::Relaxed);
+        waker.wake();
+    };
+    std::thread::Builder::new()
+        .name("hold".to_owned())
+        .spawn(wait)
+        .context("starting the thread of a hold")?;
+    Ok(())
 }
 
 /// The user at the other end: the one that connected, or the one that began to listen.
@@ -207,14 +272,33 @@ fn peer(stream: &UnixStream) -> Result<Uid> {
 /// # Errors
 /// If it can't be reached, is another user's, or says no.
 pub fn ask(array: Uuid, request: &Request) -> Result<usize> {
+    converse(array, request).map(|(count, _)| count)
+}
+
+/// A span that the recorder overwrites last, until this is dropped.
+#[derive(Debug)]
+pub struct Hold {
+    _connection: UnixStream,
+}
+
+/// Asks the recording that has the array open to overwrite a span last, while it is read.
+///
+/// # Errors
+/// As [`ask`].
+pub fn hold(array: Uuid, span: TimeRange) -> Result<Hold> {
+    let request = Request::Hold { from_ns: span.from.as_nanos(), to_ns: span.to.as_nanos() };
+    converse(array, &request).map(|(_, connection)| Hold { _connection: connection })
+}
+
+fn converse(array: Uuid, request: &Request) -> Result<(usize, UnixStream)> {
     let mut stream = connect(array).context(
         "the array is being recorded, but its recorder can't be reached; run this command as the user who started the recording",
     )?;
     writeln!(stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
-    BufReader::new(stream.take(LINE_BYTES_MAX)).read_line(&mut line)?;
+    BufReader::new((&stream).take(LINE_BYTES_MAX)).read_line(&mut line)?;
     match serde_json::from_str::<Answer>(&line).context("reading the recorder's answer")? {
-        Ok(count) => Ok(count),
+        Ok(count) => Ok((count, stream)),
         Err(why) => bail!("the recorder refused: {why}"),
     }
 }

@@ -14,12 +14,14 @@ use indicatif::ProgressBar;
 use lab::Go;
 use recorder::TimeRange;
 use recorder::extract::{ExtractError, Unreadable, Visitor};
-use recorder::takes::{Catalog, Entry};
+use recorder::takes::{Catalog, Entry, Gap};
 use serde_json::{Value, json};
 use source::clock;
 use source::filter::Program;
 
+use crate::account::{Recovered, Unread};
 use crate::arguments::{self, ExtractArguments, Selection, takes_match};
+use crate::control::{self, Hold};
 use crate::exit;
 use crate::instant::utc;
 use crate::measure::setup::stop_on_signals;
@@ -46,7 +48,10 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         outputs.check(&arguments.output)?;
     }
     let mut opened = opening::open_members_to_read(&members, arguments.array.degraded)?;
-    let chosen = Chosen::load(&mut opened, &arguments.selection)?;
+    let range = span_of(&arguments.selection)?;
+    // Before the chunks are listed: what is listed is there until it is read.
+    let _hold = arguments.hold.then(|| hold(&opened, range)).transpose()?;
+    let chosen = Chosen::load(&mut opened, &arguments.selection, range)?;
     let target = if to_stdout {
         outputs.stdout()?
     } else {
@@ -95,6 +100,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         outlet::json(&json!({
             "packets": packets, "bytes": written, "output": arguments.output,
             "missing": outlet::count_json(missing), "unreadable": outlet::count_json(unreadable.count),
+            "overwritten": unreadable.overwritten.json(), "holes": chosen.holes_json(),
             "recovered": recovered.json(),
         }))?;
     } else {
@@ -107,6 +113,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         ));
         recovered.report();
         unreadable.report();
+        chosen.report_holes();
         if missing.packets > 0 {
             outlet::tell(&format!(
                 "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
@@ -114,8 +121,29 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
             ));
         }
     }
-    let whole = missing.packets == 0 && unreadable.count.packets == 0;
+    let whole = missing.packets == 0 && unreadable.is_empty() && !chosen.is_cut_by_the_ring();
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
+}
+
+/// The span of time that is asked for.
+///
+/// # Errors
+/// If it ends before it begins.
+pub fn span_of(selection: &Selection) -> Result<TimeRange> {
+    let now = clock::now();
+    let range = TimeRange {
+        from: selection.since.map_or(Timestamp::MIN, |w| w.at(now)),
+        to: selection.until.map_or(Timestamp::MAX, |w| w.at(now)),
+    };
+    if range.from > range.to {
+        bail!("--since {} lies after --until {}: exchange them", utc(range.from), utc(range.to));
+    }
+    Ok(range)
+}
+
+/// Keeps the ring from overwriting a span while it is read. Without a recording under way nothing can.
+fn hold(opened: &Opened, span: TimeRange) -> Result<Option<Hold>> {
+    opened.recording.then(|| control::hold(opened.image.uuid, span)).transpose()
 }
 
 /// Whether a path names standard output, which then carries the capture alone.
@@ -145,6 +173,8 @@ fn stopped(target: &NewFile, path: &Path) -> Result<Stopped> {
 pub struct Chosen {
     /// The span.
     pub range: TimeRange,
+    /// Whether the user asked for a span, and not for whatever there is.
+    span_asked: bool,
     takes: Vec<recorder::takes::Take>,
     catalog: Catalog,
     limit: Option<Rate>,
@@ -158,19 +188,7 @@ impl Chosen {
     ///
     /// # Errors
     /// If the selection matches nothing, or reading fails.
-    pub fn load(opened: &mut Opened, selection: &Selection) -> Result<Self> {
-        let now = clock::now();
-        let range = TimeRange {
-            from: selection.since.map_or(Timestamp::MIN, |w| w.at(now)),
-            to: selection.until.map_or(Timestamp::MAX, |w| w.at(now)),
-        };
-        if range.from > range.to {
-            bail!(
-                "--since {} lies after --until {}: exchange them",
-                utc(range.from),
-                utc(range.to)
-            );
-        }
+    pub fn load(opened: &mut Opened, selection: &Selection, range: TimeRange) -> Result<Self> {
         let catalog = opened.catalog(range)?;
         let mut takes = catalog.takes();
         if let Some(wanted) = &selection.take {
@@ -185,7 +203,8 @@ impl Chosen {
             }
         }
         let limit = selection.read_rate.or(opened.recording.then_some(READ_RATE_BESIDE_RECORDING));
-        Ok(Self { range, takes, catalog, limit })
+        let span_asked = selection.since.is_some() || selection.until.is_some();
+        Ok(Self { range, span_asked, takes, catalog, limit })
     }
 
     /// Visits every chosen packet, take after take.
@@ -222,11 +241,49 @@ impl Chosen {
         Ok(())
     }
 
-    /// What is missing within the span.
+    /// What is missing within the span, whole gaps that reach into it included.
     fn missing(&self) -> Count {
         let gaps = self.takes.iter().flat_map(|take| &take.gaps);
-        let inside = gaps.filter(|gap| gap.inside(self.range));
+        let inside = gaps.filter(|gap| gap.touches(self.range));
         inside.fold(Count::ZERO, |sum, gap| sum + gap.count)
+    }
+
+    /// The stretches of the span that the ring had overwritten before this command looked.
+    fn holes(&self) -> impl Iterator<Item = &Gap> {
+        self.takes.iter().flat_map(|take| &take.holes).filter(|hole| hole.touches(self.range))
+    }
+
+    /// Whether the ring has overwritten part of a span that was asked for.
+    pub fn is_cut_by_the_ring(&self) -> bool {
+        self.span_asked && self.holes().next().is_some()
+    }
+
+    /// The holes as JSON.
+    pub fn holes_json(&self) -> Value {
+        let hole = |hole: &Gap| {
+            json!({
+                "packets": hole.count.packets, "bytes": hole.count.bytes,
+                "from": utc(Timestamp::from_nanos(hole.from_ns)), "to": utc(Timestamp::from_nanos(hole.to_ns)),
+            })
+        };
+        self.holes().map(hole).collect()
+    }
+
+    /// Tells the user what the ring had overwritten.
+    pub fn report_holes(&self) {
+        let (mut count, mut to_ns) = (Count::ZERO, 0);
+        for hole in self.holes() {
+            count += hole.count;
+            to_ns = to_ns.max(hole.to_ns);
+        }
+        if !count.is_zero() {
+            outlet::tell(&format!(
+                "longtake: note: the ring has overwritten {} packets, the last of them before {}; --since that time extracts \
+                 what is whole",
+                outlet::number(count.packets),
+                utc(Timestamp::from_nanos(to_ns))
+            ));
+        }
     }
 }
 
@@ -263,81 +320,6 @@ impl Filter {
         }
         let program = &self.programs[&link_type.0];
         Ok(program.matches(packet.data, packet.original_length))
-    }
-}
-
-/// Chunks that could not be read, and that parity gave back.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Recovered {
-    /// How many.
-    pub chunks: u64,
-    /// Bytes of them.
-    pub bytes: u64,
-    /// What is in them.
-    pub count: Count,
-}
-
-impl Recovered {
-    /// Enters a chunk.
-    pub fn enter(&mut self, entry: &Entry) {
-        self.chunks += 1;
-        self.bytes += u64::from(entry.record.summary.length);
-        self.count += entry.record.summary.stored();
-    }
-
-    /// Tells the user.
-    pub fn report(&self) {
-        if self.chunks > 0 {
-            outlet::tell(&format!(
-                "recovered from parity: {} chunks, {} bytes, {} packets",
-                outlet::number(self.chunks),
-                outlet::number(self.bytes),
-                outlet::number(self.count.packets)
-            ));
-        }
-    }
-
-    /// The same as JSON.
-    pub fn json(&self) -> Value {
-        json!({"chunks": self.chunks, "bytes": self.bytes, "packets": self.count.packets})
-    }
-}
-
-/// Chunks that could not be had.
-#[derive(Debug, Default)]
-pub struct Unread {
-    /// What is in them.
-    pub count: Count,
-    reasons: Vec<String>,
-}
-
-impl Unread {
-    /// Enters a chunk.
-    pub fn enter(&mut self, entry: &Entry, why: &Unreadable) {
-        // What a ring reuses while we read has left the span that can be read.
-        if *why == Unreadable::Overwritten {
-            return;
-        }
-        self.count += entry.record.summary.stored();
-        if self.reasons.len() < 20 {
-            self.reasons.push(format!(
-                "chunk {} on member {} at byte {}: {why}",
-                entry.record.sequence, entry.place.member, entry.place.offset
-            ));
-        }
-    }
-
-    /// Tells the user.
-    pub fn report(&self) {
-        for reason in &self.reasons {
-            outlet::tell(&format!("longtake: unreadable: {reason}"));
-        }
-        if self.count.packets > 0 {
-            outlet::tell(&format!(
-                "{} packets could not be read",
-                outlet::number(self.count.packets)
-            ));
-        }
     }
 }
 

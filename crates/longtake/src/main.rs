@@ -1,5 +1,6 @@
 //! The program: parses arguments, wires the rooms together, prints.
 
+mod account;
 mod arguments;
 mod array;
 mod check;
@@ -8,6 +9,7 @@ mod drives;
 mod extract;
 mod feed;
 mod fit;
+mod holds;
 mod instant;
 mod measure;
 mod member_files;

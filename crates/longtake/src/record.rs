@@ -28,6 +28,7 @@ use crate::array::{authorize, wear};
 use crate::control::{Asked, Control};
 use crate::exit;
 use crate::feed::{CountingFeed, LiveFeed};
+use crate::holds::Holds;
 use crate::member_files::{self, New};
 use crate::opening::{self, Opened};
 use crate::outlet;
@@ -399,6 +400,7 @@ pub fn run<'a, B: Bank, M: Buffers, F: CountingFeed>(
     let start = recording.now();
     let deadline = arguments.duration.map(|d| start + d);
     let mut events = Vec::new();
+    let mut holds = Holds::default();
     let mut waiting: Option<Asked> = None;
     let mut updating: Option<(Asked, usize)> = None;
     status.started(start, recording.core());
@@ -429,8 +431,12 @@ pub fn run<'a, B: Bank, M: Buffers, F: CountingFeed>(
             asked.answer.send(answer).ok();
         }
         if updating.is_none() {
-            waiting = waiting.or_else(|| asked.try_recv().ok());
+            waiting = waiting.or_else(|| {
+                let asked = asked.try_recv().ok()?;
+                holds.grant(asked, &mut recording)
+            });
         }
+        holds.let_go(&mut recording);
         if let Some(asked) = waiting.take() {
             match protect::apply(recording.protected(), &asked.request) {
                 Ok(ranges) => {

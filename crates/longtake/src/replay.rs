@@ -17,9 +17,10 @@ use source::replay::Replay;
 use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSender};
 use source::{Ended, Sink};
 
+use crate::account::{Recovered, Unread};
 use crate::arguments::ReplayArguments;
 use crate::exit;
-use crate::extract::{Chosen, Filter, Recovered, Unread};
+use crate::extract::{Chosen, Filter, span_of};
 use crate::opening;
 use crate::outlet;
 
@@ -46,7 +47,8 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
         signal_hook::flag::register(*signal, Arc::clone(&stop))?;
     }
     let mut opened = opening::open_to_read(&arguments.array.array, arguments.array.degraded)?;
-    let chosen = Chosen::load(&mut opened, &arguments.selection)?;
+    let range = span_of(&arguments.selection)?;
+    let chosen = Chosen::load(&mut opened, &arguments.selection, range)?;
     let mut visitor = SendVisitor {
         replay: Replay::new(sender, pace, &stop),
         filter: Filter::new(&arguments.selection.filter),
@@ -63,6 +65,7 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
     };
     recovered.report();
     unreadable.report();
+    chosen.report_holes();
     if arguments.array.json {
         outlet::json(&json!({
             "packets": summary.packets, "bytes": summary.bytes, "elapsed_s": summary.elapsed.as_secs_f64(),
@@ -70,6 +73,7 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
             "oversize": summary.oversize, "truncated": summary.truncated, "not_udp": summary.not_udp,
             "other_link_type": summary.other_link_type, "unsent": summary.unsent,
             "unreadable": outlet::count_json(unreadable.count), "recovered": recovered.json(),
+            "overwritten": unreadable.overwritten.json(), "holes": chosen.holes_json(),
         }))?;
     } else {
         outlet::text(&format!(
@@ -93,7 +97,8 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
         }
     }
     let skipped = summary.oversize + summary.truncated + summary.not_udp + summary.other_link_type;
-    let whole = skipped + summary.unsent + unreadable.count.packets == 0;
+    let sent = skipped + summary.unsent == 0;
+    let whole = sent && unreadable.is_empty() && !chosen.is_cut_by_the_ring();
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
 }
 

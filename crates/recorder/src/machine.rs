@@ -198,7 +198,7 @@ impl Recorder {
     pub fn handle(&mut self, now: Instant, input: Input) {
         // A chunk or a completion concerns the members it touches; anything else may concern all.
         let mut all = self.phase != Phase::Running
-            || matches!(input, Input::Tick | Input::Stop | Input::Protect(_));
+            || matches!(input, Input::Tick | Input::Stop | Input::Protect(_) | Input::Hold(_));
         match input {
             Input::Chunk(chunk) => {
                 self.held += 1;
@@ -214,6 +214,12 @@ impl Recorder {
             Input::Protect(ranges) => {
                 self.protected = ranges;
                 self.members.iter_mut().for_each(|m| m.may_trim = true);
+            }
+            Input::Hold(spans) => {
+                for member in &mut self.members {
+                    member.held.clone_from(&spans);
+                    member.may_trim = true;
+                }
             }
             Input::Stop => {
                 if self.phase == Phase::Running {

@@ -155,6 +155,8 @@ pub(crate) struct Member {
     pub(crate) segments: Vec<Segment>,
     /// The packet times of the groups that each segment's chunks belong to, in an array with parity.
     group_times: Vec<Times>,
+    /// Spans that are being read: their segments are reused last.
+    pub(crate) held: Vec<TimeRange>,
     /// The segment being written and what is in it. None before the first and when full.
     pub(crate) head: Option<Head>,
     /// Where the search for the next segment starts.
@@ -262,6 +264,7 @@ impl Member {
             next_from: next_from % image.layout.segments.max(1),
             segments: image.segments,
             group_times,
+            held: Vec::new(),
             head,
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
@@ -309,8 +312,18 @@ impl Member {
     }
 
     /// The next segment that may be written behind the head. A ring takes the oldest one that is
-    /// not protected; without wrapping only an empty one will do.
+    /// not protected; without wrapping only an empty one will do. One that is being read is taken if there is no other.
     fn next_segment(&self, wrap: bool, protected: &[TimeRange]) -> Next {
+        let protects = |live: &Live| protected.iter().any(|r| r.touches(live));
+        let holds = |live: &Live| self.held.iter().any(|r| r.touches(live));
+        match self.next_of(wrap, |live| protects(live) || holds(live)) {
+            Next::Nothing if !self.held.is_empty() => self.next_of(wrap, protects),
+            next => next,
+        }
+    }
+
+    /// The same with what is to be kept.
+    fn next_of(&self, wrap: bool, kept: impl Fn(&Live) -> bool) -> Next {
         let count = self.layout.segments;
         let mut later = false;
         for step in 0..count {
@@ -318,9 +331,7 @@ impl Member {
             let usable = match self.segments[segment as usize] {
                 Segment::Empty => true,
                 Segment::Live(_) if is_planted(Bug::ReusesProtected) => wrap,
-                Segment::Live(live) => {
-                    wrap && !protected.iter().any(|r| r.touches(&self.reach(segment, live)))
-                }
+                Segment::Live(live) => wrap && !kept(&self.reach(segment, live)),
             };
             let is_head = self.head.as_ref().is_some_and(|h| h.segment == segment);
             if !usable || is_head {
@@ -563,6 +574,7 @@ impl Member {
 
     /// The next segment to trim within a window of `ahead` segments before the head.
     pub(crate) fn to_trim(&self, ahead: u64, protected: &[TimeRange]) -> Option<u64> {
+        let kept = |live: &Live| protected.iter().chain(&self.held).any(|r| r.touches(live));
         let count = self.layout.segments;
         let mut seen = 0;
         for step in 0..count {
@@ -571,11 +583,7 @@ impl Member {
                 return None;
             }
             match self.segments[segment as usize] {
-                Segment::Live(live)
-                    if protected.iter().any(|r| r.touches(&self.reach(segment, live))) =>
-                {
-                    continue;
-                }
+                Segment::Live(live) if kept(&self.reach(segment, live)) => continue,
                 Segment::Live(_) => return Some(segment),
                 Segment::Empty => {}
             }

@@ -129,6 +129,8 @@ pub enum Input {
     },
     /// The ranges that a ring must not reuse, replacing all earlier ones.
     Protect(Vec<TimeRange>),
+    /// From now on a ring reuses segments that hold packets of these spans only where it has no other: they are being read.
+    Hold(Vec<TimeRange>),
     /// No more chunks will come.
     Stop,
     /// Time has passed.

@@ -219,6 +219,12 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         true
     }
 
+    /// From now on a ring reuses what has packets of these spans only where it has nothing else to reuse: they are being read.
+    /// Nothing is written for it.
+    pub fn hold(&mut self, spans: Vec<TimeRange>) {
+        self.core.handle(self.bank.now(), Input::Hold(spans));
+    }
+
     /// Whether an update of the superblocks is under way.
     pub fn updating(&self) -> bool {
         self.update.is_some()

@@ -268,7 +268,12 @@ impl Catalog {
             start,
             first.take.first_sequence,
             first,
-            first.take.started.as_nanos(),
+            // Packets of a capture file are older than the take.
+            if first.take.started.as_nanos() > first.summary.first_ns {
+                0
+            } else {
+                first.take.started.as_nanos()
+            },
         );
         for pair in entries.windows(2) {
             let (one, two) = (&pair[0].record, &pair[1].record);
