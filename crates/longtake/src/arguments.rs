@@ -535,3 +535,46 @@ pub struct FitArguments {
 pub fn takes_match(wanted: &str, take: Uuid, last: bool) -> bool {
     (wanted == "last" && last) || take.to_string().starts_with(&wanted.to_lowercase())
 }
+
+#[cfg(test)]
+#[path = "../tests/output_rig/options.rs"]
+#[allow(dead_code, reason = "the test of outputs uses the rest")]
+mod output_options;
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use clap::{Arg, Command, CommandFactory};
+
+    use super::{Arguments, output_options};
+
+    /// Names that an output would have if its path were not of the type of paths.
+    const OUTPUTS: [&str; 5] = ["output", "html", "svg", "csv", "parquet"];
+
+    fn is_path(argument: &Arg) -> bool {
+        argument.get_value_parser().type_id() == TypeId::of::<std::path::PathBuf>()
+            || OUTPUTS.contains(&argument.get_id().as_str())
+            || argument.get_short() == Some('o')
+    }
+
+    fn collect(command: &Command, name: &str, found: &mut Vec<(String, String)>) {
+        let paths = command.get_arguments().filter(|argument| is_path(argument));
+        found.extend(paths.map(|path| (name.to_owned(), path.get_id().to_string())));
+        for verb in command.get_subcommands() {
+            collect(verb, format!("{name} {}", verb.get_name()).trim(), found);
+        }
+    }
+
+    #[test]
+    fn every_path_on_the_command_line_is_known_to_the_test_of_outputs() {
+        let mut found = Vec::new();
+        collect(&Arguments::command(), "", &mut found);
+        let known = output_options::PATHS.iter();
+        let mut known: Vec<_> =
+            known.map(|(command, id, _)| ((*command).to_owned(), (*id).to_owned())).collect();
+        found.sort();
+        known.sort();
+        assert_eq!(found, known, "tests/output_rig/options.rs says what each path is for");
+    }
+}

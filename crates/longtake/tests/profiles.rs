@@ -77,7 +77,7 @@ fn a_table_becomes_a_profile_of_ones_own_with_its_source() {
     with(&folder, "profiles show reviewd", &csv).code(1).says(&["did you mean 'reviewed'"]);
     with(&folder, "profiles import @ --capacity 400GB --model Reviewed", &csv)
         .code(1)
-        .says(&["-y overwrites"]);
+        .says(&["-y to overwrite"]);
 }
 
 #[test]
