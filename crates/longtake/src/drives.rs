@@ -129,7 +129,8 @@ fn table(list: &[(PathBuf, Verdict)]) -> Result<()> {
 /// Why a target may not be written, if it may not.
 fn refusals(path: &Path, verdict: &Verdict) -> Result<()> {
     if !verdict.allowed() {
-        outlet::text(&format!("\n{} is refused:", path.display()))?;
+        outlet::text("")?;
+        outlet::message(&format!("{} is refused:", path.display()))?;
         for refusal in &verdict.refusals {
             outlet::text(&format!("  {refusal}"))?;
         }

@@ -1,11 +1,10 @@
 //! `longtake extract`: recorded packets into a file, by time and filter.
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use base::{Bank, Rate, Timestamp};
 use format::export::{Exporter, FileFormat};
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
@@ -88,9 +87,8 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         bar,
         ..
     } = visitor;
-    let writing = || format!("writing {}", arguments.output.display());
     exporter.finish(&mut out);
-    target.write_all(&out).with_context(writing)?;
+    target.put(&out)?;
     target.finish()?;
     written += out.len() as u64;
     bar.finish_and_clear();
@@ -353,7 +351,7 @@ impl FileVisitor {
 
     fn write_out(&mut self, at_least: usize) -> Result<()> {
         if self.out.len() >= at_least {
-            self.target.write_all(&self.out).context("writing the extract")?;
+            self.target.put(&self.out)?;
             self.written += self.out.len() as u64;
             self.out.clear();
             (self.stopped)()?;
@@ -395,7 +393,7 @@ impl Visitor for FileVisitor {
         let numbers: Vec<u32> = interfaces.iter().map(|i| self.number(i)).collect();
         if numbers.iter().enumerate().all(|(at, &number)| at as u32 == number) {
             self.write_out(1)?;
-            self.target.write_all(blocks).context("writing the extract")?;
+            self.target.put(blocks)?;
             self.written += blocks.len() as u64;
         } else {
             for block in Blocks::new(blocks) {

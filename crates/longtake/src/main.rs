@@ -51,8 +51,19 @@ pub mod exit {
     pub const LOSS: u8 = 3;
 }
 
+/// Ends the program for what clap has to say: help, or what is wrong with the arguments. It repeats them as they are, and they may
+/// have been made from the names of files.
+fn wrong(error: &clap::Error) -> ! {
+    let plain = error.to_string();
+    if outlet::escaped(&plain) == plain {
+        error.exit();
+    }
+    outlet::tell(plain.trim_end());
+    std::process::exit(error.exit_code())
+}
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::try_parse().unwrap_or_else(|error| wrong(&error));
     if let Some(folder) = &arguments.profiles {
         profiles::shelf::use_folder(folder);
     }

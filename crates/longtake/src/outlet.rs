@@ -14,10 +14,14 @@ use serde_json::{Value, json};
 ///
 /// Lines after the first are indented: a name with a line end in it can't pass for a message of its own.
 pub fn tell(text: &str) {
+    writeln!(std::io::stderr().lock(), "{}", indented(text)).ok();
+}
+
+/// A message, escaped, with lines after the first indented.
+fn indented(text: &str) -> String {
     let text = escaped(text);
     let flush_left = text.lines().skip(1).any(|line| !line.starts_with(' '));
-    let indented = if flush_left { text.replace('\n', "\n  ") } else { text.into_owned() };
-    writeln!(std::io::stderr().lock(), "{indented}").ok();
+    if flush_left { text.replace('\n', "\n  ") } else { text.into_owned() }
 }
 
 /// Whether a character only shows itself: it does not move the cursor, reverse the direction of writing, or hide.
@@ -95,6 +99,15 @@ pub fn json(value: &Value) -> Result<()> {
 /// If standard output is gone.
 pub fn text(text: &str) -> Result<()> {
     writeln!(std::io::stdout().lock(), "{}", escaped(text))?;
+    Ok(())
+}
+
+/// Prints a message with foreign text in it, such as a path or an error, to standard output. Lines after the first are indented.
+///
+/// # Errors
+/// If standard output is gone.
+pub fn message(text: &str) -> Result<()> {
+    writeln!(std::io::stdout().lock(), "{}", indented(text))?;
     Ok(())
 }
 

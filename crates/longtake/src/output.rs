@@ -11,6 +11,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use tempfile::{Builder, NamedTempFile};
 
 pub use error::OutputError;
@@ -258,6 +259,15 @@ impl NewFile {
         // The file is whole in any case. Some file systems can't flush a folder; then a power cut may lose the new name.
         File::open(folder_of(&whole.to)).and_then(|folder| folder.sync_all()).ok();
         Ok(())
+    }
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// The kernel's reason, with the path.
+    pub fn put(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+        let written = self.file().write_all(bytes);
+        written.with_context(|| format!("writing {}", self.path.display()))
     }
 
     fn file(&mut self) -> &mut File {

@@ -51,7 +51,7 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
         outlet::json(&json!({ "written": written }))?;
     } else {
         for path in written {
-            outlet::text(&path.display().to_string())?;
+            outlet::message(&path.display().to_string())?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -77,7 +77,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
         outlet::text(&report::reproduced::markdown(&reproduced))?;
     } else {
         reproduced.iter().try_for_each(show)?;
-        outlet::text(&format!("report: {}", folder.join("report.html").display()))?;
+        outlet::message(&format!("report: {}", folder.join("report.html").display()))?;
     }
     let holds = reproduced.iter().all(Reproduced::holds);
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })

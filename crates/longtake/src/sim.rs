@@ -106,7 +106,7 @@ fn new(arguments: &NewArguments) -> Result<ExitCode> {
     );
     let path = &arguments.output;
     outputs.write(path, &text)?;
-    outlet::text(&path.display().to_string())?;
+    outlet::message(&path.display().to_string())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -121,7 +121,7 @@ fn check(arguments: &CheckArguments) -> Result<ExitCode> {
             values.push(json!({"file": path, "good": problem.is_none(), "problem": problem}));
         } else {
             let verdict = problem.as_deref().unwrap_or("good");
-            outlet::text(&format!("{}: {verdict}", path.display()))?;
+            outlet::message(&format!("{}: {verdict}", path.display()))?;
         }
     }
     if arguments.json {

@@ -39,9 +39,9 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     // What is wrong with every job is said before any is run.
     check(&sweep.job(0)).with_context(|| format!("the first job of {}", path.display()))?;
     let folder = arguments.output.clone().unwrap_or_else(|| beside(path));
-    let outputs =
-        Outputs::new(arguments.overwrite).reads([path.to_owned(), folder.join(results::FILE)]);
-    table::check(&outputs, &folder, arguments)?;
+    let outputs = Outputs::new(arguments.overwrite).reads([path]);
+    let of_tables = outputs.clone().reads([folder.join(results::FILE)]);
+    table::check(&of_tables, &folder, arguments)?;
     let mut results = Results::open(&folder, arguments.dry_run, &outputs)?;
     let mut known = HashMap::new();
     results.forget_others(|job| {
@@ -58,7 +58,7 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
         (0..sweep.count()).filter_map(|n| results.of(&sweep.job(n))).collect();
     let failed = rows.iter().filter(|row| row.error.is_some()).count();
     let missing = sweep.count() - rows.len() as u64;
-    let written = table::write(&sweep, &results, &folder, arguments, &outputs)?;
+    let written = table::write(&sweep, &results, &folder, arguments, &of_tables)?;
     if arguments.json {
         outlet::json(&json!({
             "jobs": sweep.count(), "run": finished, "failed": failed, "missing": missing,
@@ -67,7 +67,7 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     } else {
         table::print(&sweep, &results)?;
         for path in &written {
-            outlet::text(&format!("table: {}", path.display()))?;
+            outlet::message(&format!("table: {}", path.display()))?;
         }
         let jobs = sweep.count();
         outlet::text(&format!(
@@ -122,7 +122,7 @@ fn expanded(arguments: &ExpandArguments) -> Result<ExitCode> {
     if arguments.json {
         outlet::json(&json!({"jobs": sweep.count(), "folder": folder}))?;
     } else {
-        outlet::text(&format!("{} jobs in {}", sweep.count(), folder.display()))?;
+        outlet::message(&format!("{} jobs in {}", sweep.count(), folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

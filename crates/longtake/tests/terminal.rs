@@ -12,7 +12,7 @@ use format::layout::{Layout, SUPERBLOCK_BYTES};
 use format::superblock::Protected;
 use harness::{asked, line, longtake, new_in, ran, run, scratch, tool};
 
-const ARRAY: &str = "--members 2 --member-size 5MiB --segment 1MiB --chunk 64KiB --memory 64MiB";
+const ARRAY: &str = "--members 2 --member-size 12MiB --segment 1MiB --chunk 64KiB --memory 64MiB";
 
 /// A name as an attacker would give it: it clears the screen, sets the title, reverses what follows and adds a line of ours.
 const HOSTILE: &str = "x\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\nlongtake: ok\r";
@@ -72,8 +72,10 @@ fn names_on_a_medium_can_not_control_the_terminal() {
     }
     let shown = line("array show @", &array).text();
     assert!(shown.contains(r"x\u{1b}[2J\u{9b}31m\u{7f}\u{202e}\nlongtake: ok\r"), "{shown}");
-    let ran =
-        line(&format!("record -q --from synthetic:max --until-bytes 100kB --to @ {ARRAY}"), &array);
+    let ran = line(
+        &format!("record -q --from synthetic:50MB/s --until-bytes 100kB --to @ {ARRAY}"),
+        &array,
+    );
     is_harmless("record", &format!("{}{}", ran.text(), ran.stderr));
     // JSON says what is there, in characters that are harmless too.
     let ran = line("array show @ --json", &array).code(0);
@@ -124,7 +126,7 @@ fn a_file_s_name_in_an_error_can_not_control_the_terminal() {
 fn names_and_labels_that_do_not_fit_are_refused_before_anything_is_done() {
     let folder = scratch();
     let array = new_in(&folder, "array");
-    line(&format!("record -q --from synthetic:max --until-bytes 100kB --to @ {ARRAY}"), &array)
+    line(&format!("record -q --from synthetic:50MB/s --until-bytes 100kB --to @ {ARRAY}"), &array)
         .code(0);
     let before = fs::read(array.join("member0")).expect("it is there");
     let spare = new_in(&folder, "spare");
@@ -150,7 +152,7 @@ fn names_and_labels_that_do_not_fit_are_refused_before_anything_is_done() {
 fn a_suggested_command_works_when_it_is_copied() {
     let folder = scratch();
     let array = new_in(&folder, "it's an array $(exit)");
-    let words = format!("record --from synthetic:max --until-bytes 100kB {ARRAY} --to");
+    let words = format!("record --from synthetic:50MB/s --until-bytes 100kB {ARRAY} --to");
     let ran = run(longtake().args(words.split(' ')).arg(&array)).code(0);
     let said = ran.text();
     let suggested =

@@ -50,7 +50,8 @@ pub fn show(found: &Found<'_>, output: &Path, as_json: bool) -> Result<()> {
     for line in sentences(found) {
         outlet::text(&line)?;
     }
-    outlet::text(&format!("\ntwin: {} (use it as sim:{})", output.display(), target_path(output)))
+    outlet::text("")?;
+    outlet::message(&format!("twin: {} (use it as sim:{})", output.display(), target_path(output)))
 }
 
 /// A path as a target takes it: one with a slash or ending in .toml.

@@ -295,7 +295,7 @@ fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
     }
     outlet::text("")?;
     for (what, path) in written {
-        outlet::text(&format!("{what}: {}", path.display()))?;
+        outlet::message(&format!("{what}: {}", path.display()))?;
     }
     Ok(())
 }

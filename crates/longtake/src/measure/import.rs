@@ -19,6 +19,8 @@ use crate::output::Outputs;
 /// # Errors
 /// If it can't be read, or isn't fio's.
 pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
+    // Removed again if there is nothing to keep.
+    let folder = OutputFolder::make(arguments.output.as_ref(), false)?;
     let text = if arguments.file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("reading standard input")?;
@@ -29,7 +31,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     };
     let measurement = load::fio_json::read(&text)
         .with_context(|| format!("reading {}", arguments.file.display()))?;
-    let folder = OutputFolder::make(arguments.output.as_ref(), false)?.keep();
+    let folder = folder.keep();
     let step = Step { measurement, samples: Vec::new() };
     Outputs::default().make_folder(&folder.join("run"))?;
     lab::lab::write_json(&folder.join("run/workload.json"), &step)?;
@@ -37,7 +39,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
         outlet::json(&json!({ "folder": folder, "step": step }))?;
     } else {
         outlet::text(&show::text(&step))?;
-        outlet::text(&format!("results: {}", folder.display()))?;
+        outlet::message(&format!("results: {}", folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

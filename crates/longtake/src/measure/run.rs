@@ -109,7 +109,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         if let Some(steady) = &steady {
             outlet::text(&steady.describe())?;
         }
-        outlet::text(&format!("results: {}", folder.display()))?;
+        outlet::message(&format!("results: {}", folder.display()))?;
     }
     let wrong = measured.verification.as_ref().is_some_and(|found| found.wrong_sectors > 0);
     let lost = wrong || measured.error_count() > 0;

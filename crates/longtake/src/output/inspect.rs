@@ -80,17 +80,17 @@ pub fn may_replace(path: &Path, file: &File, inputs: &[PathBuf]) -> Result<(), O
     if !metadata.is_file() {
         return Err(wrong_kind(path, &metadata));
     }
+    let marks = signature::detect(file, metadata.len())
+        .map_err(|reason| OutputError::Unreadable { path: path.to_owned(), reason })?;
+    if let Some(mark) = marks.into_iter().find(|mark| mark.kind == Content::LongtakeArray) {
+        return Err(OutputError::Member { path: path.to_owned(), array: mark.name });
+    }
     let same = |input: &&PathBuf| {
         fs::metadata(input)
             .is_ok_and(|input| (input.dev(), input.ino()) == (metadata.dev(), metadata.ino()))
     };
-    if let Some(input) = inputs.iter().find(same) {
-        return Err(OutputError::Input { path: path.to_owned(), input: input.clone() });
-    }
-    let marks = signature::detect(file, metadata.len())
-        .map_err(|reason| OutputError::Unreadable { path: path.to_owned(), reason })?;
-    match marks.into_iter().find(|mark| mark.kind == Content::LongtakeArray) {
-        Some(mark) => Err(OutputError::Member { path: path.to_owned(), array: mark.name }),
+    match inputs.iter().find(same) {
+        Some(input) => Err(OutputError::Input { path: path.to_owned(), input: input.clone() }),
         None => Ok(()),
     }
 }

@@ -58,7 +58,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
             outlet::text(&sentence)?;
         }
         show::print(&profile)?;
-        outlet::text(&format!("profile: {}", path.display()))?;
+        outlet::message(&format!("profile: {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -39,7 +39,7 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         "",
         "profiles",
         Folder {
-            line: "profiles import @/measured --name made -y --profiles OUT",
+            line: "profiles import @/measured --name made --capacity 1TB -y --profiles OUT",
             file: "made.toml",
             quick: true,
         },
@@ -106,7 +106,7 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         "profiles import",
         "output",
         File {
-            line: "profiles import @/measured --name made -y -o OUT",
+            line: "profiles import @/measured --name made --capacity 1TB -y -o OUT",
             input: "@/measured/run/workload.json",
         },
     ),
@@ -116,7 +116,7 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         "csv",
         Folder {
             line: "report @/measured -y -o @/page.html --csv OUT",
-            file: "run-workload.csv",
+            file: "intervals.csv",
             quick: true,
         },
     ),
@@ -131,7 +131,7 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         "parquet",
         Folder {
             line: "report @/measured -y -o @/page.html --parquet OUT",
-            file: "run-workload.parquet",
+            file: "intervals.parquet",
             quick: true,
         },
     ),
@@ -140,7 +140,7 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         "svg",
         Folder {
             line: "report @/measured -y -o @/page.html --svg OUT",
-            file: "run-workload.svg",
+            file: "run-rate-over-time.svg",
             quick: true,
         },
     ),
