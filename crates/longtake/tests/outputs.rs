@@ -392,7 +392,7 @@ fn one_module_opens_every_output() {
             let is = |name: &str| path.to_string_lossy().contains(name);
             let shows =
                 |call: &str| call.split(';').next().is_some_and(|c| c.contains(".display()"));
-            let paths = program.split("outlet::text(").skip(1).any(|call| shows(call));
+            let paths = program.split("outlet::text(").skip(1).any(shows);
             assert!(!paths, "{} prints a path as if it had no line ends", path.display());
             assert!(!has(&opens) || is("src/output"), "{} opens files for writing", path.display());
             let may_print =
