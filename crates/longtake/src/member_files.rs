@@ -96,7 +96,8 @@ pub fn check(directory: &Path, new: &New) -> Result<()> {
         })
         .collect();
     create::layouts_of(&drives, &plan(directory, new)?)?;
-    preparation::check_space(directory, new.members.into(), new.bytes())
+    let remedy = "ask for fewer or smaller members (--members, --member-size)";
+    preparation::check_space(directory, new.members.into(), new.bytes(), remedy)
 }
 
 /// Makes member files in a new or empty directory, and an array of them. The files are removed again unless they are kept.

@@ -67,11 +67,11 @@ pub fn go_on(stop: &AtomicBool) -> Result<()> {
 }
 
 /// Refuses files that the file system has no room for. They all go to the file system of `directory`, which may be
-/// missing yet.
+/// missing yet. The message ends with `remedy`.
 ///
 /// # Errors
 /// If there is less space than they take.
-pub fn check_space(directory: &Path, files: u64, size: u64) -> Result<()> {
+pub fn check_space(directory: &Path, files: u64, size: u64, remedy: &str) -> Result<()> {
     let existing = directory.ancestors().find(|path| path.exists());
     let existing = existing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let status = statvfs(existing)
@@ -83,11 +83,11 @@ pub fn check_space(directory: &Path, files: u64, size: u64) -> Result<()> {
     if needed > available {
         bail!(
             "{files} new {} of {} need {needed} bytes ({}), and the file system of {} has {available} bytes ({}) available: free \
-             some space, or ask for fewer or smaller files",
+             some space, or {remedy}",
             if files == 1 { "file" } else { "files" },
             ByteSize(size),
             ByteSize(needed),
-            existing.display(),
+            directory.display(),
             ByteSize(available)
         );
     }

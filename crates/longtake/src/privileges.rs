@@ -99,14 +99,13 @@ pub fn become_user(user: &User) -> Result<()> {
 /// To be called before threads are started, because each thread is confined by itself.
 ///
 /// # Errors
-/// If the system refuses. A kernel without Landlock confines what it can.
-pub fn confine(control: &Control, looks_up_names: bool) -> Result<()> {
+/// If the system refuses. A kernel without Landlock confines what it can; the status tells what Landlock enforces.
+pub fn confine(control: &Control, looks_up_names: bool) -> Result<RulesetStatus> {
     // A core dump would hold packets.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("ruling out core dumps")?;
     prctl::set_dumpable(false).context("ruling out core dumps")?;
     prctl::set_no_new_privs().context("ruling out new privileges")?;
-    restrict(control, looks_up_names).context("confining the recorder with Landlock")?;
-    Ok(())
+    restrict(control, looks_up_names).context("confining the recorder with Landlock")
 }
 
 /// Landlock's part. What is open stays usable: drives, capture sockets, standard output.
@@ -145,12 +144,11 @@ mod tests {
     use super::*;
 
     /// What the confined thread of a recorder may and may not do.
-    fn try_everything(folder: &Path, looks_up_names: bool) {
+    fn try_everything(control: Control, folder: &Path, looks_up_names: bool) {
         let (old, new) = (folder.join("old"), folder.join("new"));
         fs::write(&old, "precious").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let control = Control::bind(uuid::Uuid::new_v4()).unwrap();
-        if restrict(&control, looks_up_names).unwrap() == RulesetStatus::NotEnforced {
+        if confine(&control, looks_up_names).unwrap() == RulesetStatus::NotEnforced {
             // A kernel without Landlock: there is nothing to try.
             return;
         }
@@ -180,10 +178,15 @@ mod tests {
 
     #[test]
     fn a_confined_thread_opens_no_files_starts_no_programs_and_makes_no_connections() {
-        for looks_up_names in [false, true] {
+        // Both before the process may no longer look at itself.
+        let bind = |names| (names, Control::bind(uuid::Uuid::new_v4()).unwrap());
+        for (looks_up_names, control) in [false, true].map(bind) {
             let folder = tempfile::tempdir().unwrap();
             std::thread::scope(|scope| {
-                scope.spawn(|| try_everything(folder.path(), looks_up_names)).join().unwrap();
+                scope
+                    .spawn(|| try_everything(control, folder.path(), looks_up_names))
+                    .join()
+                    .unwrap();
             });
         }
     }

@@ -182,7 +182,7 @@ impl RealDrives {
         for path in &missing {
             let folder = folder_of(path);
             let beside = missing.iter().filter(|other| folder_of(other) == folder).count();
-            preparation::check_space(folder, beside as u64, size)?;
+            preparation::check_space(folder, beside as u64, size, "give a smaller --size")?;
         }
         let mut made = Created::default();
         for path in missing {
