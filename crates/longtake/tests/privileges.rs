@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use harness::{Recorder, line, longtake, new_in, run, scratch, tool};
+use harness::{Recorder, line, longtake, new_in, run, scratch, tool, wait_until};
 use nix::sys::signal::Signal;
 use nix::unistd::Uid;
 
@@ -37,11 +37,12 @@ fn threads(pid: u32) -> Vec<(String, String)> {
 
 /// Every thread has this user and no way to anything more.
 fn is_confined(pid: u32, user: u32) {
-    let threads = threads(pid);
-    for name in ["control", "teller", "source 0"] {
-        assert!(threads.iter().any(|(comm, _)| comm.trim() == name), "{threads:?}");
-    }
-    for (name, status) in threads {
+    // A thread names itself, a little after it has started.
+    wait_until("all threads run", || {
+        let names: Vec<String> = threads(pid).into_iter().map(|(name, _)| name).collect();
+        ["control\n", "teller\n", "source 0\n"].iter().all(|name| names.iter().any(|n| n == name))
+    });
+    for (name, status) in threads(pid) {
         let user = vec![user.to_string(); 4];
         assert_eq!((field(&status, "Uid:"), &name), (user, &name));
         assert_eq!((field(&status, "NoNewPrivs:"), &name), (vec!["1".to_owned()], &name));
