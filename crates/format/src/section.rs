@@ -265,4 +265,13 @@ mod tests {
         block[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
         assert_eq!(Header::read(&block), Err(Damage::Newer { major: 2 }));
     }
+
+    #[test]
+    fn a_record_that_is_cut_is_short() {
+        let mut record = [0; RECORD_BYTES + 1];
+        header().put(&mut record);
+        assert_eq!(Header::get(&record[..RECORD_BYTES]), Ok(header()));
+        assert_eq!(Header::get(&record), Ok(header()));
+        assert_eq!(Header::get(&record[..RECORD_BYTES - 1]), Err(Damage::Short));
+    }
 }
