@@ -163,8 +163,8 @@ fn blocks_are_walked_to_the_first_that_cannot_be() {
     };
     assert_eq!(walk(&[]), []);
     // The shortest block has no body.
-    let two = [block(12, 12, 12), block(16, 16, 16)].concat();
-    assert_eq!(walk(&two), [Ok((9, 0, 0)), Ok((9, 12, 4))]);
+    let two = [block(16, 16, 16), block(12, 12, 12)].concat();
+    assert_eq!(walk(&two), [Ok((9, 0, 4)), Ok((9, 16, 0))]);
     let then = |rest: &[u8]| {
         walk(&[block(12, 12, 12), rest.to_vec(), block(12, 12, 12)].concat())[1..].to_vec()
     };
@@ -173,7 +173,7 @@ fn blocks_are_walked_to_the_first_that_cannot_be() {
     assert_eq!(then(&block(18, 20, 18)), [Err(Damage::Length)]);
     assert_eq!(then(&block(64, 16, 64)), [Err(Damage::Short)]);
     for cut in 1..12 {
-        assert_eq!(walk(&two[..12 + cut])[1..], [Err(Damage::Short)], "{cut} bytes of a block");
+        assert_eq!(walk(&two[..16 + cut])[1..], [Err(Damage::Short)], "{cut} bytes of a block");
     }
 }
 
