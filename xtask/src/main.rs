@@ -4,6 +4,7 @@ mod bench;
 mod chaos;
 mod fuzz;
 mod golden;
+mod mutants;
 mod planned;
 mod soak;
 mod vm;
@@ -24,6 +25,8 @@ enum Chore {
     Fuzz(fuzz::Arguments),
     /// Write the media format's golden files.
     Golden(golden::Arguments),
+    /// Change the code at random places and count the changes that no test notices.
+    Mutants(mutants::Arguments),
     /// Compare plans with the least drives that recording on simulated ones finds.
     Planned(planned::Arguments),
     /// Record for long onto files, with accidents at random, and hold what is found to what was said.
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Chore::Chaos(arguments) => chaos::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Golden(arguments) => golden::run(&arguments),
+        Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Planned(arguments) => planned::run(&arguments),
         Chore::Soak(arguments) => soak::run(&arguments),
         Chore::Vm(arguments) => vm::run(&arguments),

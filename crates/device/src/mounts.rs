@@ -33,34 +33,42 @@ pub(crate) struct Mounts {
 }
 
 /// Most processes and namespaces that are looked at, and the longest table.
-const PROCESSES_MAX: usize = 100_000;
-const NAMESPACES_MAX: usize = 4_096;
-const TABLE_BYTES_MAX: u64 = 16 << 20;
+struct Limits {
+    processes: usize,
+    namespaces: usize,
+    table_bytes: u64,
+}
+
+const LIMITS: Limits = Limits { processes: 100_000, namespaces: 4_096, table_bytes: 16 << 20 };
 
 impl Mounts {
     /// Reads them.
     pub fn read(system: &System) -> Self {
+        Self::read_within(system, &LIMITS)
+    }
+
+    fn read_within(system: &System, limits: &Limits) -> Self {
         let mut mounts = Self::default();
         let mut seen = HashSet::new();
         let own = system.proc.join("self");
         seen.extend(namespace_of(&own).ok());
-        mounts.add(&own.join("mountinfo"), None);
+        mounts.add(&own.join("mountinfo"), None, limits);
 
         let processes = names_in(&system.proc).unwrap_or_default();
         let processes: Vec<_> = processes.into_iter().filter(|name| is_digits(name)).collect();
-        if processes.len() > PROCESSES_MAX {
-            let rest = processes.len() - PROCESSES_MAX;
+        if processes.len() > limits.processes {
+            let rest = processes.len() - limits.processes;
             mounts.unchecked.push(format!("mount namespaces of {rest} processes (too many)"));
         }
         let mut hidden = 0;
-        for process in processes.iter().take(PROCESSES_MAX) {
+        for process in processes.iter().take(limits.processes) {
             let folder = system.proc.join(process);
             match namespace_of(&folder) {
                 Ok(namespace) if seen.contains(&namespace) => {}
-                Ok(_) if seen.len() >= NAMESPACES_MAX => hidden += 1,
+                Ok(_) if seen.len() >= limits.namespaces => hidden += 1,
                 Ok(namespace) => {
                     seen.insert(namespace);
-                    mounts.add(&folder.join("mountinfo"), process.parse().ok());
+                    mounts.add(&folder.join("mountinfo"), process.parse().ok(), limits);
                 }
                 // A process that has ended has no namespace any more.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -76,13 +84,13 @@ impl Mounts {
         mounts
     }
 
-    fn add(&mut self, table: &Path, process: Option<u32>) {
+    fn add(&mut self, table: &Path, process: Option<u32>, limits: &Limits) {
         let mut bytes = Vec::new();
         let read = fs::File::open(table)
-            .and_then(|file| file.take(TABLE_BYTES_MAX).read_to_end(&mut bytes));
+            .and_then(|file| file.take(limits.table_bytes).read_to_end(&mut bytes));
         match read {
             Ok(length) => {
-                if length as u64 == TABLE_BYTES_MAX {
+                if length as u64 == limits.table_bytes {
                     self.unchecked.push(format!("the end of {} (too long)", table.display()));
                 }
                 let text = String::from_utf8_lossy(&bytes);
@@ -217,5 +225,72 @@ mod tests {
         fs::write(system.proc.join("44/ns/mnt"), "").unwrap();
         let unchecked = Mounts::read(&system).unchecked;
         assert!(unchecked.len() == 1 && unchecked[0].contains("1 process(es)"), "{unchecked:?}");
+    }
+
+    /// A system with this process's table and those of other processes, each in a namespace of its own.
+    fn system(root: &Path, processes: &[u32]) -> System {
+        let system = System::at(root);
+        let line = |minor: u32| format!("1 0 259:{minor} / /here rw - ext4 /dev/x rw\n");
+        for process in std::iter::once(0).chain(processes.iter().copied()) {
+            let name = if process == 0 { "self".to_owned() } else { process.to_string() };
+            let folder = system.proc.join(name);
+            fs::create_dir_all(folder.join("ns")).unwrap();
+            let namespace = format!("mnt:[{process}]");
+            std::os::unix::fs::symlink(namespace, folder.join("ns/mnt")).unwrap();
+            fs::write(folder.join("mountinfo"), line(process)).unwrap();
+        }
+        system
+    }
+
+    fn minors(mounts: &Mounts) -> Vec<u32> {
+        mounts.all.iter().map(|mount| mount.number.minor).collect()
+    }
+
+    #[test]
+    fn what_is_beyond_a_limit_is_told_and_what_just_reaches_it_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let system = system(root.path(), &[10, 20, 30]);
+        let read = |limits: Limits| Mounts::read_within(&system, &limits);
+        let all = read(Limits { processes: 3, namespaces: 4, ..LIMITS });
+        assert_eq!((minors(&all), all.unchecked), (vec![0, 10, 20, 30], Vec::new()));
+
+        let some = read(Limits { processes: 1, ..LIMITS });
+        assert_eq!(minors(&some), [0, 10]);
+        assert_eq!(some.unchecked, ["mount namespaces of 2 processes (too many)"]);
+
+        let some = read(Limits { namespaces: 2, ..LIMITS });
+        assert_eq!(minors(&some), [0, 10]);
+        assert!(some.unchecked.len() == 1 && some.unchecked[0].contains("2 process(es)"));
+
+        // The first line ends at byte 39 of this process's table: the second one is out of reach.
+        let table = system.proc.join("self/mountinfo");
+        let line = "1 0 259:0 / /here rw - ext4 /dev/x rw\n";
+        fs::write(&table, line.repeat(2)).unwrap();
+        let cut = read(Limits { table_bytes: line.len() as u64, processes: 0, ..LIMITS });
+        assert_eq!(minors(&cut), [0]);
+        let told = format!("the end of {} (too long)", table.display());
+        assert!(cut.unchecked.contains(&told), "{:?}", cut.unchecked);
+        let whole = read(Limits { table_bytes: 1 << 10, ..LIMITS });
+        assert_eq!((minors(&whole), whole.unchecked), (vec![0, 0, 10, 20, 30], Vec::new()));
+    }
+
+    #[test]
+    fn a_table_that_can_not_be_read_is_told_unless_its_process_has_ended() {
+        let root = tempfile::tempdir().unwrap();
+        let system = system(root.path(), &[10, 20]);
+        let table = |name: &str| system.proc.join(name).join("mountinfo");
+        // The process ended after its namespace was looked at.
+        fs::remove_file(table("10")).unwrap();
+        assert_eq!(Mounts::read(&system).unchecked, Vec::<String>::new());
+        fs::remove_file(table("20")).unwrap();
+        fs::create_dir(table("20")).unwrap();
+        let unchecked = Mounts::read(&system).unchecked;
+        let names = |name: &str| unchecked[0].starts_with(&table(name).display().to_string());
+        assert!(unchecked.len() == 1 && names("20"), "{unchecked:?}");
+        fs::remove_dir(table("20")).unwrap();
+        fs::remove_file(table("self")).unwrap();
+        let unchecked = Mounts::read(&system).unchecked;
+        let names = |name: &str| unchecked[0].starts_with(&table(name).display().to_string());
+        assert!(unchecked.len() == 1 && names("self"), "{unchecked:?}");
     }
 }

@@ -370,9 +370,134 @@ fn may_be_created(system: &System, path: &Path) -> bool {
 fn unreadable(path: &Path, attempted: &str, error: &io::Error) -> Refusal {
     // SAFETY: geteuid takes nothing, touches no memory and can't fail.
     let root = unsafe { libc::geteuid() } == 0;
-    let reason = match error.kind() {
+    let reason = reason(error, root);
+    Refusal::Unreadable { path: path.to_owned(), attempted: attempted.to_owned(), reason }
+}
+
+/// An error in words; where it helps, with the advice to run as root.
+fn reason(error: &io::Error, root: bool) -> String {
+    match error.kind() {
         io::ErrorKind::PermissionDenied if !root => format!("{error}; run as root"),
         _ => error.to_string(),
-    };
-    Refusal::Unreadable { path: path.to_owned(), attempted: attempted.to_owned(), reason }
+    }
+}
+
+#[cfg(test)]
+#[path = "../tests/safety_rig/mod.rs"]
+mod safety_rig;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::safety_rig::{Loop, MIB, folder, image};
+    use super::*;
+    use crate::signature::{Content, Signature};
+
+    fn signature(kind: Content) -> Signature {
+        Signature { kind, name: "x".into(), offset: 0 }
+    }
+
+    #[test]
+    fn a_verdict_allows_writing_only_without_any_refusal() {
+        let path = PathBuf::from("x");
+        let mut verdict = Verdict { drive: None, refusals: Vec::new(), unchecked: Vec::new() };
+        assert!(verdict.allowed());
+        verdict.refusals.push(Refusal::ReadOnly { path });
+        assert!(!verdict.allowed());
+    }
+
+    #[test]
+    fn each_purpose_overlooks_an_array_or_typed_contents_and_nothing_else() {
+        let path = Path::new("/x/member");
+        let array = || Refusal::LongtakeArray {
+            path: path.into(),
+            signature: signature(Content::LongtakeArray),
+        };
+        let foreign = || Refusal::ForeignContent { path: path.into(), offset: 3 };
+        let ext4 =
+            || Refusal::Signature { path: path.into(), signature: signature(Content::FileSystem) };
+        let none = || Refusal::NoArray { path: path.into() };
+        let left = |purpose, refusals: Vec<Refusal>, word: &str| {
+            for_purpose(path, refusals, purpose, &["other".to_owned(), word.to_owned()])
+        };
+        use Purpose::{Continue, Create, Replace};
+        for purpose in [Create, Replace, Continue] {
+            assert_eq!(left(purpose, vec![array(), ext4()], "/x/member").last(), Some(&ext4()));
+            assert_eq!(left(purpose, vec![ext4()], "/x/member"), [ext4()], "{purpose:?}");
+            assert_eq!(left(purpose, vec![foreign()], "/x/member0"), [foreign()], "{purpose:?}");
+        }
+        assert_eq!(left(Create, vec![array()], "/x/member"), [array()]);
+        assert_eq!(left(Replace, vec![array()], ""), []);
+        assert_eq!(left(Continue, vec![array()], ""), []);
+        assert_eq!(left(Create, vec![foreign()], "/x/member"), []);
+        assert_eq!(left(Create, Vec::new(), ""), []);
+        assert_eq!(left(Replace, Vec::new(), ""), []);
+        // Nothing to record into.
+        assert_eq!(left(Continue, Vec::new(), ""), [none()]);
+    }
+
+    #[test]
+    fn a_device_that_is_exchanged_after_it_was_inspected_is_not_claimed() {
+        let (device, other) = (Loop::new(8 * MIB), Loop::new(8 * MIB));
+        let folder = folder();
+        let link = folder.path().join("link");
+        symlink(&device.path, &link).unwrap();
+        let drive = inspect(&link).drive.unwrap();
+        let claimed = |drive: &Drive| claim(&link, drive, Purpose::Create, &[]);
+        assert!(claimed(&drive).is_ok());
+        // The node that was inspected has become another device.
+        let renumbered =
+            Drive { number: Some(DeviceNumber { major: 7, minor: 9999 }), ..drive.clone() };
+        let changed = [Refusal::Changed { path: link.clone() }];
+        assert_eq!(claimed(&renumbered).unwrap_err(), changed);
+        // The link leads to another device, or to a file.
+        let file = image(folder.path(), "file", 8 * MIB);
+        for target in [&other.path, &file] {
+            fs::remove_file(&link).unwrap();
+            symlink(target, &link).unwrap();
+            assert_eq!(claimed(&drive).unwrap_err(), changed, "{target:?}");
+        }
+        fs::remove_file(&link).unwrap();
+        assert_eq!(claimed(&drive).unwrap_err(), changed, "it is gone");
+    }
+
+    #[test]
+    fn a_file_that_is_exchanged_after_it_was_inspected_is_not_claimed() {
+        let folder = folder();
+        let path = image(folder.path(), "member", MIB);
+        let drive = inspect(&path).drive.unwrap();
+        let device = Loop::new(8 * MIB);
+        assert!(claim(&path, &drive, Purpose::Create, &[]).is_ok());
+        fs::remove_file(&path).unwrap();
+        symlink(&device.path, &path).unwrap();
+        let changed = [Refusal::Changed { path: path.clone() }];
+        assert_eq!(claim(&path, &drive, Purpose::Create, &[]).unwrap_err(), changed);
+        let verdict = inspect_file(&System::default(), &path);
+        assert_eq!((verdict.drive, verdict.refusals), (None, changed.to_vec()));
+    }
+
+    #[test]
+    fn a_device_that_is_taken_after_it_was_inspected_is_in_use() {
+        let device = Loop::new(8 * MIB);
+        let drive = inspect(&device.path).drive.unwrap();
+        let _first = claim(&device.path, &drive, Purpose::Create, &[]).unwrap();
+        let refusals = claim(&device.path, &drive, Purpose::Create, &[]).unwrap_err();
+        assert!(matches!(&refusals[..], [Refusal::InUse { .. }]), "{refusals:?}");
+    }
+
+    #[test]
+    fn only_a_user_that_is_not_root_is_advised_to_become_root() {
+        let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+        let other = io::Error::from(io::ErrorKind::NotFound);
+        assert_eq!(reason(&denied, false), format!("{denied}; run as root"));
+        assert_eq!(reason(&denied, true), denied.to_string());
+        assert_eq!(reason(&other, false), other.to_string());
+        // SAFETY: geteuid takes nothing, touches no memory and can't fail.
+        let root = unsafe { libc::geteuid() } == 0;
+        let Refusal::Unreadable { reason, .. } = unreadable(Path::new("x"), "it", &denied) else {
+            panic!("it can't be read")
+        };
+        assert_eq!(reason.ends_with("run as root"), !root);
+    }
 }

@@ -516,12 +516,17 @@ fn direct_io_alignment(file: &File) -> io::Result<Option<u32>> {
             _ => Err(error),
         };
     }
+    Ok(alignment_told(&status))
+}
+
+/// The unit in the kernel's answer; None if the answer has none, or one that buffers don't suit.
+fn alignment_told(status: &libc::statx) -> Option<u32> {
     let told = status.stx_mask & libc::STATX_DIOALIGN != 0;
     let alignment = status.stx_dio_offset_align;
-    Ok(Some(alignment.max(512)).filter(|bytes| {
+    Some(alignment.max(512)).filter(|bytes| {
         // Buffers are aligned to 4 KiB, and a recorder writes multiples of that.
         told && alignment != 0 && bytes.is_power_of_two() && status.stx_dio_mem_align <= 4096
-    }))
+    })
 }
 
 /// The unit of holes in a file, or None if its file system can't make holes.
@@ -540,4 +545,46 @@ fn punch_unit(file: &File, length: u64, block: u32) -> Option<u32> {
         )
     };
     (answer == 0).then_some(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_unit_of_direct_io_is_taken_only_if_buffers_suit_it() {
+        let of = |mask, offset_align, mem_align| {
+            // SAFETY: all-zero bytes are a valid statx.
+            let mut status: libc::statx = unsafe { std::mem::zeroed() };
+            status.stx_mask = mask;
+            status.stx_dio_offset_align = offset_align;
+            status.stx_dio_mem_align = mem_align;
+            alignment_told(&status)
+        };
+        let asked = libc::STATX_DIOALIGN;
+        assert_eq!(of(asked, 512, 4), Some(512));
+        assert_eq!(of(asked | libc::STATX_SIZE, 4096, 4096), Some(4096));
+        assert_eq!(of(asked, 1, 1), Some(512), "drives have no smaller blocks");
+        assert_eq!(of(libc::STATX_SIZE, 512, 4), None, "the kernel doesn't tell");
+        assert_eq!(of(asked, 0, 0), None, "the file can't do direct I/O");
+        assert_eq!(of(asked, 1536, 4), None);
+        assert_eq!(of(asked, 512, 8192), None, "buffers are aligned to 4 KiB");
+    }
+
+    #[test]
+    fn an_error_of_opening_is_told_as_what_the_user_can_do() {
+        let of = |number, writing| {
+            open_error(Path::new("/dev/x"), writing, io::Error::from_raw_os_error(number))
+        };
+        assert!(matches!(of(libc::ENOENT, true), TargetError::NotFound { .. }));
+        assert!(matches!(of(libc::EBUSY, true), TargetError::Busy { .. }));
+        for number in [libc::EACCES, libc::EPERM] {
+            let text = |writing| of(number, writing).to_string();
+            assert!(text(true).contains("for writing was not permitted"), "{}", text(true));
+            assert!(text(false).contains("for reading was not permitted"), "{}", text(false));
+        }
+        let text = |writing| of(libc::EIO, writing).to_string();
+        assert!(text(true).starts_with("opening for writing /dev/x failed"), "{}", text(true));
+        assert!(text(false).starts_with("opening /dev/x failed"), "{}", text(false));
+    }
 }
