@@ -132,7 +132,8 @@ mod tests {
             outcome("src/a.rs", "a3", "Timeout"),
         ];
         scores.add(&json!({ "outcomes": one })).unwrap();
-        let two = [outcome("src/a.rs", "a4", "CaughtMutant"), outcome("long/b.rs", "b1", "Unviable")];
+        let two =
+            [outcome("src/a.rs", "a4", "CaughtMutant"), outcome("long/b.rs", "b1", "Unviable")];
         scores.add(&json!({ "outcomes": two })).unwrap();
         let expected = "\
 file       caught  missed  timeout  unviable   score
@@ -156,7 +157,8 @@ missed: a2
 
     #[test]
     fn tests_that_fail_without_a_mutant_are_noticed() {
-        let run = |summary: &str| json!({ "outcomes": [{ "scenario": "Baseline", "summary": summary }] });
+        let run =
+            |summary: &str| json!({ "outcomes": [{ "scenario": "Baseline", "summary": summary }] });
         assert!(!baseline_failed(&run("Success")));
         assert!(baseline_failed(&run("Failure")) && baseline_failed(&run("Timeout")));
         assert!(!baseline_failed(&json!({})));
