@@ -12,15 +12,16 @@ use uuid::Uuid;
 
 use crate::crc::{self, crc32c};
 use crate::fields::{Get, Put};
-use crate::layout::PAGE_BYTES;
+use crate::fit::{OPTIONS_BESIDE_CUT_DATA_MAX, fit};
+use crate::layout::{CHUNK_MAX_LEAST, PAGE_BYTES};
 use crate::ledger::{Count, Ledger};
 use crate::packet::{Interface, Packet};
-use crate::parity::{Joined, LastParities, PARITY_MAX, Part};
+use crate::parity::{Joined, LastParities, OVERHEAD_BYTES, PARITY_MAX, Part};
 use crate::pcapng::{
     self, InterfaceTotals, PACKET_OVERHEAD_BYTES, PRIVATE_LEAST_BYTES, STATISTICS_BYTES_MAX,
 };
 use crate::section::{
-    Damage, HEADER_BYTES, Header, Kind, MINOR_PARITY, MINOR_REUSED_TIME, Place, RECORD_BYTES,
+    Damage, HEADER_BYTES, Header, Kind, MINOR_ACCOUNTS, MINOR_PARITY, Place, RECORD_BYTES,
 };
 
 const FLAG_END: u16 = 1;
@@ -189,8 +190,9 @@ impl ChunkRecord {
     fn minor_version(&self) -> u16 {
         let parity =
             self.parity.is_some() || self.group.is_some() || !self.last_parities.is_empty();
-        match (self.reused_to_ns > 0, parity) {
-            (true, _) => MINOR_REUSED_TIME,
+        let accounts = self.reused_to_ns > 0 || !self.ledger.truncated.is_zero();
+        match (accounts, parity) {
+            (true, _) => MINOR_ACCOUNTS,
             (false, true) => MINOR_PARITY,
             (false, false) => 0,
         }
@@ -355,7 +357,16 @@ pub struct ChunkWriter<B> {
 /// Room kept for statistics blocks at a chunk's end.
 const STATISTICS_ROOM: usize = 4 * STATISTICS_BYTES_MAX;
 
-/// Longest packet block that a chunk of `chunk_max` bytes takes.
+/// The least `chunk_max` of a chunk of packets: parity takes some of the least that an array may have.
+pub const PACKET_CHUNK_MAX_LEAST: u32 = CHUNK_MAX_LEAST - OVERHEAD_BYTES;
+
+/// An empty chunk takes the longest interface description and, behind it, any packet that is cut to fit.
+const _: () = assert!(
+    packet_block_max(PACKET_CHUNK_MAX_LEAST)
+        > PACKET_OVERHEAD_BYTES + OPTIONS_BESIDE_CUT_DATA_MAX + PACKET_CHUNK_MAX_LEAST as usize / 2
+);
+
+/// Longest packet block that a chunk of `chunk_max` bytes takes behind any interface description.
 pub const fn packet_block_max(chunk_max: u32) -> usize {
     chunk_max as usize
         - HEADER_BYTES
@@ -460,6 +471,22 @@ impl<B: Deref<Target = [u8]> + DerefMut> ChunkWriter<B> {
             self.checksum_at = end;
         }
         Ok(())
+    }
+
+    /// Appends a packet as [`Self::packet`] does, cut to the room that is left. It is meant for a packet that
+    /// an empty chunk refuses: no other chunk would take more of it. Which parts are left out is
+    /// [`fit`]'s matter. Returns how many bytes were cut.
+    ///
+    /// # Errors
+    /// [`NoRoom`] if not even the packet's header fits; a chunk of at least [`PACKET_CHUNK_MAX_LEAST`] bytes
+    /// without packets always has room.
+    ///
+    /// # Panics
+    /// If the interface was not described.
+    #[cold]
+    pub fn packet_cut_to_fit(&mut self, packet: &Packet<'_>, dropped: u64) -> Result<u64, NoRoom> {
+        let fitted = fit(packet, dropped, self.room.saturating_sub(self.at));
+        self.packet(&fitted.packet(packet), dropped).map(|()| fitted.bytes_cut)
     }
 
     /// Finishes the body: statistics of the interfaces that lost something (those that don't fit

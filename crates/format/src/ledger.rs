@@ -114,8 +114,8 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Pairs of counts that the media format has room for.
-const STAGES_ON_MEDIA: usize = 8;
+/// Bytes of pairs of counts that the media format keeps for later, as zeros.
+const RESERVED_BYTES: usize = 16;
 
 /// The account. It balances when offered = stored + every loss, in packets and in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -125,7 +125,11 @@ pub struct Ledger {
     /// What is in chunks that are (or will be) on the media.
     pub stored: Count,
     /// What was lost, by [`Stage`].
-    lost: [Count; STAGES_ON_MEDIA],
+    lost: [Count; Stage::ALL.len()],
+    /// Stored packets that were truncated because no chunk holds them whole, and the bytes cut from
+    /// them: of their data, and of their options as they are encoded. Texts cut from interface
+    /// descriptions count as bytes of no packet. An account of its own: it takes no part in the balance.
+    pub truncated: Count,
 }
 
 impl Ledger {
@@ -169,6 +173,7 @@ impl Ledger {
         for (sum, more) in self.lost.iter_mut().zip(other.lost) {
             *sum += more;
         }
+        self.truncated += other.truncated;
     }
 
     /// What came between `earlier` and this account of the same take.
@@ -179,6 +184,7 @@ impl Ledger {
         for (now, before) in difference.lost.iter_mut().zip(earlier.lost) {
             *now = *now - before;
         }
+        difference.truncated = self.truncated - earlier.truncated;
         difference
     }
 
@@ -188,14 +194,20 @@ impl Ledger {
     }
 
     pub(crate) fn put(&self, put: &mut Put<'_>) {
-        for count in [self.offered, self.stored].into_iter().chain(self.lost) {
+        for count in
+            [self.offered, self.stored].into_iter().chain(self.lost).chain([self.truncated])
+        {
             put.u64(count.packets).u64(count.bytes);
         }
+        put.zeros(RESERVED_BYTES);
     }
 
     pub(crate) fn get(get: &mut Get<'_>) -> Self {
         let mut count = || Count { packets: get.u64(), bytes: get.u64() };
-        Self { offered: count(), stored: count(), lost: std::array::from_fn(|_| count()) }
+        let (offered, stored) = (count(), count());
+        let (lost, truncated) = (std::array::from_fn(|_| count()), count());
+        get.skip(RESERVED_BYTES);
+        Self { offered, stored, lost, truncated }
     }
 }
 
@@ -214,5 +226,17 @@ mod tests {
         assert_eq!(ledger.offered, Count::new(13, 1000));
         ledger.offered.packets += 1;
         assert!(!ledger.balances());
+    }
+
+    #[test]
+    fn truncated_packets_are_added_and_subtracted_and_leave_the_balance_alone() {
+        let mut one = Ledger::default();
+        one.store(Count::new(10, 1000));
+        one.truncated = Count::new(2, 300);
+        let mut sum = one;
+        sum.add(&one);
+        assert!(sum.balances());
+        assert_eq!(sum.truncated, Count::new(4, 600));
+        assert_eq!(sum.since(&one), one);
     }
 }

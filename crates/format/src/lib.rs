@@ -8,6 +8,7 @@ pub mod chunk;
 pub mod crc;
 pub mod export;
 mod fields;
+pub mod fit;
 pub mod index;
 pub mod layout;
 pub mod ledger;

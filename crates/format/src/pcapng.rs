@@ -139,6 +139,10 @@ fn block(kind: u32, body: &[u8]) -> Vec<u8> {
     out
 }
 
+/// The longest text of an interface description in bytes. A chunk repeats the description of each
+/// interface that it has packets of, and the smallest chunk must hold one and a packet.
+const INTERFACE_TEXT_BYTES_MAX: usize = 1000;
+
 /// Cuts a text for an option at a character's border.
 fn clipped(text: &str, bytes_max: usize) -> &[u8] {
     let mut end = text.len().min(bytes_max);
@@ -148,17 +152,26 @@ fn clipped(text: &str, bytes_max: usize) -> &[u8] {
     &text.as_bytes()[..end]
 }
 
-/// An interface description block, time stamps in nanoseconds. Texts are cut after 1,000 bytes.
+/// How many bytes of an interface's texts its description leaves out: what is longer than
+/// 1,000 bytes of name, description and filter, each for itself.
+pub fn interface_bytes_cut(interface: &Interface) -> u64 {
+    let Interface { name, description, filter, .. } = interface;
+    let cut = |text: &String| text.len() - clipped(text, INTERFACE_TEXT_BYTES_MAX).len();
+    [name, description, filter].into_iter().map(cut).sum::<usize>() as u64
+}
+
+/// An interface description block, time stamps in nanoseconds. Texts are cut after 1,000 bytes;
+/// [`interface_bytes_cut`] says how much that leaves out.
 pub fn interface_block(interface: &Interface) -> Vec<u8> {
     let mut body = Vec::with_capacity(128);
     body.extend_from_slice(&interface.link_type.0.to_le_bytes());
     body.extend_from_slice(&[0, 0]);
     body.extend_from_slice(&interface.snap_length.to_le_bytes());
     if !interface.name.is_empty() {
-        option(&mut body, 2, clipped(&interface.name, 1000));
+        option(&mut body, 2, clipped(&interface.name, INTERFACE_TEXT_BYTES_MAX));
     }
     if !interface.description.is_empty() {
-        option(&mut body, 3, clipped(&interface.description, 1000));
+        option(&mut body, 3, clipped(&interface.description, INTERFACE_TEXT_BYTES_MAX));
     }
     if interface.speed_bits > 0 {
         option(&mut body, 8, &interface.speed_bits.to_le_bytes());
@@ -166,7 +179,7 @@ pub fn interface_block(interface: &Interface) -> Vec<u8> {
     option(&mut body, 9, &[9]);
     if !interface.filter.is_empty() {
         let mut filter = vec![0];
-        filter.extend_from_slice(clipped(&interface.filter, 1000));
+        filter.extend_from_slice(clipped(&interface.filter, INTERFACE_TEXT_BYTES_MAX));
         option(&mut body, 11, &filter);
     }
     option(&mut body, OPTION_END, &[]);
@@ -220,7 +233,8 @@ pub fn statistics_block(interface: u32, totals: &InterfaceTotals) -> Vec<u8> {
 pub const STATISTICS_BYTES_MAX: usize = 12 + 12 + (4 + 400) + 6 * 12 + 4;
 
 /// The longest [`interface_block`].
-pub const INTERFACE_BYTES_MAX: usize = 12 + 8 + 2 * 1004 + 12 + 8 + 1008 + 4;
+pub const INTERFACE_BYTES_MAX: usize =
+    12 + 8 + 2 * (4 + INTERFACE_TEXT_BYTES_MAX) + 12 + 8 + (8 + INTERFACE_TEXT_BYTES_MAX) + 4;
 
 /// A plain section header block, for files that are not on the media, of unknown length.
 pub fn section_header(application: &str, comment: &str) -> Vec<u8> {

@@ -19,8 +19,8 @@ pub(crate) const RECORD_AT: usize = 32;
 pub const VERSION: (u16, u16) = (1, 2);
 /// The least minor version that has parity.
 pub(crate) const MINOR_PARITY: u16 = 1;
-/// The least minor version in which a chunk names the time since which a ring holds everything.
-pub(crate) const MINOR_REUSED_TIME: u16 = 2;
+/// The least minor version that counts truncated packets and names the time since which a ring holds everything.
+pub(crate) const MINOR_ACCOUNTS: u16 = 2;
 
 const MAGIC: &[u8; 8] = b"LONGTAKE";
 const OPTION_CUSTOM_BINARY: u16 = 2989;

@@ -160,6 +160,12 @@ pub fn count_json(count: Count) -> Value {
     json!({"packets": count.packets, "bytes": count.bytes})
 }
 
+/// What was truncated, in words: "truncated to fit: 3 packets, 120 bytes cut".
+pub fn truncated_words(truncated: Count) -> String {
+    let (packets, bytes) = (number(truncated.packets), number(truncated.bytes));
+    format!("truncated to fit: {packets} packets, {bytes} bytes cut")
+}
+
 /// A ledger as JSON.
 pub fn ledger_json(ledger: &Ledger) -> Value {
     let lost: serde_json::Map<String, Value> = Stage::ALL
@@ -170,6 +176,7 @@ pub fn ledger_json(ledger: &Ledger) -> Value {
         "offered": count_json(ledger.offered),
         "stored": count_json(ledger.stored),
         "lost": lost,
+        "truncated": count_json(ledger.truncated),
         "balances": ledger.balances(),
     })
 }
@@ -186,6 +193,9 @@ pub fn ledger_table(ledger: &Ledger) -> String {
     for stage in Stage::ALL {
         let count = ledger.lost(stage);
         row(&format!("lost: {stage}"), count, count.packets > 0 && count.bytes == 0);
+    }
+    if !ledger.truncated.is_zero() {
+        row("truncated to fit", ledger.truncated, false);
     }
     let verdict = if ledger.balances() {
         "balanced: offered = stored + lost"

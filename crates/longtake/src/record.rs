@@ -478,7 +478,10 @@ pub fn finish<B: Bank, M: Buffers, F: Feed>(
     status.finished(recording.now(), core, &notes).ok();
     let code = if !errors.is_empty() {
         ExitCode::from(exit::FAILED)
-    } else if !ledger.lost_unwanted().is_zero() || !ledger.balances() {
+    } else if !ledger.lost_unwanted().is_zero()
+        || ledger.truncated.packets > 0
+        || !ledger.balances()
+    {
         ExitCode::from(exit::LOSS)
     } else {
         ExitCode::SUCCESS

@@ -62,6 +62,8 @@ pub struct Status {
     /// Acknowledged since last told, by sequence number.
     acknowledged: Vec<u64>,
     buffers_most: u32,
+    /// Whether the user was told that packets are truncated.
+    told_truncated: bool,
 }
 
 impl Status {
@@ -95,6 +97,7 @@ impl Status {
             written: 0,
             acknowledged: Vec::new(),
             buffers_most: 0,
+            told_truncated: false,
         })
     }
 
@@ -171,9 +174,43 @@ impl Status {
         }
     }
 
+    /// What was truncated to fit so far, packed but not yet placed included.
+    fn truncated(&self) -> Count {
+        let Progress { truncated_packets, truncated_bytes, .. } = &*self.progress;
+        Count::new(
+            truncated_packets.load(Ordering::Relaxed),
+            truncated_bytes.load(Ordering::Relaxed),
+        )
+    }
+
+    /// Tells the first time that something is truncated.
+    fn tell_truncated(&mut self, now: Instant) {
+        let truncated = self.truncated();
+        if self.told_truncated || truncated.is_zero() {
+            return;
+        }
+        self.told_truncated = true;
+        let text = if truncated.packets > 0 {
+            "a packet does not fit a chunk and is truncated; the ledger counts all that are. \
+             An array with longer chunks (--chunk) keeps more of them"
+        } else {
+            "the texts of an interface description are longer than 1,000 bytes and are truncated"
+        };
+        self.insist(if self.json {
+            let line = json!({
+                "event": "truncated", "text": text, "truncated": outlet::count_json(truncated),
+                "after_s": now.since(self.start).as_secs_f64(),
+            });
+            Line::Json(line.to_string())
+        } else {
+            Line::Text(format!("longtake: note: {text}"))
+        });
+    }
+
     /// Shows progress if it is time to; acknowledgements are told each time in JSON.
     pub fn show(&mut self, now: Instant, core: &Recorder) {
         self.buffers_most = self.buffers_most.max(core.buffers_held());
+        self.tell_truncated(now);
         if self.json && !self.acknowledged.is_empty() {
             let (acknowledged, durable) = (core.acknowledged(), core.durable());
             let line = self.acknowledged_line(acknowledged, durable);
@@ -201,7 +238,8 @@ impl Status {
             let line = json!({
                 "event": "progress", "after_s": now.since(self.start).as_secs_f64(),
                 "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
-                "offered_packets": offered, "lost_packets": lost_sum, "members": members,
+                "offered_packets": offered, "lost_packets": lost_sum,
+                "truncated": outlet::count_json(self.truncated()), "members": members,
                 "ledger": outlet::ledger_json(core.ledger()), "reused_to_ns": core.reused_to_ns(),
                 "parity": core.parity().map(parity_json),
             });
@@ -215,8 +253,12 @@ impl Status {
             .members()
             .map(|m| if m.working { format!("{:.2}", m.rate / 1e9) } else { "FAILED".to_owned() })
             .collect();
+        let truncated = match self.truncated().packets {
+            0 => String::new(),
+            packets => format!(", truncated {}", outlet::number(packets)),
+        };
         let line = format!(
-            "{}  now {rate}, average {average}\nbuffers {:.0} %, members {} GB/s, offered {} packets, lost {}",
+            "{}  now {rate}, average {average}\nbuffers {:.0} %, members {} GB/s, offered {} packets, lost {}{truncated}",
             now.since(self.start),
             fill * 100.0,
             members.join(" "),
@@ -239,6 +281,7 @@ impl Status {
     /// # Errors
     /// If standard output is gone.
     pub fn finished(&mut self, now: Instant, core: &Recorder, notes: &[String]) -> Result<()> {
+        self.tell_truncated(now);
         let mut last = std::mem::take(&mut self.unsent);
         if self.json && !self.acknowledged.is_empty() {
             last.push_back(self.acknowledged_line(core.acknowledged(), core.durable()));

@@ -86,7 +86,10 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
         ))?;
         for (count, why) in [
             (summary.oversize, "were longer than the interface takes: raise its MTU"),
-            (summary.truncated, "were recorded cut (snap length) and not sent"),
+            (
+                summary.truncated,
+                "were not sent, because they were recorded truncated (by the snap length, or to fit a chunk)",
+            ),
             (summary.not_udp, "are no UDP datagrams"),
             (summary.other_link_type, "have a link type that does not suit where they were to go"),
             (summary.unsent, "were not sent any more"),

@@ -54,6 +54,10 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
     for take in takes.iter().filter(|take| take.recovered_chunks > 0) {
         outlet::text(&format!("{}: {}", take.id.uuid, recovered(take)))?;
     }
+    for take in takes.iter().filter(|take| !take.ledger.truncated.is_zero()) {
+        let words = outlet::truncated_words(take.ledger.truncated);
+        outlet::text(&format!("{}: {words}", take.id.uuid))?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -83,7 +87,8 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     };
     let take = &takes[at];
     let recording = is_open(&opened, &takes, at);
-    let clean = take.ledger.lost_unwanted().is_zero() && take.gaps.is_empty() && take.balances();
+    let complete = take.ledger.lost_unwanted().is_zero() && take.ledger.truncated.packets == 0;
+    let clean = complete && take.gaps.is_empty() && take.balances();
     let code = if clean { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) };
     if arguments.array.json {
         outlet::json(&take_json(take, recording))?;

@@ -10,7 +10,7 @@ mod reach;
 mod tag;
 mod upkeep;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use base::{BufferId, DeviceError, Instant};
 use format::parity::{OVERHEAD_BYTES, Part, PlacedParity, Row};
@@ -86,6 +86,8 @@ pub struct Recorder {
     /// The same as chunks carry it: what was given a number stays in it as stored. If it can't be
     /// written in the end, its number is a gap, which says the same once and to the packet.
     carried: Ledger,
+    /// What was truncated in chunks that are not acknowledged yet, by their first number.
+    truncated: BTreeMap<u64, Count>,
     acknowledged: Count,
     /// The greatest number that was acknowledged.
     newest_acknowledged: u64,
@@ -176,6 +178,7 @@ impl Recorder {
             next_stripe: 0,
             ledger: Ledger::default(),
             carried: Ledger::default(),
+            truncated: BTreeMap::new(),
             acknowledged: Count::ZERO,
             newest_acknowledged: 0,
             durable: Count::ZERO,
@@ -389,15 +392,19 @@ impl Recorder {
 
     /// Gives up the first waiting chunk.
     fn lose_front(&mut self) {
-        let Some(waiting) = self.waiting.pop_front() else { return };
+        let Some(mut waiting) = self.waiting.pop_front() else { return };
         let stage = match self.refusing {
             Refusing::NoMember => Stage::DeviceError,
             _ => Stage::ArrayFull,
         };
         let count = waiting.chunk.summary.stored();
-        if waiting.first_sequence.is_some() {
+        // Only packets that are stored count as truncated.
+        if let Some(first) = waiting.first_sequence {
             self.ledger.fail(stage, count);
+            let truncated = self.truncated.remove(&first).unwrap_or_default();
+            self.ledger.truncated = self.ledger.truncated - truncated;
         } else {
+            waiting.chunk.losses.truncated = Count::ZERO;
             for ledger in [&mut self.ledger, &mut self.carried] {
                 ledger.add(&waiting.chunk.losses);
                 ledger.lose(stage, count);
@@ -416,6 +423,9 @@ impl Recorder {
                     ledger.add(&waiting.chunk.losses);
                 }
                 ledger.store(summary.stored());
+            }
+            if !waiting.chunk.losses.truncated.is_zero() {
+                self.truncated.insert(self.next_sequence, waiting.chunk.losses.truncated);
             }
         }
         let buffer = waiting.chunk.buffer;
@@ -597,6 +607,7 @@ impl Recorder {
         member.acknowledged += count;
         member.acknowledged_chunks += 1;
         self.acknowledged += count;
+        self.truncated.remove(&chunk.replaces.unwrap_or(chunk.sequence));
         let before = self.newest_acknowledged;
         self.newest_acknowledged = before.max(chunk.sequence);
         for member in &mut self.members {

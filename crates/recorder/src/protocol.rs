@@ -99,7 +99,8 @@ pub struct ReadyChunk {
     pub buffer: BufferId,
     /// What is in it.
     pub summary: Summary,
-    /// What its queue lost since its last chunk. Entered in the ledger in front of this chunk.
+    /// What its queue lost since its last chunk, and what of the packets in this chunk was truncated. Entered in
+    /// the ledger in front of this chunk.
     pub losses: Ledger,
 }
 

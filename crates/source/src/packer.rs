@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use base::{BufferId, Duration, Timestamp};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Buffer, Pool, Waker};
-use format::chunk::packet_block_max;
-use format::pcapng::InterfaceTotals;
+use format::chunk::PACKET_CHUNK_MAX_LEAST;
+use format::pcapng::{self, InterfaceTotals};
 use format::{ChunkWriter, Count, Interface, Ledger, NoRoom, Packet, Stage, Summary};
 
 use crate::clock;
@@ -24,7 +24,7 @@ pub struct Filled {
     pub buffer: BufferId,
     /// What is in it.
     pub summary: Summary,
-    /// What its queue lost since its last chunk.
+    /// What its queue lost since its last chunk, and what of the packets in it was truncated.
     pub losses: Ledger,
 }
 
@@ -37,6 +37,10 @@ pub struct Progress {
     pub offered_bytes: AtomicU64,
     /// Packets lost, by [`Stage`].
     pub lost_packets: [AtomicU64; Stage::ALL.len()],
+    /// Packets truncated because no chunk holds them whole.
+    pub truncated_packets: AtomicU64,
+    /// Bytes cut from them, and from interface descriptions.
+    pub truncated_bytes: AtomicU64,
 }
 
 /// What all packers of a recording share.
@@ -54,7 +58,7 @@ pub struct Supply {
     pub stop: Arc<AtomicBool>,
     /// Shortest chunk in bytes.
     pub chunk_min: u32,
-    /// Longest chunk in bytes.
+    /// Longest chunk in bytes; at least [`PACKET_CHUNK_MAX_LEAST`].
     pub chunk_max: u32,
     /// A chunk is sealed at this age at the latest.
     pub flush_interval: Duration,
@@ -66,6 +70,8 @@ pub struct Supply {
 #[derive(Debug)]
 struct Counted {
     interface: Interface,
+    /// Bytes of its texts that its description leaves out; 0 once they are entered in the ledger.
+    bytes_cut: u64,
     /// Packets lost since the last one that was packed, for its `epb_dropcount`.
     dropped: u64,
     /// Lost since the last chunk, by stage.
@@ -108,7 +114,12 @@ const PUBLISH_AFTER: u64 = 1024;
 
 impl Packer {
     /// A packer for one queue of a source.
+    ///
+    /// # Panics
+    /// If chunks are shorter than [`PACKET_CHUNK_MAX_LEAST`]: an empty one must take any interface and any packet.
     pub fn new(supply: Supply, queue: u16, pressure: Pressure, progress: Arc<Progress>) -> Self {
+        let chunk_max = supply.chunk_max;
+        assert!(chunk_max >= PACKET_CHUNK_MAX_LEAST, "chunks of {chunk_max} bytes are too short");
         Self {
             supply,
             queue,
@@ -169,12 +180,33 @@ impl Packer {
 
     /// Describes an interface in the chunk, if there is one that doesn't know it yet.
     fn describe(&mut self, number: u32) -> Result<(), NoRoom> {
-        match &mut self.writer {
-            Some(writer) if !writer.knows(number) => {
-                writer.interface(number, &self.interfaces[number as usize].interface)
-            }
-            _ => Ok(()),
-        }
+        let Some(writer) = self.writer.as_mut().filter(|w| !w.knows(number)) else { return Ok(()) };
+        let counted = &mut self.interfaces[number as usize];
+        writer.interface(number, &counted.interface)?;
+        let cut = Count::new(0, std::mem::take(&mut counted.bytes_cut));
+        self.losses.truncated += cut;
+        self.unpublished.truncated += cut;
+        Ok(())
+    }
+
+    /// Appends a packet that an empty chunk refused: the part of it that fits.
+    #[cold]
+    fn cut_to_fit(&mut self, packet: &Packet<'_>) {
+        let Some(writer) = &mut self.writer else { return };
+        let dropped = self.interfaces[packet.interface as usize].dropped;
+        let Ok(bytes) = writer.packet_cut_to_fit(packet, dropped) else {
+            unreachable!("an empty chunk has room for a packet that is cut to fit it")
+        };
+        self.losses.truncated += Count::new(1, bytes);
+        self.unpublished.truncated += Count::new(1, bytes);
+    }
+
+    /// Seals the chunk because it has no room for what comes next. Sealing an empty one for that would never
+    /// end: the next is as short.
+    fn seal_full(&mut self) {
+        let packets = self.writer.as_ref().map(ChunkWriter::packets);
+        assert_ne!(packets, Some(0), "an empty chunk has room for any interface and packet");
+        self.seal();
     }
 
     /// Seals the chunk and sends it off.
@@ -216,6 +248,11 @@ impl Packer {
         let progress = &self.progress;
         progress.offered_packets.fetch_add(counted.offered.packets, Ordering::Relaxed);
         progress.offered_bytes.fetch_add(counted.offered.bytes, Ordering::Relaxed);
+        if !counted.truncated.is_zero() {
+            let Count { packets, bytes } = counted.truncated;
+            progress.truncated_packets.fetch_add(packets, Ordering::Relaxed);
+            progress.truncated_bytes.fetch_add(bytes, Ordering::Relaxed);
+        }
         for stage in Stage::ALL {
             let lost = counted.lost(stage).packets;
             if lost > 0 {
@@ -258,7 +295,7 @@ impl Packer {
             if self.describe(packet.interface).is_ok() {
                 return Ok(true);
             }
-            self.seal();
+            self.seal_full();
         }
     }
 }
@@ -267,6 +304,7 @@ impl Sink for Packer {
     fn interface(&mut self, interface: &Interface) -> u32 {
         self.interfaces.push(Counted {
             interface: interface.clone(),
+            bytes_cut: pcapng::interface_bytes_cut(interface),
             dropped: 0,
             lost: Default::default(),
             totals: InterfaceTotals::default(),
@@ -279,36 +317,35 @@ impl Sink for Packer {
         if self.pressure != Pressure::DropsAndDrains && self.stopping() {
             return Err(Ended);
         }
-        let mut packet = *packet;
-        let room = packet_block_max(self.supply.chunk_max) - 64 - packet.options.len();
-        if packet.data.len() > room {
-            // Longer than any chunk: kept as far as one holds it, the wire length tells.
-            packet.data = &packet.data[..room];
-        }
+        let number = packet.interface;
         loop {
-            let number = packet.interface;
-            if !self.writer.as_ref().is_some_and(|w| w.knows(number)) && !self.make_room(&packet)? {
+            if !self.writer.as_ref().is_some_and(|w| w.knows(number)) && !self.make_room(packet)? {
                 return Ok(());
             }
             let Some(writer) = &mut self.writer else { return Ok(()) };
-            let counted = &mut self.interfaces[number as usize];
-            if writer.packet(&packet, counted.dropped).is_ok() {
-                if writer.packets() == 1 {
-                    self.first = packet.timestamp;
+            let first = writer.packets() == 0;
+            if writer.packet(packet, self.interfaces[number as usize].dropped).is_err() {
+                if !first {
+                    self.seal_full();
+                    continue;
                 }
-                counted.dropped = 0;
-                counted.totals.received += 1;
-                counted.totals.delivered += 1;
-                self.unpublished.store(Count::new(1, u64::from(packet.original_length)));
-                // A source that can't wait stamps by the wall clock: its packets tell a chunk's age.
-                if self.pressure != Pressure::Waits
-                    && packet.timestamp.since(self.first) >= self.supply.flush_interval
-                {
-                    self.seal();
-                }
-                return Ok(());
+                self.cut_to_fit(packet);
             }
-            self.seal();
+            if first {
+                self.first = packet.timestamp;
+            }
+            let counted = &mut self.interfaces[number as usize];
+            counted.dropped = 0;
+            counted.totals.received += 1;
+            counted.totals.delivered += 1;
+            self.unpublished.store(Count::new(1, u64::from(packet.original_length)));
+            // A source that can't wait stamps by the wall clock: its packets tell a chunk's age.
+            if self.pressure != Pressure::Waits
+                && packet.timestamp.since(self.first) >= self.supply.flush_interval
+            {
+                self.seal();
+            }
+            return Ok(());
         }
     }
 

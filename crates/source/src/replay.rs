@@ -41,7 +41,7 @@ pub struct Summary {
     pub oversize: u64,
     /// The longest of those in bytes.
     pub oversize_bytes_max: usize,
-    /// Not sent: the capture kept only a part of them (snap length).
+    /// Not sent: the capture kept only a part of them (snap length, or truncated to fit a chunk).
     pub truncated: u64,
     /// Not sent: a UDP socket sends UDP payloads, and they have none.
     pub not_udp: u64,
