@@ -370,6 +370,21 @@ impl World {
             all
         });
         assert_eq!(ledger.stored.packets, mine, "ledger: the packets that were stored");
+        self.bank.watch(|w| {
+            let (mut kept, mut carried) = (Count::ZERO, Count::ZERO);
+            for chunk in w.chunks.values().filter(|c| c.round == w.round) {
+                let truncated = feed::truncated(chunk.contents.count);
+                if chunk.acknowledged {
+                    kept += truncated;
+                }
+                if chunk.record.replaces.is_none() {
+                    carried += truncated;
+                }
+                let told = chunk.record.ledger.truncated;
+                assert_eq!(told, carried, "ledger: truncated through {}", chunk.record.sequence);
+            }
+            assert_eq!(ledger.truncated, kept, "ledger: truncated, of what is stored");
+        });
         let lost = ledger.lost(Stage::ArrayFull) + ledger.lost(Stage::DeviceError);
         assert_eq!(told.stored, ledger.stored + lost, "ledger: each chunk is stored or named");
         assert!(report.full || report.no_member || lost.is_zero(), "ledger: lost without a reason");
