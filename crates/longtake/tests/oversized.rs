@@ -306,9 +306,8 @@ fn long_texts_of_interfaces_are_cut_and_their_bytes_counted() {
 fn a_simulated_drive_takes_oversized_packets_as_a_real_one_does() {
     let folder = scratch();
     for file in [many_comments(&folder), long_packet(&folder)] {
-        let arguments =
-            format!("record --json --from @ --to sim:samsung-970-evo-plus-1tb --memory 64MiB");
-        let ran = line(&arguments, &file).code(3);
+        let arguments = "record --json --from @ --to sim:samsung-970-evo-plus-1tb --memory 64MiB";
+        let ran = line(arguments, &file).code(3);
         let events: Vec<Value> =
             ran.text().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let event = |name: &str| events.iter().find(|event| event["event"] == name);

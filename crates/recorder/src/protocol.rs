@@ -106,7 +106,6 @@ pub struct ReadyChunk {
 
 /// What the core is told.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "an input is moved once, a box would cost more")]
 pub enum Input {
     /// A chunk is ready.
     Chunk(ReadyChunk),
