@@ -100,6 +100,8 @@ pub struct Book {
     indexed: BTreeSet<(u16, u64)>,
     /// Segments that something happened to that the judge knows of, since they were begun.
     harmed: BTreeSet<(u16, u64)>,
+    /// Members that came back in an older state at some time.
+    stale: BTreeSet<u16>,
     /// Chunks as they lie on each drive: start to end and number.
     shadow: Vec<BTreeMap<u64, (u64, u64)>>,
     /// The number that each drive was given last.
@@ -130,6 +132,7 @@ impl Book {
             met: Met::default(),
             indexed: BTreeSet::new(),
             harmed: BTreeSet::new(),
+            stale: BTreeSet::new(),
             said: (0..count).map(|_| Said::default()).collect(),
             shadow: vec![BTreeMap::new(); count],
             last: vec![None; count],
@@ -488,12 +491,23 @@ impl Book {
     /// From now on what the last recording wrote on a member may be gone: it came back in an older state.
     pub fn excuse_round(&mut self, member: u16) {
         self.in_order = false;
+        self.stale.insert(member);
         let round = self.round;
         for chunk in self.chunks.values_mut() {
             // What was harmed before may be so again in the older state.
             let harmed = self.harmed.contains(&(member, chunk.segment));
             chunk.excused |= chunk.place.member == member && (chunk.round == round || harmed);
         }
+    }
+
+    /// Whether something has happened to a segment that the judge knows of, since it was begun.
+    pub fn is_harmed(&self, member: u16, segment: u64) -> bool {
+        self.harmed.contains(&(member, segment))
+    }
+
+    /// Whether a member came back in an older state at some time.
+    pub fn came_back_stale(&self, member: u16) -> bool {
+        self.stale.contains(&member)
     }
 
     /// What the recording under way was asked to store, as far as a drive was asked for it.

@@ -13,6 +13,7 @@ pub mod outcome;
 pub mod parity;
 pub mod reading;
 pub mod run;
+pub mod scrubbing;
 pub mod shrink;
 pub mod source;
 pub mod trace;

@@ -25,6 +25,7 @@ use crate::outcome::{Met, Outcome};
 use crate::parity;
 use crate::reading::extract_all;
 use crate::run::{Run, Step, range, view};
+use crate::scrubbing;
 use crate::source::{EPOCH_NS, Source, time};
 use crate::trace::{Lines, Trace};
 
@@ -417,6 +418,8 @@ impl<'c> World<'c> {
         self.book.met.join(met);
         let book = &mut self.book;
         self.drives.hub(|hub| parity::judge(book, hub, self.case.seed));
+        let mut bank = self.user();
+        scrubbing::judge(&mut self.reader(&mut bank), &image, &catalog, &self.book, self.clean);
     }
 
     /// Without as many members as there are parities, everything that was acknowledged can still be had.

@@ -20,6 +20,11 @@ pub const fn tail_length(entries: u64) -> u64 {
     (entries * RECORD_BYTES as u64 + TAIL_BYTES).next_multiple_of(PAGE_BYTES)
 }
 
+/// Bytes of the entries and what follows them, up to the segment's end.
+pub const fn entries_bytes(entries: usize) -> usize {
+    entries * RECORD_BYTES + TAIL_BYTES as usize
+}
+
 /// Least length of an index section of `entries` entries: the page with its header, and its tail.
 pub const fn length_for(entries: u64) -> u64 {
     PAGE_BYTES + tail_length(entries)

@@ -367,6 +367,7 @@ fn array_json(opened: &Opened) -> Value {
         "members": members,
         "protected": image.protected.iter().map(protected_json).collect::<Vec<_>>(),
         "remarks": image.remarks,
+        "stale_members": opened.stale_json(),
         "copy": copies(opened),
     })
 }

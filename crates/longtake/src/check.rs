@@ -6,7 +6,8 @@ use anyhow::Result;
 use base::{Bank, Rate};
 use recorder::TimeRange;
 use recorder::extract::{Had, Unreadable, verify};
-use recorder::takes::Entry;
+use recorder::scrub::is_damage;
+use recorder::takes::{Catalog, Entry};
 use serde_json::json;
 
 use crate::account::Recovered;
@@ -39,11 +40,12 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
             Ok(Had::Read) | Err(Unreadable::Overwritten) => {}
             Ok(Had::Recovered(why)) => {
                 recovered.enter(entry);
-                if !missing_member(entry) {
+                if !missing_member(entry) && is_damage(&catalog, entry, true) {
                     damaged.push((*entry, why));
                 }
             }
-            Err(why) => damaged.push((*entry, why)),
+            Err(why) if is_damage(&catalog, entry, false) => damaged.push((*entry, why)),
+            Err(_) => {}
         }
     })?;
     bar.finish_and_clear();
@@ -58,6 +60,7 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
         outlet::json(&json!({
             "chunks": catalog.entries.len(), "bytes": bytes, "takes": takes.len(),
             "missing_packets": missing, "unbalanced_takes": unbalanced, "recovered": recovered.json(),
+            "stale_members": opened.stale_json(), "overwritten_chunks": opened.overwritten,
             "damaged": damaged.iter().map(|(e, why)| json!({
                 "sequence": e.record.sequence, "target": name(e.place.member), "offset": e.place.offset,
                 "packets": e.record.summary.packets, "why": why.to_string(),
@@ -78,14 +81,29 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
             outlet::text(&format!("take {take}: its ledger does not balance; please report it"))?;
         }
         outlet::text(&format!(
-            "{} chunks, {} bytes read at {rate}: {} damaged; {} takes, {} packets missing",
+            "{} chunks, {} bytes read at {rate}: {} damaged; {} takes, {} packets missing{}",
             outlet::number(catalog.entries.len() as u64),
             outlet::number(bytes),
             damaged.len(),
             takes.len(),
-            outlet::number(missing)
+            outlet::number(missing),
+            unseen(&catalog, missing)
         ))?;
     }
-    let sound = damaged.is_empty() && unbalanced.is_empty() && missing == 0;
+    let sound =
+        damaged.is_empty() && unbalanced.is_empty() && missing == 0 && opened.overwritten == 0;
     Ok(if sound { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
+}
+
+/// What a check can't see, where a scrub may find more.
+fn unseen(catalog: &Catalog, missing: u64) -> String {
+    let indexes = match catalog.unindexed.len() {
+        0 => String::new(),
+        count => format!("\n{count} full segments have no index: `longtake array scrub` says why"),
+    };
+    let packets = match missing {
+        0 => "",
+        _ => "\n`longtake array scrub` looks for damaged chunks among the missing packets",
+    };
+    indexes + packets
 }

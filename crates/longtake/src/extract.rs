@@ -100,6 +100,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
             "missing": outlet::count_json(missing), "unreadable": outlet::count_json(unreadable.count),
             "overwritten": unreadable.overwritten.json(), "holes": chosen.holes_json(),
             "recovered": recovered.json(),
+            "stale_members": opened.stale_json(), "overwritten_chunks": opened.overwritten,
         }))?;
     } else {
         // Standard output may be the capture itself.
@@ -119,7 +120,8 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
             ));
         }
     }
-    let whole = missing.packets == 0 && unreadable.is_empty() && !chosen.is_cut_by_the_ring();
+    let read = unreadable.is_empty() && !chosen.is_cut_by_the_ring() && opened.overwritten == 0;
+    let whole = missing.packets == 0 && read;
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use base::BufferId;
+use base::{Bank, BufferId};
 use device::shell::quoted;
 use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
@@ -16,9 +16,12 @@ use format::layout::SUPERBLOCK_BYTES;
 use format::{Damage, Superblock};
 use recorder::open::{is_unfinished, open_some};
 use recorder::reader::Reader;
+use recorder::stale::{self, Stale};
 use recorder::takes::Catalog;
 use recorder::{ArrayImage, TimeRange, live};
+use serde_json::{Value, json};
 
+use crate::instant::utc;
 use crate::member_files;
 use crate::outlet;
 use crate::simulated::Target;
@@ -36,6 +39,10 @@ pub struct Opened {
     pub recording: bool,
     /// Whether members may be missing.
     degraded: bool,
+    /// Members that are out of date.
+    stale: Vec<Stale>,
+    /// Chunks in the last catalog that come from such a member although the ring has overwritten them since.
+    pub overwritten: u64,
 }
 
 impl Opened {
@@ -60,7 +67,26 @@ impl Opened {
             Catalog::load(&mut reader, &image, range)?
         };
         self.image = image;
+        self.overwritten = stale::overwritten(&self.stale, &catalog);
+        if self.overwritten > 0 {
+            outlet::tell(&format!(
+                "longtake: warning: {} chunks come from members that are out of date; the ring has overwritten them since",
+                outlet::number(self.overwritten)
+            ));
+        }
         Ok(catalog)
+    }
+
+    /// The members that are out of date, for `--json`.
+    pub fn stale_json(&self) -> Value {
+        let members = &self.image.superblock.members;
+        let rows = self.stale.iter().map(|stale| {
+            json!({
+                "member": stale.member, "identity": members[usize::from(stale.member)].identity,
+                "newest_packet": stale.newest.map(utc), "missed_take_started": stale.missed.map(utc),
+            })
+        });
+        Value::Array(rows.collect())
     }
 }
 
@@ -211,7 +237,35 @@ pub fn open(
     }
     let buffers = pool.buffer_ids().collect();
     let image = open_some(&mut Reader { bank: &mut bank, memory: &pool, buffers }, degraded)?;
-    Ok(Opened { bank, pool, image, recording, degraded })
+    let stale = stale::members(&image);
+    for stale in &stale {
+        outlet::tell(&format!("longtake: warning: {}", describe(stale, &image, &bank)));
+    }
+    Ok(Opened { bank, pool, image, recording, degraded, stale, overwritten: 0 })
+}
+
+/// Which member is out of date, since when, and what to do.
+fn describe(stale: &Stale, image: &ArrayImage, bank: &UringBank) -> String {
+    let member = stale.member;
+    let drive = image.members[usize::from(member)].drive;
+    let name = bank.drives().get(drive.index()).map_or("-", |drive| drive.name.as_str());
+    let since = match stale.newest {
+        Some(newest) => format!("its newest packet is from {}", utc(newest)),
+        None => "it holds no packet".to_owned(),
+    };
+    let lacks = match stale.missed {
+        Some(started) => {
+            format!("it lacks what the other members recorded from {} on", utc(started))
+        }
+        None => "the ring has overwritten all that the other members held then".to_owned(),
+    };
+    let advice = match image.superblock.parity {
+        0 => "put the drive back that was recorded on, or leave this one out and read with --degraded".to_owned(),
+        _ => format!(
+            "leave it out and run `longtake array rebuild ARRAY --member {member} --onto TARGET`"
+        ),
+    };
+    format!("member {member} ({name}) is out of date: {since}, and {lacks}; {advice}")
 }
 
 /// Opens an array for reading.

@@ -101,7 +101,8 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
     }
     let skipped = summary.oversize + summary.truncated + summary.not_udp + summary.other_link_type;
     let sent = skipped + summary.unsent == 0;
-    let whole = sent && unreadable.is_empty() && !chosen.is_cut_by_the_ring();
+    let read = unreadable.is_empty() && !chosen.is_cut_by_the_ring() && opened.overwritten == 0;
+    let whole = sent && read;
     Ok(if whole { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
 }
 

@@ -21,6 +21,7 @@ use crate::outlet;
 /// If the array can't be opened.
 pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
     let (opened, takes) = load(arguments)?;
+    let code = if opened.overwritten > 0 { exit::LOSS } else { 0 };
     if arguments.json {
         let list: Vec<Value> = takes
             .iter()
@@ -28,7 +29,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
             .map(|(at, t)| take_json(t, is_open(&opened, &takes, at)))
             .collect();
         outlet::json(&Value::Array(list))?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(ExitCode::from(code));
     }
     if takes.is_empty() {
         outlet::text("no takes: nothing was recorded on this array yet")?;
@@ -58,7 +59,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
         let words = outlet::truncated_words(take.ledger.truncated);
         outlet::text(&format!("{}: {words}", take.id.uuid))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(ExitCode::from(code))
 }
 
 /// What of a take is there by parity alone.
@@ -88,7 +89,8 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     let take = &takes[at];
     let recording = is_open(&opened, &takes, at);
     let complete = take.ledger.lost_unwanted().is_zero() && take.ledger.truncated.packets == 0;
-    let clean = complete && take.gaps.is_empty() && take.balances();
+    let there = take.gaps.is_empty() && opened.overwritten == 0;
+    let clean = complete && there && take.balances();
     let code = if clean { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) };
     if arguments.array.json {
         outlet::json(&take_json(take, recording))?;

@@ -20,6 +20,7 @@ pub mod rebuild;
 pub mod recover;
 pub mod run;
 pub mod scrub;
+pub mod stale;
 pub mod takes;
 mod turns;
 

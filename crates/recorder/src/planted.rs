@@ -67,6 +67,12 @@ pub enum Bug {
     AcknowledgesBeforeParity,
     /// Parity is taken of a chunk before its header is stamped.
     ParityBeforeStamp,
+    /// A scrub calls every index damaged that a crash kept from being written.
+    CallsTornIndexesDamaged,
+    /// Opening does not see that a member missed whole takes.
+    MissesStaleMembers,
+    /// A listing has chunks whose place the ring has given to newer ones.
+    ListsOverwritten,
 }
 
 #[cfg(feature = "planted")]

@@ -2,6 +2,7 @@
 //! in its place again, and writes it if that is wanted.
 
 mod hidden;
+mod indexes;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
@@ -29,8 +30,18 @@ pub enum Fault {
     Parity(Unreadable),
     /// A parity chunk that checks is not the parity of its group.
     Contradiction,
-    /// A full segment has no index that counts, and is walked whenever the array is opened.
+    /// A full segment has no index that counts, and no crash explains it.
     Index,
+    /// A crash kept the index of a full segment from being written whole. It is no damage: the index is rebuilt from the
+    /// segment's chunks.
+    TornIndex,
+}
+
+impl Fault {
+    /// Whether something was recorded and has changed since; not so what a crash kept from being written.
+    pub const fn is_damage(&self) -> bool {
+        !matches!(self, Self::TornIndex)
+    }
 }
 
 impl fmt::Display for Fault {
@@ -41,6 +52,7 @@ impl fmt::Display for Fault {
             Self::Parity(why) => write!(f, "parity: {why}"),
             Self::Contradiction => f.write_str("parity: it is not that of its group"),
             Self::Index => f.write_str("index: the segment has none that counts"),
+            Self::TornIndex => f.write_str("index: torn by a crash; no packet is lost"),
         }
     }
 }
@@ -138,7 +150,10 @@ pub fn scrub<B: Bank, M: Buffers>(
     if !options.recording {
         scrub.hidden_chunks(reader)?;
     }
-    scrub.indexes(reader)?;
+    // While somebody records, the index of a full segment is still to come.
+    if !options.recording {
+        scrub.indexes(reader)?;
+    }
     if !scrub.written.is_empty() {
         for member in image.members.iter().filter(|m| !m.is_missing()) {
             command(reader, member.drive, Operation::Flush)?;
@@ -180,7 +195,8 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
             };
             // Of a group that was written again elsewhere there may be any part.
             let listed = |row: &Row| self.by_number.contains_key(&row.sequence);
-            if group.table.rows.iter().all(listed) {
+            let overwritten = parity.first().is_some_and(|e| is_overwritten(self.catalog, e));
+            if group.table.rows.iter().all(listed) && !overwritten {
                 let of = u64::from(group.table.part.of);
                 self.done.parity_missing += of.saturating_sub(parity.len() as u64);
             }
@@ -210,6 +226,9 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         for (at, member) in (0u16..).zip(&self.image.members).filter(|(_, m)| !m.is_missing()) {
             let plan = Plan::new(reader, self.image, self.catalog, at, None)?;
             for piece in plan.parity_between() {
+                if is_overwritten(self.catalog, piece.entry()) {
+                    continue;
+                }
                 if rebuild::there(reader, member.drive, piece)?.is_some() {
                     continue;
                 }
@@ -263,10 +282,9 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                 let (held, had) = self.done.missing.entry(entry.place.member).or_default();
                 *held += 1;
                 *had += u64::from(again.is_some());
-            } else if (again.is_none() || self.has_its_place(&entry))
+            } else if is_damage(self.catalog, &entry, again.is_some())
                 && let Some(why) = self.why(reader, &entry)?
             {
-                // Not so what a crash lost and recording went on over: that is had by parity alone.
                 let bytes = again.map(|(_, bytes)| bytes.as_slice());
                 self.found(reader, entry, Fault::Chunk(why), bytes)?;
             }
@@ -327,52 +345,12 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                     self.done.missing.entry(entry.place.member).or_default().0 += 1;
                 }
             }
-            for entry in bad {
+            for entry in bad.into_iter().filter(|entry| is_damage(self.catalog, entry, false)) {
                 if let Some(why) = self.why(reader, &entry)? {
                     self.found(reader, entry, Fault::Chunk(why), None)?;
                 }
             }
             self.read(reader, bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Segments without an index, where all their chunks are known.
-    fn indexes<B: Bank, M: Buffers>(
-        &mut self,
-        reader: &mut Reader<'_, B, M>,
-    ) -> Result<(), CreateError> {
-        for &(member, segment) in &self.catalog.unindexed {
-            let image = &self.image.members[usize::from(member)];
-            let layout = image.layout;
-            let chunks = self.chunks(member, segment);
-            let (Some(&(place, record)), Some((_, last))) = (chunks.first(), chunks.last()) else {
-                continue;
-            };
-            let all = match image.segments[segment as usize] {
-                Segment::Live(live) => !live.indexed || live.last_sequence == last.sequence,
-                Segment::Empty => true,
-            };
-            let mut end = layout.segment_offset(segment);
-            let whole = chunks.iter().all(|(place, record)| {
-                let follows = place.offset == end;
-                end += u64::from(record.summary.length);
-                follows
-            });
-            let mut finding = Finding {
-                entry: Entry { place, record },
-                fault: Fault::Index,
-                repair: Repair::None,
-            };
-            if whole && all && !self.hiding.contains(&(member, segment)) {
-                finding.repair = Repair::Possible;
-                if self.repair {
-                    write_index(reader, image.drive, &layout, segment, &chunks)?;
-                    self.written.push(member);
-                    finding.repair = Repair::Done;
-                }
-            }
-            (self.each)(Step::Found(&finding));
         }
         Ok(())
     }
@@ -419,7 +397,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         fault: Fault,
         bytes: Option<&[u8]>,
     ) -> Result<(), CreateError> {
-        let bytes = bytes.filter(|_| self.has_its_place(&entry));
+        let bytes = bytes.filter(|_| has_its_place(self.catalog, &entry));
         let mut repair = if bytes.is_some() { Repair::Possible } else { Repair::None };
         if let Some(bytes) = bytes.filter(|_| self.repair) {
             let drive = self.image.members[usize::from(entry.place.member)].drive;
@@ -476,18 +454,36 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         chunks.sort_by_key(|(place, _)| place.offset);
         chunks
     }
+}
 
-    /// Whether nothing else that counts lies where a chunk was: recording may have gone on there after a crash.
-    fn has_its_place(&self, entry: &Entry) -> bool {
-        let start = entry.place.offset;
-        let end = start + u64::from(entry.record.summary.length);
-        self.catalog.entries.iter().all(|other| {
-            let from = other.place.offset;
-            other.place.member != entry.place.member
-                || other.record.sequence == entry.record.sequence
-                || self.catalog.recovered.contains(&other.record.sequence)
-                || from >= end
-                || from + u64::from(other.record.summary.length) <= start
-        })
-    }
+/// Whether a chunk of the catalog that does not check in its place is damaged; `made_again`: parity gives it back. It is not if
+/// parity alone knows of it, and the ring has overwritten a part of its group, or recording went on in its place after a crash
+/// that had kept it from being written.
+pub fn is_damage(catalog: &Catalog, entry: &Entry, made_again: bool) -> bool {
+    let by_parity_alone = catalog.recovered.contains(&entry.record.sequence);
+    let explained =
+        is_overwritten(catalog, entry) || (made_again && !has_its_place(catalog, entry));
+    !(by_parity_alone && explained)
+}
+
+/// Whether the ring has given up a part of a chunk's group. What such a group lacks is no damage.
+fn is_overwritten(catalog: &Catalog, entry: &Entry) -> bool {
+    let record = &entry.record;
+    let group =
+        record.parity.map(|part| part.group).or_else(|| record.group.map(|group| group.group));
+    group.is_some_and(|group| catalog.reused.is_some_and(|reused| group <= reused))
+}
+
+/// Whether nothing else that counts lies where a chunk was: recording may have gone on there after a crash.
+fn has_its_place(catalog: &Catalog, entry: &Entry) -> bool {
+    let start = entry.place.offset;
+    let end = start + u64::from(entry.record.summary.length);
+    catalog.entries.iter().all(|other| {
+        let from = other.place.offset;
+        other.place.member != entry.place.member
+            || other.record.sequence == entry.record.sequence
+            || catalog.recovered.contains(&other.record.sequence)
+            || from >= end
+            || from + u64::from(other.record.summary.length) <= start
+    })
 }

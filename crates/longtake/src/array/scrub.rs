@@ -64,6 +64,7 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<ExitCode> {
             "chunks": done.chunks, "bytes": done.bytes, "groups": done.groups, "parity": image.superblock.parity,
             "without_parity": done.without_parity, "parity_missing": done.parity_missing, "missing_packets": missing_packets, "repair": repair,
             "superblocks": !superblocks_differ,
+            "stale_members": opened.stale_json(), "overwritten_chunks": opened.overwritten,
             "findings": findings.iter().map(|f| finding_json(f, &names)).collect::<Vec<_>>(),
             "missing_members": done.missing.iter().map(|(&member, (held, had))| json!({
                 "member": member, "identity": names[usize::from(member)], "chunks": held, "recoverable": had,
@@ -99,7 +100,9 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<ExitCode> {
             )?;
         }
     }
-    let sound = findings.iter().all(|finding| finding.repair == Repair::Done)
+    let harmless = |f: &Finding| f.repair == Repair::Done || !f.fault.is_damage();
+    let sound = findings.iter().all(harmless)
+        && opened.overwritten == 0
         && (repair || !superblocks_differ)
         && done.missing.is_empty()
         && (opened.recording || done.parity_missing == 0)
@@ -136,8 +139,13 @@ fn describe(finding: &Finding, names: &[String]) -> String {
         Repair::Done => "repaired",
         Repair::Failed => "written again, and still not sound: the drive fails there",
     };
+    let (kind, outcome) = match repair {
+        _ if fault.is_damage() => ("DAMAGED", outcome),
+        Repair::Possible => ("TORN", "the next recording or --repair rebuilds it from its chunks"),
+        _ => ("TORN", outcome),
+    };
     format!(
-        "DAMAGED: member {} ({}) at byte {}, chunk {} of take {} at {}: {fault}: {outcome}",
+        "{kind}: member {} ({}) at byte {}, chunk {} of take {} at {}: {fault}: {outcome}",
         entry.place.member,
         names[usize::from(entry.place.member)],
         entry.place.offset,
@@ -160,6 +168,7 @@ fn finding_json(finding: &Finding, names: &[String]) -> Value {
         "member": entry.place.member, "target": names[usize::from(entry.place.member)], "offset": entry.place.offset,
         "length": entry.record.summary.length, "sequence": entry.record.sequence, "take": entry.record.take.uuid,
         "time": utc(time(finding)), "packets": entry.record.summary.packets, "fault": fault.to_string(),
+        "damage": fault.is_damage(),
         "repair": match repair {
             Repair::None => "impossible",
             Repair::Possible => "possible",
