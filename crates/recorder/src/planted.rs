@@ -71,8 +71,6 @@ pub enum Bug {
     CallsTornIndexesDamaged,
     /// Opening does not see that a member missed whole takes.
     MissesStaleMembers,
-    /// A listing has chunks whose place the ring has given to newer ones.
-    ListsOverwritten,
 }
 
 #[cfg(feature = "planted")]

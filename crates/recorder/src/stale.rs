@@ -1,7 +1,7 @@
 //! Members that are out of date: one that was not there while the array was recorded on, or an old copy of one that was put
 //! in its place. What such a member holds was recorded, and a ring may have overwritten it since.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use base::Timestamp;
 
@@ -120,41 +120,4 @@ fn live(member: &MemberImage) -> impl Iterator<Item = &Live> {
 /// The segments of a member whose chunks opening has read.
 fn walked(member: &MemberImage) -> impl Iterator<Item = &HeadImage> {
     member.head.iter().chain(&member.unindexed)
-}
-
-/// Leaves out the chunks of an earlier lap in segments in which parity knows of a newer chunk: the ring has given them up. They
-/// are there if their member came back in an older state, or if a crash came before the newer chunk was written.
-pub(crate) fn leave_out_overwritten(
-    image: &ArrayImage,
-    entries: &mut Vec<Entry>,
-    recovered: &HashSet<u64>,
-) {
-    if is_planted(Bug::ListsOverwritten) {
-        return;
-    }
-    let segment = |entry: &Entry| {
-        let layout = &image.members[usize::from(entry.place.member)].layout;
-        (entry.place.member, layout.segment_at(entry.place.offset))
-    };
-    let of = |entry: &Entry| recovered.contains(&entry.record.sequence);
-    let mut known: BTreeMap<(u16, u64), Vec<(u64, u64)>> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| of(entry)) {
-        let at = (entry.place.offset, entry.record.sequence);
-        known.entry(segment(entry)).or_default().push(at);
-    }
-    // Within a lap numbers go up with the place: what lies at or behind a greater number is of an earlier lap.
-    let mut given_up: BTreeMap<(u16, u64), u64> = BTreeMap::new();
-    for entry in entries.iter().filter(|entry| !of(entry)) {
-        let (offset, sequence) = (entry.place.offset, entry.record.sequence);
-        let end = offset + u64::from(entry.record.summary.length);
-        let newer = |&(at, number): &(u64, u64)| number > sequence && at < end;
-        if known.get(&segment(entry)).is_some_and(|known| known.iter().any(newer)) {
-            let last = given_up.entry(segment(entry)).or_default();
-            *last = (*last).max(sequence);
-        }
-    }
-    entries.retain(|entry| {
-        let last = given_up.get(&segment(entry));
-        of(entry) || last.is_none_or(|&last| entry.record.sequence > last)
-    });
 }

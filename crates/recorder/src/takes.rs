@@ -14,7 +14,6 @@ use crate::planted::{Bug, is_planted};
 use crate::protocol::TimeRange;
 use crate::reader::{Range, ReadError, Reader};
 use crate::recover;
-use crate::stale;
 
 /// A chunk and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +181,6 @@ impl Catalog {
             recovered.extend(lost.recovered.iter().map(|e| e.record.sequence));
             entries.extend(lost.recovered);
             entries.extend(lost.hidden);
-            stale::leave_out_overwritten(image, &mut entries, &recovered);
         }
         let heads = image.members.iter().filter_map(|m| m.head.as_ref());
         let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();

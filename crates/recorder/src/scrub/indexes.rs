@@ -23,8 +23,8 @@ const BLOCK_BYTES: usize = 512;
 /// Bits of a block that differ at most where it was written and has changed since. A block of another index differs in more.
 const CHANGED_BITS_MAX: u32 = 8;
 
-/// Bytes of entries in a block from which on it tells one index from another.
-const ENTRY_BYTES_LEAST: usize = 64;
+/// Bytes of entries in a block from which on it tells one index from another: a whole entry, with its checksum.
+const ENTRY_BYTES_LEAST: usize = format::section::RECORD_BYTES;
 
 impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
     /// Tells of the segments without an index, and writes it where all their chunks are known.
