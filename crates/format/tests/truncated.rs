@@ -27,6 +27,7 @@ fn chunk(truncated: Count, group: Option<Joined>) -> Vec<u8> {
         replaces: None,
         ledger,
         reused: None,
+        reused_to_ns: 0,
         parity: None,
         group,
         last_parities: LastParities::default(),

@@ -34,6 +34,7 @@ fn record(summary: Summary) -> ChunkRecord {
         replaces: None,
         ledger: Ledger::default(),
         reused: None,
+        reused_to_ns: 0,
         parity: None,
         group: None,
         last_parities: LastParities::default(),
