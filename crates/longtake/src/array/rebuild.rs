@@ -53,7 +53,7 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
     let layout = superblock.layout;
     let writes = plan.bytes() + WRITTEN_BYTES;
     if !array.json {
-        outlet::text(&format!(
+        outlet::message(&format!(
             "member {member} of array '{}': {} chunks, {} to write to {}{}{}",
             superblock.name,
             outlet::number(plan.pieces()),
