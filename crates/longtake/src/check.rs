@@ -99,7 +99,9 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
 fn unseen(catalog: &Catalog, missing: u64) -> String {
     let indexes = match catalog.unindexed.len() {
         0 => String::new(),
-        count => format!("\n{count} full segments have no index: `longtake array scrub` says why"),
+        count => {
+            format!("\nfull segments without an index: {count}; `longtake array scrub` says why")
+        }
     };
     let packets = match missing {
         0 => "",

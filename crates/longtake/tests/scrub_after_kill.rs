@@ -113,7 +113,7 @@ fn an_index_that_has_changed_since_it_was_written_is_damage_however_new_it_is() 
         assert_eq!(findings.len(), 1, "{findings:#?}");
         assert_eq!(findings[0]["damage"], true, "{findings:#?}");
         let text = line("array check @", array).code(0).text();
-        assert!(text.contains(" 0 damaged") && text.contains("1 full segments have no index"));
+        assert!(text.contains(" 0 damaged") && text.contains("without an index: 1"));
         scrubbed(array, "--repair", 0);
         assert_eq!(scrubbed(array, "", 0).len(), 0);
     }
