@@ -6,7 +6,7 @@ mod scores;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,8 @@ const BATCH: usize = 12;
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 /// How long cargo-mutants may take to end after an interrupt.
 const END_WITHIN: Duration = Duration::from_secs(30);
+/// Exit codes of cargo-mutants after a whole run: all caught, some missed, some timed out.
+const ENDS: [i32; 3] = [0, 2, 3];
 
 /// Code under mutation, and the tests of its crate that judge it.
 #[derive(Debug)]
@@ -190,24 +192,32 @@ impl Bench {
         command.arg("--").args(subject.tests);
         // What copies have in common, wherever they lie, is built once.
         command.env("CARGO_TARGET_DIR", self.work.join("build")).stdout(Stdio::null());
+        // An interrupt is no fault of cargo-mutants, which would show where in its code it came.
+        command.env("RUST_BACKTRACE", "0");
         let child = command.spawn().context("starting cargo mutants")?;
-        wait(child, until)?;
+        let ended = wait(child, until)?;
         let text = fs::read_to_string(&outcomes).unwrap_or_else(|_| "{}".to_owned());
         let found: Value = serde_json::from_str(&text).context("reading outcomes.json")?;
         if scores::baseline_failed(&found) {
             let log = self.work.join("mutants.out/log");
             bail!("the tests of {} fail without a mutant: see {}", subject.package, log.display());
         }
-        Ok(found)
+        match ended {
+            Some(status) if !status.code().is_some_and(|code| ENDS.contains(&code)) => {
+                bail!("cargo mutants failed ({status})")
+            }
+            _ => Ok(found),
+        }
     }
 }
 
-/// Waits for cargo-mutants, or interrupts it when the time is over: it then ends what it started.
-fn wait(mut child: Child, until: Instant) -> Result<()> {
-    let mut interrupted = None;
+/// Waits for cargo-mutants, or interrupts it when the time is over: it then ends what it started. Returns how it ended
+/// by itself.
+fn wait(mut child: Child, until: Instant) -> Result<Option<ExitStatus>> {
+    let mut interrupted: Option<Instant> = None;
     loop {
-        if child.try_wait()?.is_some() {
-            return Ok(());
+        if let Some(status) = child.try_wait()? {
+            return Ok(interrupted.is_none().then_some(status));
         }
         match interrupted {
             None if Instant::now() >= until => {
