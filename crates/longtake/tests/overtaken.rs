@@ -142,7 +142,7 @@ fn segments_in_each_others_place_are_given_back_by_parity_wherever_they_are_list
     let array: &PathBuf = &new_in(&folder, "array");
     let made = "--members 5 --parity 2 --member-size 40MiB --segment 4MiB --chunk 1MiB";
     line(
-        &format!("record -q --from synthetic:max,size=9000 --until-bytes 45MB --to @ {made}"),
+        &format!("record -q --from synthetic:100MB/s,size=9000 --until-bytes 45MB --to @ {made}"),
         array,
     )
     .code(0);
