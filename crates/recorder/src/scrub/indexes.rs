@@ -110,6 +110,14 @@ fn written_index(
     chunks: &[(Place, ChunkRecord)],
 ) -> Option<Vec<u8>> {
     let (place, _) = chunks.first()?;
+    // Of chunks that were written again only the newest are listed: then the index had more entries.
+    let mut end = layout.segment_offset(segment);
+    for (place, record) in chunks {
+        if place.offset != end {
+            return None;
+        }
+        end += u64::from(record.summary.length);
+    }
     let used: u64 = chunks.iter().map(|(_, chunk)| u64::from(chunk.summary.length)).sum();
     let section_bytes = layout.segment_bytes.checked_sub(used)?;
     let offset = layout.segment_offset(segment) + used;
