@@ -87,7 +87,8 @@ fn agrees(
     let there = |entry: &Entry| !image.members[usize::from(entry.place.member)].is_missing();
     let looked = verify(reader, image, &catalog.entries, |entry, outcome| {
         let damaged = match outcome {
-            Ok(Had::Read) | Err(Unreadable::Overwritten) => false,
+            Ok(Had::Read | Had::Recovered(Unreadable::Overwritten))
+            | Err(Unreadable::Overwritten) => false,
             Ok(Had::Recovered(_)) => there(entry) && is_damage(catalog, entry, true),
             Err(_) => there(entry) && is_damage(catalog, entry, false),
         };

@@ -40,7 +40,8 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
             Ok(Had::Read) | Err(Unreadable::Overwritten) => {}
             Ok(Had::Recovered(why)) => {
                 recovered.enter(entry);
-                if !missing_member(entry) && is_damage(&catalog, entry, true) {
+                let reused = why == Unreadable::Overwritten;
+                if !reused && !missing_member(entry) && is_damage(&catalog, entry, true) {
                     damaged.push((*entry, why));
                 }
             }
