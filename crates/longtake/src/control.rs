@@ -249,7 +249,7 @@ fn watch(stream: UnixStream, left: Arc<AtomicBool>, waker: Waker) -> Result<()> 
     stream.set_read_timeout(None)?;
     let wait = move || {
         // A reader says nothing more: whatever comes, it is the end.
-        (&stream).read(&mut [0]).ok();
+        (&stream).read_exact(&mut [0]).ok();
         left.store(true, Ordering::Relaxed);
         waker.wake();
     };
