@@ -11,7 +11,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use harness::{Recorder, Running, longtake, new_in, run, scratch, tool, wait_until};
+use harness::{
+    Recorder, Running, hearing_hangups, longtake, new_in, run, scratch, tool, wait_until,
+};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -43,7 +45,7 @@ fn by(user: u32, program: &Command) -> Command {
 fn as_user(arguments: &str, temporary: &Path, array: &Path) -> Command {
     let mut program = longtake();
     program.args(arguments.split_whitespace().map(|word| word.replace('@', text(array))));
-    let mut command = by(USER, &program);
+    let mut command = by(USER, &hearing_hangups(&program));
     command.env("TMPDIR", temporary).env_remove("XDG_RUNTIME_DIR");
     command
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use harness::{Running, line, longtake, new_in, run, scratch, tool, wait_until};
+use harness::{Running, hearing_hangups, line, longtake, new_in, run, scratch, tool, wait_until};
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::signal::Signal;
 use nix::sys::statvfs::statvfs;
@@ -155,7 +155,7 @@ fn a_signal_during_preparation_leaves_nothing_behind() {
         fcntl(&writer, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK)).expect("it is open");
         while writer.write(&[b'.'; 4096]).map_err(|e| e.kind()) != Err(ErrorKind::WouldBlock) {}
         fcntl(&writer, FcntlArg::F_SETFL(flags)).expect("it is open");
-        let mut record = longtake();
+        let mut record = hearing_hangups(&longtake());
         record.args(["record", "--from", "synthetic:1MB/s", "--for", "1s", "--to"]).arg(&array);
         let mut recorder = Running::start(record.args(SMALL.split(' ')).stderr(writer));
         // What holds the other end of the pipe goes, or it would have no end.

@@ -126,7 +126,7 @@ fn a_user_called_longtake_is_preferred_to_nobody() {
 fn a_hangup_closes_a_take_unless_it_is_to_be_ignored() {
     let folder = scratch();
     let array = new_in(&folder, "array");
-    let recorder = recording(&[], "", &array);
+    let recorder = recording(&["env", "--default-signal=HUP"], "", &array);
     recorder.signal(Signal::SIGHUP);
     let ended = recorder.end().code(0);
     assert_eq!(ended.event("finished")["ledger"]["balances"], true);

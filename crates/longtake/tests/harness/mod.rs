@@ -52,6 +52,13 @@ pub fn longtake() -> Command {
     Command::new(env!("CARGO_BIN_EXE_longtake"))
 }
 
+/// A program as a terminal starts it: whoever runs the tests may ignore hangups, and programs inherit that.
+pub fn hearing_hangups(program: &Command) -> Command {
+    let mut command = tool("env", "coreutils");
+    command.arg("--default-signal=HUP").arg(program.get_program()).args(program.get_args());
+    command
+}
+
 /// What a command that ended has left.
 #[derive(Debug)]
 pub struct Ran {
