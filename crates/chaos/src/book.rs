@@ -467,7 +467,12 @@ impl Book {
 
     /// A chunk that the ring gives up is of no group that protects a chunk of a protected time.
     fn keeps_groups(&self, sequence: u64, protected: &[(u64, u64)]) {
-        for other in self.groups.with(sequence) {
+        let group = self.groups.with(sequence);
+        // Where a drive has lied about a part of the group, the recorder can't know what belongs to it.
+        if group.iter().any(|other| self.chunks.get(other).is_some_and(|chunk| chunk.excused)) {
+            return;
+        }
+        for other in group {
             let Some(chunk) = self.chunks.get(&other).filter(|c| c.is_due() && c.secured) else {
                 continue;
             };

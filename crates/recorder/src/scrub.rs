@@ -13,7 +13,7 @@ use format::{ChunkRecord, Damage, Place};
 
 use crate::create::{CreateError, run as command, write};
 use crate::extract::{Fetch, Unreadable, check};
-use crate::open::{ArrayImage, Segment};
+use crate::open::{ArrayImage, MemberImage, Segment};
 use crate::reader::{Pace, Range, ReadError, Reader};
 use crate::rebuild::{self, Plan, write_index};
 use crate::recover::{self, Group, Groups};
@@ -223,7 +223,11 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         &mut self,
         reader: &mut Reader<'_, B, M>,
     ) -> Result<(), CreateError> {
-        for (at, member) in (0u16..).zip(&self.image.members).filter(|(_, m)| !m.is_missing()) {
+        // What a missing member held may explain a hole of another one.
+        if self.image.members.iter().any(MemberImage::is_missing) {
+            return Ok(());
+        }
+        for (at, member) in (0u16..).zip(&self.image.members) {
             let plan = Plan::new(reader, self.image, self.catalog, at, None)?;
             for piece in plan.parity_between() {
                 if is_overwritten(self.catalog, piece.entry()) {

@@ -44,6 +44,8 @@ pub struct Catalog {
     pub entries: Vec<Entry>,
     /// The greatest sequence number that a ring has given up.
     pub reused: Option<u64>,
+    /// The latest packet time that a ring has given up, ns since 1970; 0 if nothing, or if no chunk says so.
+    pub reused_to_ns: u64,
     /// Numbers of those chunks that no member has and parity gives back.
     pub recovered: HashSet<u64>,
     /// Full segments without an index that counts, by member: they were walked.
@@ -58,6 +60,7 @@ impl Default for Catalog {
         Self {
             entries: Vec::new(),
             reused: None,
+            reused_to_ns: 0,
             recovered: HashSet::new(),
             unindexed: Vec::new(),
             complete: 0..=u64::MAX,
@@ -183,17 +186,20 @@ impl Catalog {
             entries.extend(lost.hidden);
         }
         let heads = image.members.iter().filter_map(|m| m.head.as_ref());
+        let reused_to_ns = heads.clone().map(|head| head.reused_to_ns).max().unwrap_or(0);
         let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();
         let catalog = Self::of(entries);
         let listed: HashSet<u64> = catalog.entries.iter().map(|e| e.record.sequence).collect();
         recovered.retain(|sequence| listed.contains(sequence));
         let reused = catalog.reused.max(reused);
-        Ok(Self { reused, recovered, unindexed, complete: whole, ..catalog })
+        let reused_to_ns = catalog.reused_to_ns.max(reused_to_ns);
+        Ok(Self { reused, reused_to_ns, recovered, unindexed, complete: whole, ..catalog })
     }
 
     /// Sorts chunks and leaves out those that others stand in for.
     pub fn of(mut entries: Vec<Entry>) -> Self {
         let reused = entries.iter().filter_map(|e| e.record.reused).max();
+        let reused_to_ns = entries.iter().map(|e| e.record.reused_to_ns).max().unwrap_or(0);
         let mut newest: HashMap<u64, u64> = HashMap::new();
         for entry in &entries {
             if let Some(root) = entry.record.replaces {
@@ -211,7 +217,7 @@ impl Catalog {
         entries.retain(|entry| !entry.record.is_filler());
         entries.sort_by_key(|e| e.record.sequence);
         entries.dedup_by_key(|e| e.record.sequence);
-        Self { entries, reused, ..Self::default() }
+        Self { entries, reused, reused_to_ns, ..Self::default() }
     }
 
     /// The takes, in order of their chunks.
@@ -323,6 +329,8 @@ impl Catalog {
             return;
         }
         take.overwritten += count;
+        let to_ns = if self.reused_to_ns > 0 { to_ns.min(self.reused_to_ns + 1) } else { to_ns };
+        let gap = Gap { to_ns, ..gap };
         if !is_planted(Bug::HidesHoles) {
             take.holes.push(gap);
         }
