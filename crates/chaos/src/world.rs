@@ -12,7 +12,7 @@ use format::{Count, Layout, Stage, Superblock};
 use recorder::open;
 use recorder::reader::Reader;
 use recorder::run::Recording;
-use recorder::takes::{Catalog, Gap};
+use recorder::takes::Catalog;
 use recorder::{ArrayImage, Config, ParityMeans, Recorder, TimeRange};
 use uuid::Uuid;
 
@@ -585,10 +585,12 @@ fn listed_by_time(
     };
     extracted.judge(&by_time, part, book, &mut Met::default());
     extracted.judge_at_rest(&by_time, book);
-    let named = |catalog: &Catalog| -> Vec<Gap> {
+    // Which of them a ring explains, and so when they end, may stand in a chunk that one listing has not read.
+    let named = |catalog: &Catalog| -> Vec<(u64, u64, Count, u64)> {
         let takes = catalog.takes().into_iter();
         let gaps = takes.flat_map(|take| take.gaps.into_iter().chain(take.holes));
-        gaps.filter(|gap| gap.touches(part)).collect()
+        let touched = gaps.filter(|gap| gap.touches(part));
+        touched.map(|g| (g.first_sequence, g.last_sequence, g.count, g.from_ns)).collect()
     };
     // With parity, chunks outside the span may be known in one listing and not in the other.
     if book.groups.parity == 0 {

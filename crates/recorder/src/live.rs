@@ -34,8 +34,7 @@ pub fn catalog<B: Bank, M: Buffers>(
         let found = Catalog::load_more(reader, image, range, &seen)?;
         // What a ring reuses between two looks was there: reading it will tell that it is gone.
         let reused = seen.reused.max(found.reused);
-        let reused_to_ns = seen.reused_to_ns.max(found.reused_to_ns);
-        let Catalog { recovered, unindexed, complete, .. } = found;
+        let Catalog { reused_to_ns, recovered, unindexed, complete, .. } = found;
         seen.entries.extend(found.entries);
         seen = Catalog {
             reused,

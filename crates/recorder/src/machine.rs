@@ -147,7 +147,7 @@ impl Recorder {
         let heads = array.members.iter().filter_map(|m| m.head.as_ref());
         let reused_to_ns = match is_planted(Bug::ForgetsReusedTime) {
             true => 0,
-            false => heads.map(|head| head.reused_to_ns).max().unwrap_or(0),
+            false => heads.filter_map(|head| head.reused_to_ns).max().unwrap_or(0),
         };
         let reach = if parity > 0 { reach::of(&array.members) } else { Vec::new() };
         let mut members: Vec<Member> = array

@@ -79,8 +79,9 @@ pub struct HeadImage {
     pub chunks: Vec<(Place, ChunkRecord)>,
     /// Whether its index is written: recording goes on in the next one.
     pub closed: bool,
-    /// The latest packet time that the ring had given up when its last chunk was written, ns since 1970; 0 if nothing.
-    pub reused_to_ns: u64,
+    /// The latest packet time that the ring had given up when its last chunk was written, ns since 1970; 0 if nothing, None if
+    /// that chunk's record can't be read.
+    pub reused_to_ns: Option<u64>,
 }
 
 /// One member as it was found.
@@ -552,7 +553,7 @@ fn member<B: Bank, M: Buffers>(
                 if is_head {
                     let used = layout.segment_bytes - footer.section_bytes;
                     let reused_to_ns = last_record(reader, drive, &layout, segment, &footer)?
-                        .map_or(0, |record| record.reused_to_ns);
+                        .map(|record| record.reused_to_ns);
                     let (chunks, closed) = (Vec::new(), true);
                     head_image = Some(HeadImage { segment, used, chunks, closed, reused_to_ns });
                 }
@@ -566,7 +567,7 @@ fn member<B: Bank, M: Buffers>(
                     state.take_in(record);
                 }
                 let used = chunks.iter().map(|(_, c)| u64::from(c.summary.length)).sum();
-                let reused_to_ns = chunks.last().map_or(0, |(_, record)| record.reused_to_ns);
+                let reused_to_ns = chunks.last().map(|(_, record)| record.reused_to_ns);
                 let found = HeadImage { segment, used, chunks, closed: false, reused_to_ns };
                 if is_head {
                     head_image = Some(found);

@@ -44,8 +44,8 @@ pub struct Catalog {
     pub entries: Vec<Entry>,
     /// The greatest sequence number that a ring has given up.
     pub reused: Option<u64>,
-    /// The latest packet time that a ring has given up, ns since 1970; 0 if nothing, or if no chunk says so.
-    pub reused_to_ns: u64,
+    /// The latest packet time that a ring has given up, ns since 1970; None unless the newest chunk of every member says so.
+    pub reused_to_ns: Option<u64>,
     /// Numbers of those chunks that no member has and parity gives back.
     pub recovered: HashSet<u64>,
     /// Full segments without an index that counts, by member: they were walked.
@@ -60,7 +60,7 @@ impl Default for Catalog {
         Self {
             entries: Vec::new(),
             reused: None,
-            reused_to_ns: 0,
+            reused_to_ns: None,
             recovered: HashSet::new(),
             unindexed: Vec::new(),
             complete: 0..=u64::MAX,
@@ -186,20 +186,18 @@ impl Catalog {
             entries.extend(lost.hidden);
         }
         let heads = image.members.iter().filter_map(|m| m.head.as_ref());
-        let reused_to_ns = heads.clone().map(|head| head.reused_to_ns).max().unwrap_or(0);
         let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();
         let catalog = Self::of(entries);
         let listed: HashSet<u64> = catalog.entries.iter().map(|e| e.record.sequence).collect();
         recovered.retain(|sequence| listed.contains(sequence));
         let reused = catalog.reused.max(reused);
-        let reused_to_ns = catalog.reused_to_ns.max(reused_to_ns);
+        let reused_to_ns = reused_to_ns(&image.members);
         Ok(Self { reused, reused_to_ns, recovered, unindexed, complete: whole, ..catalog })
     }
 
     /// Sorts chunks and leaves out those that others stand in for.
     pub fn of(mut entries: Vec<Entry>) -> Self {
         let reused = entries.iter().filter_map(|e| e.record.reused).max();
-        let reused_to_ns = entries.iter().map(|e| e.record.reused_to_ns).max().unwrap_or(0);
         let mut newest: HashMap<u64, u64> = HashMap::new();
         for entry in &entries {
             if let Some(root) = entry.record.replaces {
@@ -217,7 +215,7 @@ impl Catalog {
         entries.retain(|entry| !entry.record.is_filler());
         entries.sort_by_key(|e| e.record.sequence);
         entries.dedup_by_key(|e| e.record.sequence);
-        Self { entries, reused, reused_to_ns, ..Self::default() }
+        Self { entries, reused, ..Self::default() }
     }
 
     /// The takes, in order of their chunks.
@@ -329,7 +327,7 @@ impl Catalog {
             return;
         }
         take.overwritten += count;
-        let to_ns = if self.reused_to_ns > 0 { to_ns.min(self.reused_to_ns + 1) } else { to_ns };
+        let to_ns = self.reused_to_ns.map_or(to_ns, |given_up| to_ns.min(given_up + 1));
         let gap = Gap { to_ns, ..gap };
         if !is_planted(Bug::HidesHoles) {
             take.holes.push(gap);
@@ -366,6 +364,17 @@ fn wanted(member: &MemberImage, range: TimeRange) -> (Vec<u64>, RangeInclusive<u
         range.touches(live) || live.last_ns == 0 || head || near
     });
     (wanted.map(|&(segment, _)| segment).collect(), from..=to)
+}
+
+/// The latest packet time that a ring has given up, if it is known for certain: the chunk that tells it may have been the newest
+/// of a member that is missing, or whose index is damaged.
+fn reused_to_ns(members: &[MemberImage]) -> Option<u64> {
+    let told = |member: &MemberImage| match &member.head {
+        Some(head) => head.reused_to_ns,
+        None => (!member.is_missing()).then_some(0),
+    };
+    let told: Option<Vec<u64>> = members.iter().map(told).collect();
+    told?.into_iter().max().filter(|&time| time > 0)
 }
 
 /// The chunks of a segment without an index that counts, as far as they can be read. One whose footer closed it when it was
