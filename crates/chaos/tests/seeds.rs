@@ -12,7 +12,7 @@ use longtake_chaos::shrink::shrunk;
 use longtake_chaos::{Case, Met, Violation, judged};
 
 /// A few minutes on two processors.
-const SEEDS: u64 = 50_000;
+const SEEDS: u64 = 25_000;
 const THREADS: usize = 2;
 
 thread_local! {

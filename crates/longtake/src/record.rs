@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
@@ -124,6 +124,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         ready,
         waker: waker.clone(),
         stop: Arc::clone(&stop),
+        bytes_left: arguments.until_bytes.map(|limit| Arc::new(AtomicU64::new(limit.0))),
         chunk_min: image
             .members
             .iter()

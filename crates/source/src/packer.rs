@@ -56,6 +56,9 @@ pub struct Supply {
     pub waker: Waker,
     /// Set when the recording is to end.
     pub stop: Arc<AtomicBool>,
+    /// Bytes of packets left until the packers end the recording themselves; `None`: no limit.
+    /// They count at each chunk, so the limit is passed by at most a chunk for each queue.
+    pub bytes_left: Option<Arc<AtomicU64>>,
     /// Shortest chunk in bytes.
     pub chunk_min: u32,
     /// Longest chunk in bytes; at least [`PACKET_CHUNK_MAX_LEAST`].
@@ -235,12 +238,27 @@ impl Packer {
         }
         let sealed = writer.seal(&lossy, now, false);
         let losses = std::mem::take(&mut self.losses);
+        self.count_towards_limit(sealed.summary.captured_bytes);
         let filled = Filled { buffer: sealed.buffer.release(), summary: sealed.summary, losses };
         // Nobody takes it any more only when the recording has failed as a whole, which it reports.
         if self.supply.ready.send(filled).is_ok() {
             self.supply.waker.wake();
         }
         self.publish();
+    }
+
+    /// Ends the recording when `bytes` more reach its limit.
+    fn count_towards_limit(&self, bytes: u64) {
+        let Some(left) = &self.supply.bytes_left else { return };
+        let mut reached = false;
+        left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            reached = left <= bytes;
+            Some(left.saturating_sub(bytes))
+        })
+        .ok();
+        if reached {
+            self.supply.stop.store(true, Ordering::Relaxed);
+        }
     }
 
     fn publish(&mut self) {

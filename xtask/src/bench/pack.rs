@@ -232,6 +232,7 @@ impl Packing {
             ready,
             waker: bank.waker(),
             stop: Arc::new(AtomicBool::new(false)),
+            bytes_left: None,
             chunk_min: CHUNK_MIN,
             chunk_max: CHUNK_MAX_DEFAULT,
             flush_interval: Duration::from_secs(1),

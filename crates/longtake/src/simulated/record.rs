@@ -326,6 +326,7 @@ impl Stage<'_> {
             // The run loop asks, and is not woken.
             waker: Waker::new().context("making a waker")?,
             stop: Arc::clone(&self.stop.told),
+            bytes_left: None,
             chunk_min: self.chunk_bytes.0,
             chunk_max: self.chunk_bytes.1,
             flush_interval,

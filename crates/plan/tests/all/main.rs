@@ -1,0 +1,9 @@
+//! The tests of plans as one program: what they share is built once.
+
+mod arithmetic;
+mod mission;
+mod proof;
+mod published;
+mod requirements;
+mod sweep;
+mod trials;

@@ -1,0 +1,6 @@
+//! The tests of sources as one program: what they share is built once.
+
+mod interface;
+mod namespace;
+mod packer;
+mod udp;
