@@ -1,13 +1,12 @@
-//! A whole array with changed pages: opening, listing, extracting and checking it never panic, always end,
-//! and hand out no more packets than the media can hold.
+//! A whole array with changed pages: opening, listing, extracting, checking, scrubbing, repairing and rebuilding it
+//! never panic, always end, and return no more packets than the media can hold. A repair takes no packet away.
 //!
-//! Starts from the golden members. The input is a list of changes: a place, what is put there, and whether
-//! the checksums around it are put right.
+//! Starts from golden members, without parity or with it. The input is a list of changes: a place, what is put there,
+//! and whether the checksums around it are put right.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use arbitrary::{Arbitrary, Unstructured};
 use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
@@ -15,21 +14,33 @@ use base::{Bank, DriveId, Timestamp};
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
 use format::pcapng::{Block, ReadPacket};
 use format::{ChunkRecord, Interface, Layout};
-use recorder::TimeRange;
 use recorder::extract::{Unreadable, Visitor, extract, verify};
 use recorder::open::open_some;
 use recorder::reader::Reader;
+use recorder::rebuild::{self, Plan};
+use recorder::scrub::{Options, scrub};
 use recorder::takes::{Catalog, Entry, extents};
+use recorder::{ArrayImage, MemberImage, TimeRange};
 
-use crate::repair;
+use crate::checksums;
 
-const GOLDEN: [&[u8]; 2] = [
+type Members = &'static [&'static [u8]];
+
+const PLAIN: Members = &[
     include_bytes!("../../crates/format/tests/golden/member0.bin"),
     include_bytes!("../../crates/format/tests/golden/member1.bin"),
+];
+const PARITY: Members = &[
+    include_bytes!("../../crates/format/tests/golden/parity0.bin"),
+    include_bytes!("../../crates/format/tests/golden/parity1.bin"),
+    include_bytes!("../../crates/format/tests/golden/parity2.bin"),
+    include_bytes!("../../crates/format/tests/golden/parity3.bin"),
 ];
 /// The golden layout.
 const SEGMENT_BYTES: usize = 256 << 10;
 const CHUNK_BYTES: usize = 64 << 10;
+/// Longer than any golden member.
+const MEMBER_BYTES_MAX: u64 = 2 << 20;
 
 /// Where on a member something is changed.
 #[derive(Arbitrary, Debug)]
@@ -44,7 +55,7 @@ enum At {
 
 #[derive(Arbitrary, Debug)]
 struct Change<'a> {
-    member: bool,
+    member: u8,
     at: At,
     bytes: &'a [u8],
     repair: bool,
@@ -54,66 +65,67 @@ struct Change<'a> {
 struct Input<'a> {
     changes: Vec<Change<'a>>,
     degraded: bool,
-    leave_out: bool,
+    /// Bit 0: the last member is missing; bit 1: the array is repaired.
+    how: u8,
     from_ns: u64,
 }
 
-/// Offsets of the sections that the golden members hold, found by their magic.
-static SECTIONS: LazyLock<[Vec<usize>; 2]> = LazyLock::new(|| {
-    GOLDEN.map(|bytes| {
-        (DATA_OFFSET as usize..DATA_OFFSET as usize + 2 * SEGMENT_BYTES)
-            .step_by(4096)
-            .filter(|&at| &bytes[at + 32..at + 40] == b"LONGTAKE")
-            .collect()
-    })
-});
+/// Offsets of the sections that a member holds, found by their magic.
+fn sections(bytes: &[u8]) -> Vec<usize> {
+    (DATA_OFFSET as usize..DATA_OFFSET as usize + 2 * SEGMENT_BYTES)
+        .step_by(4096)
+        .filter(|&at| &bytes[at + 32..at + 40] == b"LONGTAKE")
+        .collect()
+}
 
 thread_local! {
     /// Kept from one input to the next, because filling a bank takes longer than reading it.
-    static BENCH: RefCell<Bench> = RefCell::new(Bench::new());
+    static PLAIN_BENCH: RefCell<Bench> = RefCell::new(Bench::new(PLAIN));
+    static PARITY_BENCH: RefCell<Bench> = RefCell::new(Bench::new(PARITY));
 }
 
-/// Makes the changes that the bytes describe, and reads the array.
+/// Makes the changes that the bytes describe to the members without parity, and reads the array.
 pub fn run(bytes: &[u8]) {
     let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(bytes)) else { return };
-    BENCH.with_borrow_mut(|bench| bench.run(&input));
+    PLAIN_BENCH.with_borrow_mut(|bench| bench.run(&input));
 }
 
-/// The golden members as bytes and on a bank; a second bank lacks the second member.
+/// The same to the members with parity.
+pub fn run_parity(bytes: &[u8]) {
+    let Ok(input) = Input::arbitrary_take_rest(Unstructured::new(bytes)) else { return };
+    PARITY_BENCH.with_borrow_mut(|bench| bench.run(&input));
+}
+
+/// Golden members as bytes and on a bank; a second bank lacks the last member.
 struct Bench {
-    members: [Vec<u8>; 2],
+    golden: Members,
+    sections: Vec<Vec<usize>>,
+    members: Vec<Vec<u8>>,
     buffers: MemoryBuffers,
     banks: [MemoryBank; 2],
 }
 
 impl Bench {
-    fn new() -> Self {
+    fn new(golden: Members) -> Self {
         let buffers = MemoryBuffers::new(3, 2 * CHUNK_BYTES);
-        let bank = |count: usize| {
-            let drive = |bytes: &&[u8]| MemoryDrive {
-                capacity_bytes: bytes.len() as u64,
-                block_bytes: 512,
-                ..MemoryDrive::default()
-            };
-            let drives = GOLDEN[..count].iter().map(drive).collect();
-            let mut bank = MemoryBank::new(drives, buffers.clone());
-            for (at, bytes) in (0u16..).zip(&GOLDEN[..count]) {
-                bank.poke(DriveId(at), 0, bytes);
-            }
-            bank
-        };
-        let banks = [bank(1), bank(2)];
-        Self { members: GOLDEN.map(<[u8]>::to_vec), buffers, banks }
+        let banks = [&golden[..golden.len() - 1], golden].map(|there| bank(there, &buffers));
+        Self {
+            golden,
+            sections: golden.iter().map(|bytes| sections(bytes)).collect(),
+            members: golden.iter().map(|bytes| bytes.to_vec()).collect(),
+            buffers,
+            banks,
+        }
     }
 
     fn run(&mut self, input: &Input<'_>) {
-        let bank = &mut self.banks[usize::from(!input.leave_out)];
+        let bank = &mut self.banks[usize::from(input.how & 1 == 0)];
         let present = bank.drives().len();
         let mut changed: Vec<(usize, Range<usize>)> = Vec::new();
         for change in input.changes.iter().take(8) {
-            let member = usize::from(change.member);
+            let member = usize::from(change.member) % self.golden.len();
             let bytes = &mut self.members[member];
-            for range in apply(bytes, &SECTIONS[member], change) {
+            for range in apply(bytes, &self.sections[member], change) {
                 changed.push((member, range));
             }
         }
@@ -123,15 +135,36 @@ impl Bench {
             bank.poke(DriveId(*member as u16), range.start as u64, bytes);
         }
         let buffers = self.buffers.buffer_ids().collect();
-        read(&mut Reader { bank, memory: &self.buffers, buffers }, input);
+        let mut reader = Reader { bank, memory: &self.buffers, buffers };
+        read(&mut reader, input);
+        if input.how & 2 != 0 {
+            repair(&mut reader, input.degraded);
+            for (at, bytes) in (0..present as u16).zip(self.golden) {
+                bank.poke(DriveId(at), 0, bytes);
+            }
+        }
         for (member, range) in here() {
-            let bytes = &GOLDEN[*member][range.clone()];
+            let bytes = &self.golden[*member][range.clone()];
             bank.poke(DriveId(*member as u16), range.start as u64, bytes);
         }
         for (member, range) in changed {
-            self.members[member][range.clone()].copy_from_slice(&GOLDEN[member][range]);
+            self.members[member][range.clone()].copy_from_slice(&self.golden[member][range]);
         }
     }
+}
+
+/// Drives that hold these members.
+fn bank(members: &[&[u8]], buffers: &MemoryBuffers) -> MemoryBank {
+    let drive = |bytes: &&[u8]| MemoryDrive {
+        capacity_bytes: bytes.len() as u64,
+        block_bytes: 512,
+        ..MemoryDrive::default()
+    };
+    let mut bank = MemoryBank::new(members.iter().map(drive).collect(), buffers.clone());
+    for (at, bytes) in (0u16..).zip(members) {
+        bank.poke(DriveId(at), 0, bytes);
+    }
+    bank
 }
 
 /// Makes a change, and says what is different from before.
@@ -156,18 +189,18 @@ fn apply(member: &mut [u8], sections: &[usize], change: &Change<'_>) -> [Range<u
     if change.repair {
         match change.at {
             At::Superblock { .. } => {
-                repair::section(&mut member[start..], SUPERBLOCK_BYTES as usize);
+                checksums::section(&mut member[start..], SUPERBLOCK_BYTES as usize);
                 repaired = start..start + 512;
             }
             At::Section { .. } => {
-                let length = repair::length(&member[start..]);
-                repair::section(&mut member[start..], length);
+                let length = checksums::length(&member[start..]);
+                checksums::section(&mut member[start..], length);
                 repaired = start..start + 512;
             }
             At::Tail { .. } => {
                 let segment = start..start + SEGMENT_BYTES;
                 repaired = segment.end - 100..segment.end;
-                repair::index(&mut member[segment]);
+                checksums::index(&mut member[segment]);
             }
         }
     }
@@ -200,10 +233,60 @@ fn read(reader: &mut Reader<'_, MemoryBank, MemoryBuffers>, input: &Input<'_>) {
             let held: u64 = entries.iter().map(|e| u64::from(e.record.summary.length)).sum();
             assert!(count.bytes <= held, "{} bytes of packets out of {held}", count.bytes);
         }
+        scrub(reader, &image, &catalog, Options::default(), |_| {}).ok();
+        rebuild_missing(reader, &image, &catalog);
         let mut seen = 0;
         verify(reader, &image, &catalog.entries, |_, _| seen += 1).ok();
         assert!(seen <= catalog.entries.len());
     }
+}
+
+/// Rebuilds a missing member on a drive of its own.
+fn rebuild_missing(
+    reader: &mut Reader<'_, MemoryBank, MemoryBuffers>,
+    image: &ArrayImage,
+    catalog: &Catalog,
+) {
+    let Some(at) = image.members.iter().position(MemberImage::is_missing) else { return };
+    // A front end takes no drive that is too small for the member.
+    let layout = image.members[at].layout;
+    if layout.segment_offset(layout.segments) > MEMBER_BYTES_MAX {
+        return;
+    }
+    let Ok(plan) = Plan::new(reader, image, catalog, at as u16, None) else { return };
+    let memory = MemoryBuffers::new(3, 2 * CHUNK_BYTES);
+    let drive = MemoryDrive {
+        capacity_bytes: MEMBER_BYTES_MAX,
+        block_bytes: 512,
+        ..MemoryDrive::default()
+    };
+    let mut bank = MemoryBank::new(vec![drive], memory.clone());
+    let buffers = memory.buffer_ids().collect();
+    let mut to = Reader { bank: &mut bank, memory: &memory, buffers };
+    rebuild::run(reader, &mut to, image, &plan, None, |_| {}).ok();
+}
+
+/// Packets that the array returns, if it opens.
+fn packets(reader: &mut Reader<'_, MemoryBank, MemoryBuffers>, degraded: bool) -> Option<u64> {
+    let image = open_some(reader, degraded).ok()?;
+    let catalog = Catalog::load(reader, &image, TimeRange::ALL).ok()?;
+    let mut found = 0;
+    verify(reader, &image, &catalog.entries, |entry, had| {
+        found += if had.is_ok() { u64::from(entry.record.summary.packets) } else { 0 };
+    })
+    .ok()?;
+    Some(found)
+}
+
+/// Repairs the array in place, which must not cost a packet.
+fn repair(reader: &mut Reader<'_, MemoryBank, MemoryBuffers>, degraded: bool) {
+    let before = packets(reader, degraded);
+    let Ok(image) = open_some(reader, degraded) else { return };
+    let Ok(catalog) = Catalog::load(reader, &image, TimeRange::ALL) else { return };
+    let how = Options { repair: true, ..Options::default() };
+    scrub(reader, &image, &catalog, how, |_| {}).ok();
+    let after = packets(reader, degraded);
+    assert!(after >= before, "{before:?} packets before a repair, {after:?} after it");
 }
 
 #[derive(Default)]

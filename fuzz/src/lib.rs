@@ -5,11 +5,12 @@
 
 mod array;
 mod capture_file;
+mod checksums;
 mod media;
 mod moments;
 mod profiles;
 mod quantities;
-mod repair;
+mod recording;
 mod requirement;
 mod superblock;
 mod sweep;
@@ -30,11 +31,16 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 12] = [
     Target {
         name: "array",
-        about: "changes to the golden members of an array, which is then opened, listed, extracted and checked",
+        about: "changes to the golden members of an array, which is then read in every way and repaired",
         run: array::run,
+    },
+    Target {
+        name: "array_parity",
+        about: "the same for an array with parity, which is also rebuilt",
+        run: array::run_parity,
     },
     Target {
         name: "capture_file",
@@ -52,6 +58,11 @@ pub const TARGETS: [Target; 10] = [
         name: "quantities",
         about: "a size, a rate, a span of time, a source: words on the command line and in files",
         run: quantities::run,
+    },
+    Target {
+        name: "recording",
+        about: "a capture file that is recorded, listed, extracted and scrubbed",
+        run: recording::run,
     },
     Target {
         name: "requirement",

@@ -11,18 +11,18 @@ use format::pcapng::{self, Blocks};
 use format::section::{HEADER_BYTES, Kind};
 use format::{ChunkRecord, Header};
 
-use crate::repair;
+use crate::checksums;
 
 /// Reads them.
 pub fn run(data: &[u8]) {
     let Some((&mode, segment)) = data.split_first() else { return };
     let mut segment = segment.to_vec();
     if mode & 1 != 0 {
-        let length = repair::length(&segment);
-        repair::section(&mut segment, length);
+        let length = checksums::length(&segment);
+        checksums::section(&mut segment, length);
     }
     if mode & 2 != 0 {
-        repair::index(&mut segment);
+        checksums::index(&mut segment);
     }
     blocks(&segment);
     chunk(&segment);

@@ -7,7 +7,7 @@
 use format::Superblock;
 use format::layout::SUPERBLOCK_BYTES;
 
-use crate::repair;
+use crate::checksums;
 
 /// Reads them.
 pub fn run(data: &[u8]) {
@@ -20,7 +20,7 @@ pub fn run(data: &[u8]) {
     }
     if mode & 1 != 0 {
         let length = bytes.len();
-        repair::section(&mut bytes, length);
+        checksums::section(&mut bytes, length);
     }
     let Ok(found) = Superblock::read(&bytes, offset) else { return };
     let layout = found.layout;

@@ -56,8 +56,18 @@ fn changed(input: &[u8], inputs: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
+fn any_bytes_are_recorded_as_a_capture_file_without_an_unexplained_loss() {
+    replay("recording");
+}
+
+#[test]
 fn changes_of_an_array_are_survived() {
     replay("array");
+}
+
+#[test]
+fn changes_of_an_array_with_parity_are_survived() {
+    replay("array_parity");
 }
 
 #[test]

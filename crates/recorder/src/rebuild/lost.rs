@@ -220,16 +220,22 @@ impl<'c> Numbers<'c> {
     /// The least number that no chunk has or had, from one up to another that is left out. Where packets are missing
     /// a number may have been theirs, and stays missing.
     pub(super) fn free(&self, from: u64, to: u64) -> Option<u64> {
-        let in_gap = |number: &u64| {
-            self.gaps.iter().any(|gap| (gap.first_sequence..=gap.last_sequence).contains(number))
-        };
-        (from..to).find(|number| {
-            !self.by_number.contains_key(number)
-                && !self.parities.contains_key(number)
-                && !self.replaced.contains_key(number)
-                && !self.given_up(*number)
-                && !in_gap(number)
-        })
+        let mut number = self.reused.map_or(from, |reused| from.max(reused.saturating_add(1)));
+        // Gaps are passed at once: damaged media can hold numbers that are any distance apart.
+        while number < to {
+            let gap = |gap: &&Gap| (gap.first_sequence..=gap.last_sequence).contains(&number);
+            if let Some(gap) = self.gaps.iter().find(gap) {
+                number = gap.last_sequence.checked_add(1)?;
+            } else if self.by_number.contains_key(&number)
+                || self.parities.contains_key(&number)
+                || self.replaced.contains_key(&number)
+            {
+                number += 1;
+            } else {
+                return Some(number);
+            }
+        }
+        None
     }
 
     /// What a lost parity chunk says of itself, but for its checksum.
@@ -284,5 +290,39 @@ impl<'c> Numbers<'c> {
             }
             _ => before.ledger.stored + elsewhere(before.sequence + 1, number),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers<'c>(reused: Option<u64>, gap: Option<(u64, u64)>, taken: &[u64]) -> Numbers<'c> {
+        let gap = gap.map(|(first_sequence, last_sequence)| Gap {
+            first_sequence,
+            last_sequence,
+            count: Count::ZERO,
+            from_ns: 0,
+            to_ns: 0,
+        });
+        Numbers {
+            by_number: BTreeMap::new(),
+            parities: BTreeMap::new(),
+            groups: HashMap::new(),
+            replaced: taken.iter().map(|&number| (number, Count::ZERO)).collect(),
+            gaps: gap.into_iter().collect(),
+            reused,
+        }
+    }
+
+    #[test]
+    fn a_free_number_is_found_however_far_apart_damaged_media_say_that_numbers_are() {
+        const FAR: u64 = u64::MAX - 2;
+        assert_eq!(numbers(None, None, &[5, 6]).free(5, FAR), Some(7));
+        assert_eq!(numbers(Some(FAR), None, &[]).free(0, FAR), None);
+        assert_eq!(numbers(Some(9), None, &[10]).free(0, FAR), Some(11));
+        assert_eq!(numbers(None, Some((1, u64::MAX)), &[]).free(1, FAR), None);
+        assert_eq!(numbers(None, Some((1, FAR - 2)), &[]).free(1, FAR), Some(FAR - 1));
+        assert_eq!(numbers(None, None, &[5]).free(5, 6), None);
     }
 }

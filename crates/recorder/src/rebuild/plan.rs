@@ -424,9 +424,13 @@ impl Builder<'_, '_> {
             used += length;
         }
         let before = |back: u64| (first.unwrap_or(0) + layout.segments - back) % layout.segments;
-        let free = (1..=layout.segments).take_while(|&back| !self.used.contains(&before(back)));
+        // No more than are needed: a superblock may promise any number of segments.
+        let needed = segments.len();
+        let free = (1..=layout.segments)
+            .take(needed)
+            .take_while(|&back| !self.used.contains(&before(back)));
         // What the ring has given up comes first.
-        let too_many = segments.len().saturating_sub(free.count());
+        let too_many = needed - free.count();
         segments.drain(..too_many).flatten().for_each(|lost| self.without_place(&lost));
         let count = segments.len() as u64;
         let known = std::mem::take(&mut self.plan.segments);
