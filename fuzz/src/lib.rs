@@ -8,6 +8,7 @@ mod capture_file;
 mod checksums;
 mod media;
 mod moments;
+mod planned;
 mod profiles;
 mod quantities;
 mod recording;
@@ -31,7 +32,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     Target {
         name: "array",
         about: "changes to the golden members of an array, which is then read in every way and repaired",
@@ -68,6 +69,11 @@ pub const TARGETS: [Target; 12] = [
         name: "requirement",
         about: "a requirement in TOML, which is then planned",
         run: requirement::run,
+    },
+    Target {
+        name: "planned",
+        about: "a profile and a requirement in TOML, planned together and put to trial",
+        run: planned::run,
     },
     Target { name: "superblock", about: "a superblock", run: superblock::run },
     Target { name: "sweep", about: "a sweep in TOML, and some of its jobs", run: sweep::run },

@@ -106,6 +106,11 @@ fn any_text_is_survived_as_a_requirement() {
 }
 
 #[test]
+fn any_text_is_survived_as_a_drive_and_what_is_required_of_it() {
+    replay("planned");
+}
+
+#[test]
 fn any_text_is_survived_as_a_sweep() {
     replay("sweep");
 }
