@@ -45,6 +45,93 @@ pub struct Geometry {
     pub writable: bool,
 }
 
+impl Geometry {
+    /// Checks a command before it goes to the drive. `buffer_bytes` is the size of the buffers that commands name.
+    ///
+    /// # Errors
+    /// [`Rejected`]: the command breaks a limit of the drive, which must not be touched then.
+    #[inline]
+    pub fn check(&self, operation: &Operation, buffer_bytes: u64) -> Result<(), Rejected> {
+        // Blocks are powers of two.
+        let in_blocks = |offset: u64, length: u64| {
+            let block_bytes = self.block_bytes;
+            let aligned = (offset | length) & u64::from(block_bytes - 1) == 0;
+            if aligned { Ok(()) } else { Err(Rejected::Misaligned { unit_bytes: block_bytes }) }
+        };
+        if !self.writable && matches!(operation, Operation::Write { .. } | Operation::Trim { .. }) {
+            return Err(Rejected::ReadOnly);
+        }
+        let (offset, length) = match *operation {
+            Operation::Flush => return Ok(()),
+            Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } => {
+                let (length, max_bytes) = (u64::from(length), u64::from(self.transfer_max_bytes));
+                let max_bytes = max_bytes.min(buffer_bytes);
+                if length > max_bytes {
+                    return Err(Rejected::TooLong { max_bytes });
+                }
+                in_blocks(offset, length)?;
+                (offset, length)
+            }
+            Operation::Trim { offset, length } => {
+                let unit_bytes = self.trim_unit_bytes.ok_or(Rejected::NoTrim)?;
+                let unit = u64::from(unit_bytes);
+                if !offset.is_multiple_of(unit) || !length.is_multiple_of(unit) {
+                    return Err(Rejected::Misaligned { unit_bytes });
+                }
+                (offset, length)
+            }
+        };
+        let inside = length <= self.capacity_bytes && offset <= self.capacity_bytes - length;
+        if inside {
+            Ok(())
+        } else {
+            Err(Rejected::OutOfRange { capacity_bytes: self.capacity_bytes })
+        }
+    }
+}
+
+/// Why a command was rejected before it reached its drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rejected {
+    /// The drive was opened for reading only.
+    ReadOnly,
+    /// The drive can't trim.
+    NoTrim,
+    /// Offset or length is not a multiple of this many bytes.
+    Misaligned {
+        /// Bytes of a block, or of the trim unit.
+        unit_bytes: u32,
+    },
+    /// The command moves more than the drive or the buffers allow at once.
+    TooLong {
+        /// Longest transfer in bytes.
+        max_bytes: u64,
+    },
+    /// The command reaches past the drive's end.
+    OutOfRange {
+        /// Size of the drive in bytes.
+        capacity_bytes: u64,
+    },
+}
+
+impl fmt::Display for Rejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReadOnly => f.write_str("the drive was opened for reading only"),
+            Self::NoTrim => f.write_str("the drive does not support trim"),
+            Self::Misaligned { unit_bytes } => {
+                write!(f, "offset and length must be multiples of {unit_bytes} bytes")
+            }
+            Self::TooLong { max_bytes } => {
+                write!(f, "at most {max_bytes} bytes can be transferred at once")
+            }
+            Self::OutOfRange { capacity_bytes } => {
+                write!(f, "the drive ends at {capacity_bytes} bytes")
+            }
+        }
+    }
+}
+
 /// What to do with a drive. Lengths and offsets are bytes and multiples of the drive's block size
 /// (trim: of its trim unit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,8 +223,16 @@ pub enum DeviceError {
         /// Bytes that were moved.
         moved: u32,
     },
+    /// The command never reached the drive, because it breaks one of its limits.
+    Rejected(Rejected),
     /// Anything else, with the operating system's number.
     Os(i32),
+}
+
+impl From<Rejected> for DeviceError {
+    fn from(why: Rejected) -> Self {
+        Self::Rejected(why)
+    }
 }
 
 impl fmt::Display for DeviceError {
@@ -147,6 +242,7 @@ impl fmt::Display for DeviceError {
             Self::Medium => f.write_str("medium error: the drive could not read or write there"),
             Self::NoSpace => f.write_str("no space left behind the file"),
             Self::Short { moved } => write!(f, "only {moved} bytes were moved"),
+            Self::Rejected(why) => why.fmt(f),
             Self::Os(number) => {
                 write!(f, "{}", std::io::Error::from_raw_os_error(*number))
             }
@@ -182,8 +278,8 @@ impl std::error::Error for BankError {}
 /// Promises that the conformance suite (feature `conformance`) holds every implementation to:
 /// - every accepted command completes exactly once, with its own tag and drive, in any order;
 /// - a read sees every write that completed before it was submitted;
-/// - a command that breaks the drive's alignment or bounds, or writes where `writable` is false,
-///   completes with an error and touches nothing;
+/// - a command that breaks a limit of the drive ([`Geometry::check`]) completes with
+///   [`DeviceError::Rejected`] and touches nothing;
 /// - a command of no bytes within bounds completes and does nothing;
 /// - `depth_max` commands a drive are accepted before `Full`, whatever the other drives are doing;
 ///   `Full` changes nothing;
@@ -270,4 +366,69 @@ impl Buffers for NoBuffers {
         self.size
     }
     fn with(&self, _buffer: BufferId, _look: &mut dyn FnMut(&mut [u8])) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUFFER_BYTES: u64 = 8192;
+
+    fn geometry() -> Geometry {
+        Geometry {
+            name: "a".to_owned(),
+            capacity_bytes: 1 << 20,
+            block_bytes: 512,
+            transfer_max_bytes: 4096,
+            depth_max: 1,
+            trim_unit_bytes: Some(3 * 512),
+            trim_reads_zeros: false,
+            writable: true,
+        }
+    }
+
+    fn read(offset: u64, length: u32) -> Operation {
+        Operation::Read { offset, length, buffer: BufferId(0) }
+    }
+
+    fn write(offset: u64, length: u32) -> Operation {
+        Operation::Write { offset, length, buffer: BufferId(0) }
+    }
+
+    #[test]
+    fn a_command_is_rejected_for_the_limit_that_it_breaks() {
+        let drive = geometry();
+        let check = |operation: Operation| drive.check(&operation, BUFFER_BYTES);
+        let misaligned = Err(Rejected::Misaligned { unit_bytes: 512 });
+        let outside = Err(Rejected::OutOfRange { capacity_bytes: 1 << 20 });
+        for of in [read, write] {
+            assert_eq!(check(of((1 << 20) - 4096, 4096)), Ok(()));
+            assert_eq!(check(of(1 << 20, 0)), Ok(()));
+            assert_eq!(check(of((1 << 20) - 512, 1024)), outside);
+            assert_eq!(check(of(u64::MAX - 511, 512)), outside);
+            assert_eq!(check(of(1, 512)), misaligned);
+            assert_eq!(check(of(0, 513)), misaligned);
+            assert_eq!(check(of(0, 4608)), Err(Rejected::TooLong { max_bytes: 4096 }));
+            assert_eq!(drive.check(&of(0, 1024), 512), Err(Rejected::TooLong { max_bytes: 512 }));
+        }
+        let trim = |offset, length| check(Operation::Trim { offset, length });
+        assert_eq!(trim(3 * 512, 6 * 512), Ok(()));
+        assert_eq!(trim(512, 3 * 512), Err(Rejected::Misaligned { unit_bytes: 3 * 512 }));
+        assert_eq!(trim(0, 512), Err(Rejected::Misaligned { unit_bytes: 3 * 512 }));
+        assert_eq!(trim(0, 3 << 20), outside);
+        assert_eq!(check(Operation::Flush), Ok(()));
+    }
+
+    #[test]
+    fn a_drive_that_is_open_for_reading_takes_reads_and_flushes_only() {
+        let drive = Geometry { writable: false, trim_unit_bytes: None, ..geometry() };
+        assert_eq!(drive.check(&read(0, 512), BUFFER_BYTES), Ok(()));
+        assert_eq!(drive.check(&Operation::Flush, BUFFER_BYTES), Ok(()));
+        let trim = Operation::Trim { offset: 0, length: 512 };
+        for operation in [write(0, 512), trim] {
+            assert_eq!(drive.check(&operation, BUFFER_BYTES), Err(Rejected::ReadOnly));
+        }
+        let drive = Geometry { writable: true, ..drive };
+        assert_eq!(drive.check(&trim, BUFFER_BYTES), Err(Rejected::NoTrim));
+    }
 }

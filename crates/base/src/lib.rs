@@ -18,7 +18,7 @@ pub mod memory;
 
 pub use bank::{
     Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, DriveId, Full, Geometry,
-    NoBuffers, Operation,
+    NoBuffers, Operation, Rejected,
 };
 pub use latency::Latencies;
 pub use random::Random;

@@ -15,12 +15,6 @@ use crate::{
 pub use buffers::MemoryBuffers;
 use media::Media;
 
-/// Linux's numbers for a command that makes no sense, one on a drive that is open for reading, and
-/// one that the drive does not have; real banks answer with the same.
-const EINVAL: i32 = 22;
-const EBADF: i32 = 9;
-const EOPNOTSUPP: i32 = 95;
-
 /// What a memory drive is like. The default is a perfect one of 1 GiB that takes no time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryDrive {
@@ -193,31 +187,9 @@ impl MemoryBank {
     }
 
     fn refusal(&self, command: &Command) -> Option<DeviceError> {
-        let geometry = &self.geometry[command.drive.index()];
-        let (offset, length, unit) = match command.operation {
-            Operation::Flush => return None,
-            Operation::Read { offset, length, .. } => {
-                (offset, u64::from(length), Some(geometry.block_bytes))
-            }
-            Operation::Write { offset, length, .. } => {
-                (offset, u64::from(length), Some(geometry.block_bytes))
-            }
-            Operation::Trim { offset, length } => (offset, length, geometry.trim_unit_bytes),
-        };
-        let reading = matches!(command.operation, Operation::Read { .. });
-        if !reading && !geometry.writable {
-            return Some(DeviceError::Os(EBADF));
-        }
-        let Some(unit) = unit.map(u64::from) else {
-            return Some(DeviceError::Os(EOPNOTSUPP));
-        };
-        let aligned = offset.is_multiple_of(unit) && length.is_multiple_of(unit);
-        let inside = offset.checked_add(length).is_some_and(|end| end <= geometry.capacity_bytes);
         let buffer_bytes = self.buffers.as_ref().map_or(u64::MAX, |b| b.size() as u64);
-        let moves = command.operation.buffer().is_some();
-        let fits = length <= u64::from(geometry.transfer_max_bytes) && length <= buffer_bytes;
-        let good = aligned && inside && (fits || !moves);
-        (!good).then_some(DeviceError::Os(EINVAL))
+        let geometry = &self.geometry[command.drive.index()];
+        geometry.check(&command.operation, buffer_bytes).err().map(DeviceError::from)
     }
 
     /// When a command that is submitted now will be done.

@@ -18,10 +18,6 @@ use crate::media::{Media, PAGE_BYTES, Trimmed};
 use crate::outcome::{Met, Outcome};
 use crate::trace::Trace;
 
-/// Linux's numbers for a command that makes no sense, and one that the drive does not have.
-const EINVAL: i32 = 22;
-const EOPNOTSUPP: i32 = 95;
-
 /// How long a drive takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
@@ -285,27 +281,8 @@ impl Hub {
     }
 
     fn refusal(&self, drive: usize, operation: &Operation) -> Option<DeviceError> {
-        let geometry = &self.geometry[drive];
-        let (offset, length, unit) = match *operation {
-            Operation::Flush => return None,
-            Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } => {
-                let fits =
-                    length <= geometry.transfer_max_bytes && length as usize <= self.memory.size();
-                if !fits {
-                    return Some(DeviceError::Os(EINVAL));
-                }
-                (offset, u64::from(length), geometry.block_bytes)
-            }
-            Operation::Trim { offset, length } => match geometry.trim_unit_bytes {
-                Some(unit) => (offset, length, unit),
-                None => return Some(DeviceError::Os(EOPNOTSUPP)),
-            },
-        };
-        let unit = u64::from(unit);
-        let good = offset.is_multiple_of(unit)
-            && length.is_multiple_of(unit)
-            && offset.checked_add(length).is_some_and(|end| end <= geometry.capacity_bytes);
-        (!good).then_some(DeviceError::Os(EINVAL))
+        let buffer_bytes = self.memory.size() as u64;
+        self.geometry[drive].check(operation, buffer_bytes).err().map(DeviceError::from)
     }
 
     /// When a command that is submitted now will be done.

@@ -225,35 +225,8 @@ impl UringBank {
     /// Why a command can't reach its drive, if it can't.
     fn refusal(&self, command: &Command) -> Option<DeviceError> {
         let geometry = &self.geometry[command.drive.index()];
-        let invalid = Some(DeviceError::Os(libc::EINVAL));
-        let (offset, length, unit) = match command.operation {
-            Operation::Flush => return None,
-            Operation::Read { offset, length, buffer: _ } => {
-                (offset, u64::from(length), geometry.block_bytes)
-            }
-            Operation::Write { offset, length, buffer: _ } => {
-                if !geometry.writable {
-                    return Some(DeviceError::Os(libc::EBADF));
-                }
-                (offset, u64::from(length), geometry.block_bytes)
-            }
-            Operation::Trim { offset, length } => {
-                if !geometry.writable {
-                    return Some(DeviceError::Os(libc::EBADF));
-                }
-                let Some(unit) = geometry.trim_unit_bytes else {
-                    return Some(DeviceError::Os(libc::EOPNOTSUPP));
-                };
-                (offset, length, unit)
-            }
-        };
-        let unit = u64::from(unit);
-        let aligned = offset.is_multiple_of(unit) && length.is_multiple_of(unit);
-        let inside = offset.checked_add(length).is_some_and(|end| end <= geometry.capacity_bytes);
-        let moves = command.operation.buffer().is_some();
-        let fits =
-            length <= u64::from(geometry.transfer_max_bytes) && length <= self.pool.size() as u64;
-        if aligned && inside && (fits || !moves) { None } else { invalid }
+        let buffer_bytes = self.pool.size() as u64;
+        geometry.check(&command.operation, buffer_bytes).err().map(DeviceError::from)
     }
 
     /// Puts the command of a slot, or the next pieces of it, into a ring or before the thread for

@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 
-use base::{
-    Bank, BankError, Buffers, Command, Completion, DeviceError, Full, Geometry, Instant, NoBuffers,
-    Operation,
-};
+use base::{Bank, BankError, Buffers, Command, Completion, Full, Geometry, Instant, NoBuffers};
 
 use crate::drive::{Data, Drive, UplinkWires};
 use crate::earliest::NEVER;
@@ -52,9 +49,6 @@ pub struct Uplink {
 /// Longest read or write in bytes, as the kernel would split it for a real drive.
 const TRANSFER_BYTES_MAX: u32 = 16 << 20;
 
-/// Linux's numbers for a command that makes no sense; real banks answer with the same.
-const EINVAL: i32 = 22;
-
 /// Simulated drives. The time is virtual: waiting is what moves it.
 #[derive(Debug)]
 pub struct SimBank<M = NoBuffers> {
@@ -68,20 +62,18 @@ pub struct SimBank<M = NoBuffers> {
     under_way: u64,
     refused: Vec<Completion>,
     memory: Option<M>,
+    /// Size of each buffer.
+    buffer_bytes: u64,
     media: Vec<Media>,
 }
 
-/// A drive of the bank: one namespace of a simulated drive; with what each command is held against, side by side.
+/// A drive of the bank: one namespace of a simulated drive.
 #[derive(Debug)]
 struct Shown {
     seat: usize,
     namespace: u32,
     under_way: u32,
     depth_max: u32,
-    /// Of a read or a write, in bytes; buffers may be shorter than what drives move.
-    length_max: u32,
-    block_bytes: u32,
-    capacity_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -120,6 +112,7 @@ impl<M: Buffers> SimBank<M> {
             now: 0,
             under_way: 0,
             refused: Vec::new(),
+            buffer_bytes: memory.as_ref().map_or(u64::MAX, |memory| memory.size() as u64),
             memory,
             media: Vec::new(),
         };
@@ -136,15 +129,11 @@ impl<M: Buffers> SimBank<M> {
                 }
                 let namespace = namespace as u32;
                 let geometry = geometry(&slot.spec, namespace, drive.bytes(namespace));
-                let buffer_bytes = bank.memory.as_ref().map_or(usize::MAX, Buffers::size);
                 bank.shown.push(Shown {
                     seat,
                     namespace,
                     under_way: 0,
                     depth_max: geometry.depth_max,
-                    length_max: buffer_bytes.min(geometry.transfer_max_bytes as usize) as u32,
-                    block_bytes: geometry.block_bytes,
-                    capacity_bytes: geometry.capacity_bytes,
                 });
                 bank.geometry.push(geometry);
                 bank.media.push(Media::default());
@@ -257,24 +246,6 @@ impl<M: Buffers> SimBank<M> {
     }
 }
 
-impl Shown {
-    /// Why a command makes no sense, if it does not.
-    #[inline]
-    fn refusal(&self, command: &Command) -> Option<DeviceError> {
-        let (offset, length, length_max) = match command.operation {
-            Operation::Flush => return None,
-            Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } => {
-                (offset, u64::from(length), u64::from(self.length_max))
-            }
-            Operation::Trim { offset, length } => (offset, length, u64::MAX),
-        };
-        // Blocks are powers of two.
-        let aligned = (offset | length) & u64::from(self.block_bytes - 1) == 0;
-        let inside = length <= self.capacity_bytes && offset <= self.capacity_bytes - length;
-        (!(aligned && inside && length <= length_max)).then_some(DeviceError::Os(EINVAL))
-    }
-}
-
 fn geometry(spec: &Spec, namespace: u32, capacity_bytes: u64) -> Geometry {
     let name = if spec.sets.namespaces.len() > 1 {
         format!("sim:{}@{}", spec.name, namespace + 1)
@@ -311,10 +282,11 @@ impl<M: Buffers> Bank for SimBank<M> {
         }
         shown.under_way += 1;
         self.under_way += 1;
-        if let Some(error) = shown.refusal(&command) {
+        let geometry = &self.geometry[command.drive.index()];
+        if let Err(why) = geometry.check(&command.operation, self.buffer_bytes) {
             let (drive, tag) = (command.drive, command.tag);
             let reaped = Instant::from_nanos(self.now);
-            self.refused.push(Completion { drive, tag, outcome: Err(error), reaped });
+            self.refused.push(Completion { drive, tag, outcome: Err(why.into()), reaped });
             return Ok(());
         }
         if let (Some(memory), Some(buffer)) = (&self.memory, command.operation.buffer()) {

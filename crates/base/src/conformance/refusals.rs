@@ -1,7 +1,7 @@
 //! Commands that must not reach a drive: they fail, and nothing changes.
 
 use super::{Bench, Fixture, assert_same, pattern};
-use crate::{Bank, DriveId, Full, Operation};
+use crate::{Bank, Buffers, DriveId, Full, Operation};
 
 pub(super) fn commands_out_of_bounds_fail_and_change_nothing<F: Fixture>(fixture: &mut F) {
     let mut bench = Bench::new(fixture);
@@ -30,7 +30,7 @@ pub(super) fn commands_out_of_bounds_fail_and_change_nothing<F: Fixture>(fixture
                 (u64::MAX / unit * unit, unit),
             ] {
                 let trim = Operation::Trim { offset, length };
-                assert!(bench.run(drive, trim).is_err(), "{} must fail", trim.describe());
+                expect_rejected(&mut bench, drive, trim);
             }
         }
         bench.expect(drive, last, block, 1);
@@ -56,7 +56,7 @@ pub(super) fn misaligned_commands_fail_and_change_nothing<F: Fixture>(fixture: &
         if let Some(unit) = geometry.trim_unit_bytes.map(u64::from) {
             for (offset, length) in [(0, unit - 1), (1, unit), (unit / 2, unit), (0, unit + 1)] {
                 let trim = Operation::Trim { offset, length };
-                assert!(bench.run(drive, trim).is_err(), "{} must fail", trim.describe());
+                expect_rejected(&mut bench, drive, trim);
             }
         }
         bench.expect(drive, 0, block * 3, 1);
@@ -88,9 +88,9 @@ pub(super) fn drives_that_are_not_writable_refuse_all_but_reads<F: Fixture>(fixt
         let buffer = bench.buffers[2];
         bench.fill(buffer, 1);
         let write = Operation::Write { offset: 0, length: block, buffer };
-        assert!(bench.run(drive, write).is_err());
+        expect_rejected(&mut bench, drive, write);
         let unit = u64::from(geometry.trim_unit_bytes.unwrap_or(block));
-        assert!(bench.run(drive, Operation::Trim { offset: 0, length: unit }).is_err());
+        expect_rejected(&mut bench, drive, Operation::Trim { offset: 0, length: unit });
         let after = bench.read(drive, 0, block);
         assert_same(&after, &before, drive, 0);
     }
@@ -148,6 +148,14 @@ fn fill_up<F: Fixture>(bench: &mut Bench<F>, drive: DriveId) -> Vec<u64> {
     tags
 }
 
+/// A command fails for the reason that the seam gives.
+fn expect_rejected<F: Fixture>(bench: &mut Bench<F>, drive: DriveId, operation: Operation) {
+    let buffer_bytes = bench.fixture.buffers().size() as u64;
+    let why = bench.geometry(drive).check(&operation, buffer_bytes);
+    let why = why.expect_err("the geometry forbids it").into();
+    assert_eq!(bench.run(drive, operation), Err(why), "{}", operation.describe());
+}
+
 /// A read and a write of this range both fail, and the read leaves its buffer alone.
 fn expect_refused<F: Fixture>(bench: &mut Bench<F>, drive: DriveId, offset: u64, length: u32) {
     let buffer = bench.buffers[2];
@@ -155,8 +163,7 @@ fn expect_refused<F: Fixture>(bench: &mut Bench<F>, drive: DriveId, offset: u64,
     for operation in
         [Operation::Write { offset, length, buffer }, Operation::Read { offset, length, buffer }]
     {
-        let outcome = bench.run(drive, operation);
-        assert!(outcome.is_err(), "{} must fail", operation.describe());
+        expect_rejected(bench, drive, operation);
     }
     let kept = super::BUFFER_BYTES_MIN as u32;
     assert_same(&bench.bytes(buffer, kept), &pattern(kept, 77), drive, offset);

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::{Bench, Fixture, assert_same, pattern};
-use crate::{Bank, Buffers, Operation};
+use crate::{Bank, Buffers, Operation, Rejected};
 
 pub(super) fn every_command_completes_once_with_its_own_tag_and_drive<F: Fixture>(fixture: &mut F) {
     let mut bench = Bench::new(fixture);
@@ -120,7 +120,7 @@ pub(super) fn a_trim_gives_up_its_range_and_no_more<F: Fixture>(fixture: &mut F)
         let geometry = bench.geometry(drive);
         let Some(unit) = geometry.trim_unit_bytes else {
             let trim = Operation::Trim { offset: 0, length: u64::from(geometry.block_bytes) };
-            assert!(bench.run(drive, trim).is_err(), "it says it can't trim");
+            assert_eq!(bench.run(drive, trim), Err(Rejected::NoTrim.into()));
             continue;
         };
         // Three pieces, each of whole blocks and whole units.
