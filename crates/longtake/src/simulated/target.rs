@@ -1,7 +1,7 @@
 //! What simulated drives are called on the command line: `sim:NAME[:CONTENTS][@NAMESPACE][*COUNT]`.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// How simulated targets begin.
@@ -58,6 +58,13 @@ pub enum TargetError {
         /// What it may be.
         wanted: &'static str,
     },
+    /// A kind of target that does not exist.
+    UnknownScheme {
+        /// The whole target.
+        target: String,
+        /// What stands before the colon.
+        scheme: String,
+    },
     /// Real drives and simulated ones in one command.
     Mixed {
         /// A simulated one.
@@ -76,6 +83,11 @@ impl fmt::Display for TargetError {
             Self::Part { target, part, wanted } => {
                 write!(f, "{target}: '{part}' can't be understood: {wanted}")
             }
+            Self::UnknownScheme { target, scheme } => write!(
+                f,
+                "{target}: there are no '{scheme}:' targets. Give a device, a path or a simulated drive (sim:NAME). \
+                 A file of that name is ./{target}"
+            ),
             Self::Mixed { simulated, real } => write!(
                 f,
                 "{simulated} is simulated and {real} is not: their clocks differ, so a command takes drives of one kind"
@@ -97,6 +109,10 @@ impl Target {
     /// # Errors
     /// [`TargetError`] for the first that can't be understood, or if both kinds are named.
     pub fn all(texts: &[String]) -> Result<Option<Vec<Self>>, TargetError> {
+        if let Some((target, scheme)) = texts.iter().find_map(|t| Some((t, unknown_scheme(t)?))) {
+            let (target, scheme) = (target.clone(), scheme.to_owned());
+            return Err(TargetError::UnknownScheme { target, scheme });
+        }
         let simulated = texts.iter().find(|text| Self::is_meant(text));
         let Some(simulated) = simulated else { return Ok(None) };
         if let Some(real) = texts.iter().find(|text| !Self::is_meant(text)) {
@@ -104,6 +120,15 @@ impl Target {
         }
         texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map(Some)
     }
+}
+
+/// The word before a target's colon if it is none that is known. It must not name a new file: whoever mistypes `sim:`
+/// does not want one.
+fn unknown_scheme(text: &str) -> Option<&str> {
+    let (scheme, _) = text.split_once(':')?;
+    let is_word = scheme.len() > 1 && scheme.bytes().all(|b| b.is_ascii_alphanumeric());
+    let unknown = is_word && !Target::is_meant(text) && !Path::new(text).exists();
+    unknown.then_some(scheme)
 }
 
 impl FromStr for Target {
@@ -273,6 +298,18 @@ mod tests {
         ] {
             let error = text.parse::<Target>().expect_err(text).to_string();
             assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_kind_of_target_is_no_new_file() {
+        let all = |text: &str| Target::all(&[text.to_owned()]);
+        for text in ["raid0:x", "nvme:0", "SIM:ideal", "Sim:ideal*2"] {
+            let error = all(text).unwrap_err().to_string();
+            assert!(error.contains("targets") && error.contains(&format!("./{text}")), "{error}");
+        }
+        for text in ["./raid0:x", "/dev/disk/by-path/pci-0000:01", "a b:c", "dir/x:y", "c:x"] {
+            assert_eq!(all(text), Ok(None), "{text}");
         }
     }
 
