@@ -537,6 +537,9 @@ pub fn takes_match(wanted: &str, take: Uuid, last: bool) -> bool {
 }
 
 #[cfg(test)]
+mod readme;
+
+#[cfg(test)]
 #[path = "../tests/output_rig/options.rs"]
 #[allow(dead_code, reason = "the test of outputs uses the rest")]
 mod output_options;
