@@ -42,9 +42,9 @@ fn sentences(paragraph: &str) -> Vec<String> {
     ends.map(|end| text[std::mem::replace(&mut from, end)..end].trim().to_owned()).collect()
 }
 
-/// A line that points to another document: a list item that begins with a link.
+/// A list item that points to another document: it begins with a link to it.
 fn is_pointer(paragraph: &str) -> bool {
-    paragraph.starts_with('[')
+    paragraph.starts_with("[docs/")
 }
 
 /// Everything that README says, but its headings: paragraphs and list items, and lines of code as code.

@@ -37,6 +37,40 @@ fn descriptors(pid: u32) -> Vec<(PathBuf, OFlag)> {
     opened.collect()
 }
 
+/// README's commands that need neither a drive nor much time, as a shell is given them; what measures only says what it would do.
+fn quick_commands() -> Vec<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).expect("it is there");
+    let commands = readme.lines().filter_map(|line| line.strip_prefix("    longtake "));
+    let commands = commands.map(|line| line.split("  #").next().unwrap_or(line).trim());
+    let quick = commands.filter_map(|line| match line.split(' ').next() {
+        Some("sim") => Some(format!("longtake {line}")),
+        Some("plan") if !line.contains("--prove") => Some(format!("longtake {line}")),
+        Some("measure") if line.contains("sim:") || line.contains("scratch.bin") => {
+            Some(format!("longtake {line} --dry-run"))
+        }
+        _ => None,
+    });
+    let mut quick: Vec<String> = quick.collect();
+    // Another one reads the file that this one makes.
+    quick.sort_by_key(|line| !line.starts_with("longtake sim new"));
+    quick
+}
+
+#[test]
+fn commands_of_the_readme_that_need_no_drive_run_as_they_stand_there() {
+    let folder = scratch();
+    let programs = Path::new(env!("CARGO_BIN_EXE_longtake")).parent().expect("it lies in a folder");
+    let path = format!("{}:{}", text(programs), std::env::var("PATH").unwrap_or_default());
+    let commands = quick_commands();
+    assert!(commands.len() >= 7, "{commands:?}");
+    for command in commands {
+        let mut shell = tool("sh", "dash");
+        let ran = run(shell.args(["-ec", &command]).env("PATH", &path).current_dir(folder.path()));
+        assert!(!ran.code(0).stdout.is_empty() || command.contains("--dry-run"), "{command}");
+    }
+}
+
 /// Bytes of a file that the page cache holds.
 fn cached(file: &Path) -> u64 {
     let mut fincore = tool("fincore", "util-linux");
@@ -67,8 +101,10 @@ fn members_are_written_through_io_uring_and_past_the_page_cache() {
 fn a_chunk_that_does_not_fill_is_sealed_within_a_second() {
     let folder = scratch();
     let array = new_in(&folder, "array");
-    // At this rate the longest chunk would take four seconds to fill.
-    let mut recorder = Recorder::start(&format!("--from synthetic:1MB/s --to @ {SMALL}"), &array);
+    // At this rate a chunk of this length would take more than six seconds to fill.
+    let from = "synthetic:20kB/s,size=100";
+    let slowly = format!("--from {from} --to @ {SMALL} --chunk 128KiB");
+    let mut recorder = Recorder::start(&slowly, &array);
     for _ in 0..2 {
         recorder.wait_for("an acknowledgement", |event| event["event"] == "acknowledged");
     }
@@ -213,7 +249,7 @@ fn sustained(drives: &[&Path], options: &str) -> f64 {
         "record --virtual --json --from synthetic:4GB/s,size=9000 --for 8s --when-full wrap";
     let to = targets.join(",");
     let ran = line(&format!("{record} --memory 256MiB {options} --to {to}"), drives[0]).code(3);
-    let finished = ran.text().lines().last().map(|line| serde_json::from_str::<Value>(line));
+    let finished = ran.text().lines().last().map(serde_json::from_str::<Value>);
     let finished = finished.expect("there are events").expect("they are JSON");
     let seconds = finished["after_s"].as_f64().expect("it took time");
     number(&finished, "ledger.stored.bytes") as f64 / seconds
