@@ -1,5 +1,8 @@
 //! Tidiness as a test: arrows between rooms, where printing and `unsafe` may stand, one subject a file,
-//! every dependency with its reason.
+//! every dependency with its reason, every promise with its tests.
+
+#[path = "tidy/promises.rs"]
+mod promises;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

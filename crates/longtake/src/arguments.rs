@@ -25,7 +25,7 @@ use crate::sweep::arguments::SweepArguments;
 #[derive(Debug, Parser)]
 #[command(name = "longtake", version, propagate_version = true)]
 #[command(
-    after_help = "Exit codes: 0 done; 1 failed; 2 wrong arguments; 3 done, but something was lost, is missing or damaged."
+    after_help = "Exit codes: 0 done; 1 failed; 2 arguments that can't be understood; 3 done, but something was lost, is missing or damaged."
 )]
 pub struct Arguments {
     /// The folder of your own profiles of drives [default: longtake/profiles where data of yours lies, ~/.local/share].
@@ -535,6 +535,9 @@ pub struct FitArguments {
 pub fn takes_match(wanted: &str, take: Uuid, last: bool) -> bool {
     (wanted == "last" && last) || take.to_string().starts_with(&wanted.to_lowercase())
 }
+
+#[cfg(test)]
+mod readme;
 
 #[cfg(test)]
 #[path = "../tests/output_rig/options.rs"]

@@ -106,7 +106,11 @@ fn new(arguments: &NewArguments) -> Result<ExitCode> {
     );
     let path = &arguments.output;
     outputs.write(path, &text)?;
-    outlet::message(&path.display().to_string())?;
+    if arguments.json {
+        outlet::json(&json!({"file": path, "name": made.name, "from": from.to_string()}))?;
+    } else {
+        outlet::message(&path.display().to_string())?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

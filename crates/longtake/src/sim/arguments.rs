@@ -37,6 +37,9 @@ pub struct NewArguments {
     /// Overwrite the file if there is one.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `sim check`.

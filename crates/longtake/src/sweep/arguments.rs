@@ -56,6 +56,9 @@ pub struct JobArguments {
     /// The job, as TOML or JSON.
     #[arg(value_name = "JOB.toml")]
     pub job: PathBuf,
+    /// Accepted as by every command, and changes nothing: the result is a line of JSON in any case.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `sweep expand`.

@@ -3,10 +3,16 @@
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
 
 use crate::harness::captures::{Synthetic, synthetic};
-use crate::harness::{Recorder, asked, line, longtake, new_in, now_ns, number, scratch, seconds};
+use crate::harness::{
+    Recorder, Running, asked, line, longtake, new_in, now_ns, number, scratch, seconds,
+};
+use nix::sys::signal::Signal;
 use nix::sys::stat::Mode;
 use serde_json::Value;
 use source::synthetic::Options;
@@ -58,6 +64,34 @@ fn what_a_ring_overwrites_before_it_is_read_is_counted_with_its_span() {
     assert_eq!(code, 3, "{account:#}");
     assert_eq!(found.packets.len() as u64, number(&account, "packets"), "{account:#}");
     // More is in the ring than buffers and a pipe hold.
+    assert!(number(&account, "overwritten.packets") > 0, "{account:#}");
+    assert!(account["overwritten"]["from"].is_string() && account["overwritten"]["to"].is_string());
+    assert_eq!(number(&account, "unreadable.packets"), 0, "{account:#}");
+}
+
+#[test]
+fn what_a_ring_overwrites_before_it_is_replayed_is_counted_with_its_span() {
+    let folder = scratch();
+    let array: &PathBuf = &new_in(&folder, "array");
+    // Nothing has to be hit at its time, so the ring may turn fast.
+    let ring = RING.replace("20MB/s", "100MB/s");
+    let mut recorder = Recorder::start(&format!("{ring} --to @"), array);
+    turn(&mut recorder, 1);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
+    socket.set_read_timeout(Some(Duration::from_secs(180))).expect("it can have one");
+    let address = socket.local_addr().expect("it is bound").to_string();
+    let mut command = longtake();
+    command.args(["replay", "--json", "--udp", &address]).arg(array).stdout(Stdio::piped());
+    let mut replay = Running::start(&mut command);
+    // The first packet is sent once the chunks are listed.
+    socket.recv(&mut [0; 16]).expect("a packet comes");
+    replay.signal(Signal::SIGSTOP);
+    turn(&mut recorder, 2);
+    replay.signal(Signal::SIGCONT);
+    assert_eq!(replay.wait(), 3);
+    recorder.stop();
+    let printed = replay.0.stdout.take().expect("it is piped");
+    let account: Value = serde_json::from_reader(printed).expect("it is JSON");
     assert!(number(&account, "overwritten.packets") > 0, "{account:#}");
     assert!(account["overwritten"]["from"].is_string() && account["overwritten"]["to"].is_string());
     assert_eq!(number(&account, "unreadable.packets"), 0, "{account:#}");

@@ -1,6 +1,7 @@
 //! The tests of the recorder as one program: what they share, and what they are made of, is built once.
 
 mod copying;
+mod core_alone;
 mod durability;
 mod extraction;
 mod full;

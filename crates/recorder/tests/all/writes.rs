@@ -36,7 +36,7 @@ proptest! {
 }
 
 /// Many segments, so that nothing but speed and drift matters.
-fn roomy(members: usize) -> Case {
+pub fn roomy(members: usize) -> Case {
     let member = MemberCase {
         segments: 200,
         rate_mb: 1000,

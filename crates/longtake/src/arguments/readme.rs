@@ -1,0 +1,125 @@
+//! The commands of README.md, held against the command line: each one is accepted as it stands there.
+
+use clap::error::ErrorKind;
+use clap::{Command, CommandFactory, Parser};
+use source::SourceSpec;
+use source::synthetic::Pace;
+
+use super::{Arguments, Verb};
+use crate::opening;
+use crate::simulated::Target;
+
+const README: &str = include_str!("../../../../README.md");
+
+/// The lines of README's code blocks.
+fn code() -> impl Iterator<Item = &'static str> {
+    README.lines().filter_map(|line| line.strip_prefix("    ")).filter(|line| !line.is_empty())
+}
+
+/// A line as a shell would split it: at spaces outside single quotes, without its comment.
+fn words(line: &str) -> Vec<String> {
+    let (mut words, mut quoted) = (Vec::new(), false);
+    let mut word: Option<String> = None;
+    for c in line.chars() {
+        match c {
+            '\'' => {
+                quoted = !quoted;
+                word.get_or_insert_default();
+            }
+            '#' if !quoted && word.is_none() => break,
+            ' ' if !quoted => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    assert!(!quoted, "a quote is not closed: {line}");
+    words.extend(word);
+    words
+}
+
+/// The commands of a line that run this program, each from its name on.
+fn commands(line: &str) -> Vec<Vec<String>> {
+    let words = words(line);
+    let parts = words.split(|word| word == "|" || word == "&&");
+    let ours = parts.filter_map(|part| match part.first()?.as_str() {
+        "longtake" => Some(part.to_vec()),
+        "cargo" if part.contains(&"longtake".to_owned()) => {
+            let rest = part.iter().position(|word| word == "--")?;
+            Some(part[rest..].to_vec())
+        }
+        _ => None,
+    });
+    ours.flat_map(|command| each_of(&command)).collect()
+}
+
+/// `a|b` in a command's place stands for the one and for the other.
+fn each_of(command: &[String]) -> Vec<Vec<String>> {
+    let Some(at) = command.iter().position(|word| word.contains('|')) else {
+        return vec![command.to_vec()];
+    };
+    let with = |word: &str| [&command[..at], &[word.to_owned()], &command[at + 1..]].concat();
+    command[at].split('|').map(with).collect()
+}
+
+fn parsed(command: &[String]) -> Arguments {
+    let parsed = Arguments::try_parse_from(command);
+    parsed.unwrap_or_else(|error| panic!("{}: {error}", command.join(" ")))
+}
+
+#[test]
+fn every_command_in_the_readme_is_accepted() {
+    let mut accepted = 0;
+    for line in code().filter(|line| *line != "./test") {
+        let commands = commands(line);
+        assert!(!commands.is_empty(), "no command of ours: {line}");
+        for command in commands {
+            let arguments = parsed(&command);
+            accepted += 1;
+            // What the program parses later than the command line: sources, and simulated drives.
+            if let Verb::Record(record) = arguments.verb {
+                record.from.parse::<SourceSpec>().unwrap_or_else(|e| panic!("{line}: {e}"));
+                Target::all(&opening::named(&record.to)).unwrap_or_else(|e| panic!("{line}: {e}"));
+            }
+            for word in command.iter().filter(|word| Target::is_meant(word)) {
+                word.parse::<Target>().unwrap_or_else(|e| panic!("{line}: {e}"));
+            }
+        }
+    }
+    assert!(accepted >= 50, "only {accepted} commands were found");
+}
+
+#[test]
+fn the_first_example_is_five_seconds_at_1_gb_s_onto_four_files_of_8_gib_in_all() {
+    let line = code().find(|line| line.starts_with("cargo run")).expect("it is there");
+    let Verb::Record(record) = parsed(&commands(line)[0]).verb else { panic!("{line}") };
+    assert_eq!((record.members, record.member_size.0 * u64::from(record.members)), (4, 8 << 30));
+    assert_eq!(record.duration.map(|time| time.as_secs_f64()), Some(5.0));
+    assert!(record.to == "/tmp/longtake" && README.contains("8 GiB in `/tmp/longtake`"));
+    let SourceSpec::Synthetic(options) = record.from.parse().expect("it is a source") else {
+        panic!("{line}")
+    };
+    assert!(matches!(options.pace, Pace::Rate(rate) if rate.0 == 1e9), "{options:?}");
+}
+
+/// Commands that have no commands below them, and their names.
+fn leaves(command: &Command, name: &str, found: &mut Vec<(String, Command)>) {
+    if !command.has_subcommands() || !command.is_subcommand_required_set() && !name.is_empty() {
+        found.push((name.to_owned(), command.clone()));
+    }
+    for below in command.get_subcommands() {
+        leaves(below, format!("{name} {}", below.get_name()).trim(), found);
+    }
+}
+
+#[test]
+fn every_command_has_help_and_every_one_but_completions_has_json() {
+    let mut found = Vec::new();
+    leaves(&Arguments::command(), "", &mut found);
+    assert!(found.len() >= 35, "{found:?}");
+    for (name, command) in found {
+        let help = ["longtake"].into_iter().chain(name.split(' ')).chain(["--help"]);
+        let shown = Arguments::try_parse_from(help).expect_err("help ends the program");
+        assert_eq!(shown.kind(), ErrorKind::DisplayHelp, "{name}");
+        let json = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+        assert_eq!(json, name != "completions", "{name}");
+    }
+}
