@@ -99,28 +99,6 @@ fn members_are_written_through_io_uring_and_past_the_page_cache() {
 }
 
 #[test]
-fn a_chunk_that_does_not_fill_is_sealed_within_a_second() {
-    let folder = scratch();
-    let array = new_in(&folder, "array");
-    // At this rate a chunk of this length would take more than six seconds to fill.
-    let from = "synthetic:20kB/s,size=100";
-    let slowly = format!("--from {from} --to @ {SMALL} --chunk 128KiB");
-    let mut recorder = Recorder::start(&slowly, &array);
-    for _ in 0..2 {
-        recorder.wait_for("an acknowledgement", |event| event["event"] == "acknowledged");
-    }
-    recorder.stop().code(0);
-    let shown = asked("array show @ --chunks", &array);
-    let chunks = shown["chunks"].as_array().expect("there is a list");
-    let chunks: Vec<_> = chunks.iter().filter(|chunk| number(chunk, "packets") > 0).collect();
-    assert!(chunks.len() >= 2, "{shown:#}");
-    for chunk in chunks {
-        let span_ns = number(chunk, "last_ns") - number(chunk, "first_ns");
-        assert!(span_ns < 1_000_000_000, "{chunk:#}");
-    }
-}
-
-#[test]
 fn ctrl_c_closes_the_take_and_prints_its_ledger() {
     let folder = scratch();
     let array = new_in(&folder, "array");
