@@ -213,7 +213,7 @@ impl fmt::Display for OpenError {
             }
             Self::NotMember { drive, damage } => write!(
                 f,
-                "{drive} is not a member of a Longtake array ({damage}); `longtake array create` makes one"
+                "{drive} is not a member of a Longtake array ({damage}): read without it by --degraded, or create one with `longtake array create`"
             ),
             Self::Foreign { drive, name, expected } => write!(
                 f,

@@ -258,7 +258,7 @@ impl Target {
 fn member(stage: &mut Stage, kind: Kind, device: Loop) -> Result<Target> {
     let path = device.device.to_str().context("a device's path is text")?.to_owned();
     stage
-        .line(&format!("array create {path} --name victim-{} --erase {path} --segment 1MiB", std::process::id()))?
+        .line(&format!("array create {path} --name victim-{} --erase {path} --segment 1MiB --chunk 64KiB", std::process::id()))?
         .code(&[0])?;
     if kind == Kind::Member {
         // Recording onto it is what it is for: it goes under another number.

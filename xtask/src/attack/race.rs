@@ -51,7 +51,7 @@ impl super::Attack for Race {
         let script = if mounted { "mkfs.ext4 -q -F \"$0\" && mount \"$0\" \"$1\"" } else { "mkfs.ext4 -q -F \"$0\"" };
         make.args(["-c", script, &path]).arg(&point);
         make.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let words = ["array", "create", &path, "--erase", &path, "--name", &name, "--segment", "1MiB"];
+        let words = ["array", "create", &path, "--erase", &path, "--name", &name, "--segment", "1MiB", "--chunk", "64KiB"];
         let mut create = stage.command(&words);
         create.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut apart = Duration::from_micros(stage.random.below(APART.as_micros() as u64));
