@@ -291,7 +291,7 @@ fn judge(stage: &mut Stage, ran: &Ran, before: &Listing) -> Result<()> {
     if !matches!(ran.code, Some(1 | 2)) || ran.interrupted {
         return Ok(());
     }
-    ensure!(!ran.stderr.trim().is_empty(), "{line} ended with {:?} and without a message", ran.code);
+    ensure!(!said.trim().is_empty(), "{line} ended with {:?} and without a message", ran.code);
     for (path, state) in &before.0 {
         let now = after.0.get(path);
         ensure!(now.is_some(), "{line} failed and removed {}: {said}", path.display());
