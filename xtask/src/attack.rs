@@ -16,6 +16,9 @@ mod udp;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result, bail, ensure};
@@ -53,6 +56,9 @@ pub struct Arguments {
     /// Run a few rounds of each attack, as ./test does.
     #[arg(long, conflicts_with_all = ["round", "minutes"])]
     slice: bool,
+    /// Attacks that run at the same time.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    jobs: usize,
     /// Folder for scratch files and failures [default: target/attack].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -65,7 +71,7 @@ pub struct Arguments {
 }
 
 /// An attack on the program.
-trait Attack {
+trait Attack: Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
     /// What it does, in one line.
@@ -82,13 +88,14 @@ trait Attack {
 }
 
 fn attacks() -> Vec<Box<dyn Attack>> {
+    // The longest of a slice first, so that none of them is left alone at the end.
     vec![
+        Box::new(outputs::Outputs),
+        Box::new(devices::Devices),
         Box::new(kills::Kills),
         Box::new(damage::Damage),
         Box::new(captures::Captures),
         Box::new(commands::Commands::default()),
-        Box::new(outputs::Outputs),
-        Box::new(devices::Devices),
         Box::new(udp::Udp),
         Box::new(race::Race),
     ]
@@ -141,21 +148,32 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .collect();
     let campaign = Campaign { program, dir, seed, slice: arguments.slice };
     let until = Instant::now() + Duration::try_from_secs_f64(arguments.minutes * 60.0).context("--minutes")?;
-    let mut failed = Vec::new();
-    for (at, attack) in chosen.iter().enumerate() {
-        let left = until.saturating_duration_since(Instant::now());
-        let share = left / (chosen.len() - at) as u32;
-        let rounds = match (arguments.round, arguments.slice) {
-            (Some(round), _) => Rounds::One(round),
-            (None, true) => Rounds::Slice,
-            (None, false) => Rounds::For(share),
-        };
-        let tally = campaign.play(attack.as_ref(), rounds);
-        tally.print(attack.as_ref(), seed, arguments.json);
-        if !tally.failures.is_empty() {
-            failed.push(attack.name());
+    let jobs = arguments.jobs.min(chosen.len()).max(1);
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(attack) = chosen.get(at) else { return };
+            let left = until.saturating_duration_since(Instant::now());
+            let share = left.mul_f64(jobs as f64 / (chosen.len() - at).max(jobs) as f64);
+            let rounds = match (arguments.round, arguments.slice) {
+                (Some(round), _) => Rounds::One(round),
+                (None, true) => Rounds::Slice,
+                (None, false) => Rounds::For(share),
+            };
+            let tally = campaign.play(attack.as_ref(), rounds);
+            tally.print(attack.as_ref(), seed, arguments.json);
+            if !tally.failures.is_empty() {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push(attack.name());
+            }
         }
-    }
+    };
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(work);
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     if failed.is_empty() { Ok(()) } else { bail!("laws were broken by: {}", failed.join(", ")) }
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::recording::{PACKET_BYTES, Shape, account, members};
 use super::stage::Stage;
-use crate::vm::account::{Account, left_out, number};
+use crate::vm::account::{Account, number};
 use crate::vm::{packets, programs};
 
 /// Damaged members.
@@ -60,7 +60,11 @@ impl super::Attack for Damage {
             );
             stage.line(&line)?.code(&[0, 3])?;
         }
-        let whole = account(stage, ARRAY, 1)?;
+        let last = account(stage, ARRAY, 1)?;
+        let all = stage.run(&["takes", ARRAY, "--json"])?.json()?;
+        let offered = all.as_array().into_iter().flatten().map(|t| number(t, "/ledger/offered/packets"));
+        let newest = offered.collect::<Result<Vec<_>>>()?.into_iter().max().context("no takes")?;
+        let whole = Recorded { last, newest };
         let shown = stage.run(&["array", "show", ARRAY, "--json", "--chunks"])?.json()?;
         for _ in 0..if stage.slice { 2 } else { 5 } {
             let damaged = damage(stage, &shape, &shown)?;
@@ -68,6 +72,14 @@ impl super::Attack for Damage {
         }
         Ok(())
     }
+}
+
+/// What was recorded.
+struct Recorded {
+    /// The last take.
+    last: Account,
+    /// Packets that the longest take was offered.
+    newest: u64,
 }
 
 /// Copies the array and damages the copy. Returns how many members are damaged.
@@ -175,7 +187,7 @@ fn place(stage: &mut Stage, length: u64, shown: &Value) -> Result<u64> {
 }
 
 /// Runs everything that reads, and holds it to the law; then the same after a repair.
-fn judge(stage: &mut Stage, shape: &Shape, whole: &Account, damaged: u64) -> Result<()> {
+fn judge(stage: &mut Stage, shape: &Shape, whole: &Recorded, damaged: u64) -> Result<()> {
     for line in ["takes", "ledger", "array show", "array check", "array scrub"] {
         for options in ["", " --json", " --degraded"] {
             stage.line(&format!("{line} {DAMAGED}{options}"))?.code(&[0, 1, 3])?;
@@ -186,10 +198,10 @@ fn judge(stage: &mut Stage, shape: &Shape, whole: &Account, damaged: u64) -> Res
     if degraded {
         let found = before.as_ref().context("damage that parity covers refused the array")?;
         ensure!(
-            found.packets == whole.on_media,
+            found.packets == whole.last.on_media,
             "{} of {} packets came back, with damage to {damaged} members and parity {}",
             found.packets,
-            whole.on_media,
+            whole.last.on_media,
             shape.parity
         );
         stage.saw("damage that parity undid");
@@ -211,7 +223,7 @@ struct Extracted {
 }
 
 /// Extracts the last take that is found, and judges it; None if the array is refused.
-fn extracted(stage: &mut Stage, whole: &Account) -> Result<Option<Extracted>> {
+fn extracted(stage: &mut Stage, whole: &Recorded) -> Result<Option<Extracted>> {
     let mut options = "";
     let words = |options: &str| {
         format!("extract {DAMAGED} --take last --json -y -o extract.pcapng{options}")
@@ -235,7 +247,7 @@ fn extracted(stage: &mut Stage, whole: &Account) -> Result<Option<Extracted>> {
         ensure!(queue["duplicates"] == 0 && queue["in_order"] == true, "twice or out of order: {held}");
         for range in queue["ranges"].as_array().into_iter().flatten() {
             let end = number(range, "/1")?;
-            ensure!(end <= whole.offered.max(end.min(u64::MAX)), "packets behind the last: {held}");
+            ensure!(end <= whole.newest, "packets behind {}, the last: {held}", whole.newest);
         }
     }
     let ledger = stage.line(&format!("ledger {DAMAGED} --json{options}"))?.code(&[0, 3])?;
@@ -249,16 +261,10 @@ fn extracted(stage: &mut Stage, whole: &Account) -> Result<Option<Extracted>> {
     );
     let reached = told("/on_media/packets")? + told("/missing/packets")? + told("/overwritten/packets")?;
     ensure!(reached == told("/ledger/stored/packets")?, "the ledger does not add up: {take}");
-    if take["state"] == "complete" && code == Some(0) && reached == whole.on_media + whole.overwritten {
-        ensure!(packets == whole.on_media, "exit code 0 with {packets} of {} packets", whole.on_media);
+    if take["state"] == "complete" && code == Some(0) && reached == whole.last.on_media + whole.last.overwritten {
+        ensure!(packets == whole.last.on_media, "exit code 0 with {packets} of {} packets", whole.last.on_media);
     }
     stage.saw_many("packets read back", packets);
     stage.saw_many("packets unreadable and named", unreadable);
     Ok(Some(Extracted { packets }))
-}
-
-/// That a part has only packets of the whole.
-#[allow(dead_code)]
-fn subset(whole: &Account, part: &Account) -> Result<u64> {
-    left_out(&whole.found, &part.found)
 }

@@ -19,7 +19,7 @@ use crate::vm::programs::run;
 pub struct Devices;
 
 const MIB: u64 = 1 << 20;
-const SIZE_BYTES: u64 = 24 * MIB;
+const SIZE_BYTES: u64 = 16 * MIB;
 
 /// What a drive is used for, or holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,7 +208,7 @@ impl Target {
             }
             Kind::FileSystem(_, words) => {
                 // btrfs wants more than the others.
-                let device = Loop::new(&image, 5 * SIZE_BYTES)?;
+                let device = Loop::new(&image, 3 * SIZE_BYTES)?;
                 if run(Command::new(words[0]).args(&words[1..]).arg(&device.device)).is_err() {
                     return Ok(None);
                 }
@@ -286,13 +286,13 @@ fn refused(stage: &mut Stage, target: &Target, command: &str) -> Result<()> {
         // An array that nobody records on takes a recording.
         return Ok(());
     }
-    sync();
+    sync(&target.path, &target.bytes_at)?;
     let before = sum(target)?;
     let path = target.path.to_str().context("a device's path is text")?;
     let ran = stage.line(&command.replace('@', path))?;
     let what = target.what;
     ensure!(ran.code == Some(1), "`{}` on a drive ({what}) ended with {:?}: {}", ran.line, ran.code, ran.stderr);
-    sync();
+    sync(&target.path, &target.bytes_at)?;
     ensure!(before == sum(target)?, "`{}` has written a drive ({what})", ran.line);
     let results = stage.path("results");
     ensure!(!results.exists(), "`{}` left {}", ran.line, results.display());

@@ -129,9 +129,16 @@ impl Drop for Swap {
     }
 }
 
-/// Writes what is cached to where it belongs.
-pub fn sync() {
-    nix::unistd::sync();
+/// Writes what is cached of a device and the file behind it to where it belongs.
+///
+/// # Errors
+/// If the system can't.
+pub fn sync(device: &Path, image: &Path) -> Result<()> {
+    for path in [device, image] {
+        let file = File::open(path).with_context(|| format!("opening {}", path.display()))?;
+        file.sync_all().with_context(|| format!("syncing {}", path.display()))?;
+    }
+    Ok(())
 }
 
 /// A checksum of a file's or device's bytes.

@@ -45,7 +45,7 @@ impl super::Attack for Outputs {
         let scene = Scene::set(stage)?;
         let outputs: Vec<_> =
             PATHS.iter().filter_map(|(_, _, role)| Output::of(role)).collect();
-        for _ in 0..if stage.slice { 40 } else { 200 } {
+        for _ in 0..if stage.slice { 30 } else { 200 } {
             let output = stage.one_of(&outputs).clone();
             attack(stage, &scene, &output)?;
         }
@@ -114,9 +114,9 @@ struct Scene {
 impl Scene {
     fn set(stage: &mut Stage) -> Result<Self> {
         let plain = Loop::new(&stage.path("plain.raw"), 4 * MIB)?;
-        let mounted = Loop::new(&stage.path("mounted.raw"), 16 * MIB)?;
+        let mounted = Loop::new(&stage.path("mounted.raw"), 8 * MIB)?;
         ext4(&mounted.device)?;
-        let parts = Loop::partitioned(&stage.path("parts.raw"), 48 * MIB, "gpt")?;
+        let parts = Loop::partitioned(&stage.path("parts.raw"), 16 * MIB, "gpt")?;
         ext4(&parts.partition(1))?;
         let member = stage.path("other/member0");
         let over = Loop::on(&member, &[])?;
@@ -144,7 +144,6 @@ impl Scene {
             same("a member of the array", "array/member0"),
             same("a member of the array", "array/member1"),
         ];
-        sync();
         Ok(Self { victims, bound, _mounts: mounts, _devices: vec![plain, mounted, parts, over] })
     }
 }
@@ -218,6 +217,7 @@ fn attack(stage: &mut Stage, scene: &Scene, output: &Output) -> Result<()> {
         let input = stage.path(input.trim_start_matches("@/"));
         victim = Victim { what: "an input", path: input.clone(), bytes_at: input };
     }
+    sync(&victim.path, &victim.bytes_at)?;
     let before = checksum(&victim.bytes_at)?;
     let alias = alias(stage, scene, &victim.path)?;
     let mut aimed = alias.path.clone();
@@ -237,7 +237,7 @@ fn attack(stage: &mut Stage, scene: &Scene, output: &Output) -> Result<()> {
     let (what, by) = (victim.what, alias.kind);
     ensure!(ran.code == Some(1), "`{}` on {what} by {by} ended with {:?}", ran.line, ran.code);
     ensure!(victim.path.exists(), "`{}`: {what} is no more, by {by}", ran.line);
-    sync();
+    sync(&victim.path, &victim.bytes_at)?;
     let after = checksum(&victim.bytes_at)?;
     ensure!(before == after, "`{}` has written {what} by {by}", ran.line);
     stage.saw(by);

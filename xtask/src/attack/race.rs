@@ -72,7 +72,7 @@ impl super::Attack for Race {
         ensure!(matches!(create.code, Some(0 | 1)), "create ended with {:?}: {}", create.code, create.stderr);
         ensure!(!create.stderr.contains("panicked"), "create panicked: {}", create.stderr);
         drop(_mount);
-        sync();
+        sync(&device.device, &device.image)?;
         outcome.judge(stage, &device, &name, &empty)
     }
 }
