@@ -119,7 +119,10 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             bail!("no attack '{name}': there are {}", known.join(", "));
         }
     }
-    ensure!(nix::unistd::geteuid().is_root(), "attacks make loop devices and namespaces: run as root");
+    ensure!(
+        nix::unistd::geteuid().is_root(),
+        "attacks make loop devices and namespaces: run as root"
+    );
     let program = arguments.program.clone().map_or_else(programs::longtake, Ok)?;
     let program = fs::canonicalize(&program)
         .with_context(|| format!("finding the program {}", program.display()))?;
@@ -147,7 +150,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         .filter(|a| arguments.only.is_empty() || arguments.only.iter().any(|n| n == a.name()))
         .collect();
     let campaign = Campaign { program, dir, seed, slice: arguments.slice };
-    let until = Instant::now() + Duration::try_from_secs_f64(arguments.minutes * 60.0).context("--minutes")?;
+    let until = Instant::now()
+        + Duration::try_from_secs_f64(arguments.minutes * 60.0).context("--minutes")?;
     let jobs = arguments.jobs.min(chosen.len()).max(1);
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
@@ -238,7 +242,9 @@ impl Campaign {
                 "cargo xtask attack --program {program} --only {name} --seed {seed} --slice"
             );
         }
-        format!("cargo xtask attack --program {program} --only {name} --seed {seed} --round {round}")
+        format!(
+            "cargo xtask attack --program {program} --only {name} --seed {seed} --round {round}"
+        )
     }
 
     /// One round in an empty folder, which is kept only if it fails.

@@ -197,7 +197,8 @@ fn chunk_max(targets: &[&PathBuf]) -> usize {
 }
 
 /// Opens an array's members with buffers for `memory_bytes` of chunks and `extra` more, and finds
-/// out what is on them. Warnings go to standard error. If `degraded` is set, a reader leaves out targets without a superblock.
+/// out what is on them. Warnings go to standard error. If `degraded` is set, a reader leaves out targets that
+/// have no superblock or were cut short.
 ///
 /// # Errors
 /// If a target can't be opened or the array is not whole (and `degraded` is not set).
@@ -224,7 +225,7 @@ pub fn open(
     }
     loop {
         match open_all(&targets, access, memory_bytes, extra, degraded) {
-            Err(error) if leave_out && targets.len() > 1 => match without_superblock(&error) {
+            Err(error) if leave_out && targets.len() > 1 => match unusable(&error) {
                 Some(drive) if targets.iter().any(|path| path.display().to_string() == drive) => {
                     outlet::tell(&format!("longtake: note: left out: {error:#}"));
                     targets.retain(|path| path.display().to_string() != drive);
@@ -241,11 +242,11 @@ fn too_short(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < 2 * SUPERBLOCK_BYTES)
 }
 
-/// The drive that lost both of its superblocks, if this is why an array could not be opened.
-fn without_superblock(error: &anyhow::Error) -> Option<String> {
+/// The drive that lost both of its superblocks or was cut short, if this is why an array could not be opened.
+fn unusable(error: &anyhow::Error) -> Option<String> {
     match error.downcast_ref()? {
         OpenError::NotMember { damage: Damage::Newer { .. }, .. } => None,
-        OpenError::NotMember { drive, .. } => Some(drive.clone()),
+        OpenError::NotMember { drive, .. } | OpenError::Shrunk { drive, .. } => Some(drive.clone()),
         _ => None,
     }
 }

@@ -241,7 +241,7 @@ impl fmt::Display for OpenError {
             }
             Self::Shrunk { drive, capacity_bytes, expected_bytes } => write!(
                 f,
-                "{drive} has {capacity_bytes} bytes but was made a member with {expected_bytes}: was the file cut or the drive exchanged?"
+                "{drive} has {capacity_bytes} bytes but was made a member with {expected_bytes}: was the file cut or the drive exchanged? Read without it by --degraded"
             ),
             Self::Buffers { buffer_bytes, needed_bytes } => write!(
                 f,

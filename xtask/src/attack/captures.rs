@@ -63,7 +63,10 @@ fn seeds(stage: &mut Stage) -> Result<Vec<PathBuf>> {
     let mut seeds = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     seeds.sort();
     let shape = tiny();
-    let record = format!("record -q --from synthetic:20MB/s,size=imix --until-bytes 60kB --to ./own {}", shape.options());
+    let record = format!(
+        "record -q --from synthetic:20MB/s,size=imix --until-bytes 60kB --to ./own {}",
+        shape.options()
+    );
     stage.line(&record)?.code(&[0])?;
     // As many as the others have a chance to be chosen: these are whole captures.
     for format in ["pcap", "pcapng"] {
@@ -91,7 +94,8 @@ fn mutate(bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
         0 => bytes[at] ^= 1 << random.below(8),
         1 => bytes[at] = random.bits() as u8,
         2 => {
-            let values = [0, 1, 3, 4, 0x7fff_ffff, 0x8000_0000, u32::MAX, u32::MAX - 3, length as u32];
+            let values =
+                [0, 1, 3, 4, 0x7fff_ffff, 0x8000_0000, u32::MAX, u32::MAX - 3, length as u32];
             let at = at & !3;
             let value = values[random.below(values.len() as u64) as usize].to_le_bytes();
             let end = (at + 4).min(bytes.len());
@@ -166,7 +170,12 @@ fn one(stage: &mut Stage, number_of_file: u64) -> Result<()> {
     }
     let ledger = stage.run(&["ledger", &array, "--json"])?;
     if ledger.code == Some(1) {
-        ensure!(expected.is_empty(), "{} packets, and no ledger: {}", expected.len(), ledger.stderr);
+        ensure!(
+            expected.is_empty(),
+            "{} packets, and no ledger: {}",
+            expected.len(),
+            ledger.stderr
+        );
         return Ok(());
     }
     let ledger = ledger.json()?;
@@ -175,8 +184,16 @@ fn one(stage: &mut Stage, number_of_file: u64) -> Result<()> {
     let extract = stage.run(&extract)?.code(&[0, 3])?.json()?;
     let (found, sound) = frames(&stage.path("extract.pcapng"));
     ensure!(sound, "what was extracted is no whole capture");
-    ensure!(number(&extract, "/packets")? == found.len() as u64, "{} packets extracted, {extract}", found.len());
-    ensure!(number(&ledger, "/ledger/stored/packets")? == found.len() as u64, "{} packets extracted: {ledger}", found.len());
+    ensure!(
+        number(&extract, "/packets")? == found.len() as u64,
+        "{} packets extracted, {extract}",
+        found.len()
+    );
+    ensure!(
+        number(&ledger, "/ledger/stored/packets")? == found.len() as u64,
+        "{} packets extracted: {ledger}",
+        found.len()
+    );
     if number(&ledger, "/ledger/truncated/packets")? == 0 {
         let differ = expected.iter().zip(&found).position(|(one, other)| one != other);
         ensure!(

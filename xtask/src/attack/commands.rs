@@ -50,29 +50,216 @@ const FILE_SIZE: &str = "--fsize=67108864";
 const CONFIRMING: &[&str] = &["--erase", "--force-new-array", "--yes", "--overwrite"];
 
 const HOSTILE: &[&str] = &[
-    "", " ", "0", "1", "2", "-1", "-0", "+1", "00", "0x10", "1e3", "1e400", "-1e400", "NaN", "inf", "-inf", "0.1", "0.0000001",
-    "18446744073709551615", "18446744073709551616", "9223372036854775807", "-9223372036854775808", "4294967295", "4294967296",
-    "65535", "65536", "255", "256", "340282366920938463463374607431768211456", "1B", "1kB", "4KiB", "64KiB", "1MiB", "1GiB", "16EiB",
-    "18446744073709551615B", "999999999999TB", "-1MiB", "0B", "1.5KiB", "1ns", "1ms", "100ms", "1s", "1000000h", "99999999999d", "0s",
-    "-10s", "-1h", "now", "last", "first", "all", "1970-01-01", "2554-07-21T23:34:33Z", "2600-01-01T00:00:00Z",
-    "-9999-01-01T00:00:00Z", "2026-11-23T10:00:00.123456789Z", "1B/s", "0B/s", "1000000TB/s", "100Gb/s", "max", "5%", "200%", "-5%",
-    "..", ".", "/", "./", "//", "~", "-", "--", "---", "-h", "--help", "*", "?", "@", "%s%n", "%", "$(true)", "`true`", "a b", "\t",
-    "\n", "\r\n", "a\nb", "\u{1b}[31mred\u{1b}[0m", "\u{7}", "\u{7f}", "\u{85}", "\u{202e}abc", "\u{200b}", "é", "日本語", "🦀", "\u{fffd}",
-    "a\u{301}", "ß", "İ", ",", ",,", "1,2,3", "0,0", "=", "a=b", "k=v,k=v", ":", "::", ":0", "127.0.0.1:0", "127.0.0.1:99999", "[::1]:0",
-    "127.0.0.1", "0.0.0.0:0", "localhost:1", "synthetic:1MB/s", "synthetic:max", "synthetic:", "synthetic:0", "synthetic:1B/s,size=0",
-    "synthetic:1MB/s,size=65536", "synthetic:10MB/s,size=imix,queues=65535", "synthetic:max,seed=-1", "udp:127.0.0.1:0", "udp:",
-    "tcp:127.0.0.1:1", "tcp-listen:127.0.0.1:0", "pipe:", "pipe:./array", "pcap:-", "pcap:", "lo", "if:lo", "if:", "if:none", "lo,queues=0",
-    "lo,queues=100000", "sim:ideal", "sim:", "sim:none", "sim:ideal*6", "sim:ideal*0", "sim:ideal*99999999999", "sim:ideal:full",
-    "sim:ideal@9", "sim:./text", "sim:.", "json", "toml", "fio", "pcap", "pcapng", "csv", "random", "zipf:1.2", "zipf:NaN", "zipf:-1",
-    "zipf:1e308", "wrap", "stop", "adaptive", "stripe", "ideal", "samsung-970-pro-512gb", "udp", "not (", "udp port 5000", "ip6 and",
-    "((((((((((", "root", "nobody", "no-such-user", "0777", "8888", "0", "00000000-0000-0000-0000-000000000000",
+    "",
+    " ",
+    "0",
+    "1",
+    "2",
+    "-1",
+    "-0",
+    "+1",
+    "00",
+    "0x10",
+    "1e3",
+    "1e400",
+    "-1e400",
+    "NaN",
+    "inf",
+    "-inf",
+    "0.1",
+    "0.0000001",
+    "18446744073709551615",
+    "18446744073709551616",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "4294967295",
+    "4294967296",
+    "65535",
+    "65536",
+    "255",
+    "256",
+    "340282366920938463463374607431768211456",
+    "1B",
+    "1kB",
+    "4KiB",
+    "64KiB",
+    "1MiB",
+    "1GiB",
+    "16EiB",
+    "18446744073709551615B",
+    "999999999999TB",
+    "-1MiB",
+    "0B",
+    "1.5KiB",
+    "1ns",
+    "1ms",
+    "100ms",
+    "1s",
+    "1000000h",
+    "99999999999d",
+    "0s",
+    "-10s",
+    "-1h",
+    "now",
+    "last",
+    "first",
+    "all",
+    "1970-01-01",
+    "2554-07-21T23:34:33Z",
+    "2600-01-01T00:00:00Z",
+    "-9999-01-01T00:00:00Z",
+    "2026-11-23T10:00:00.123456789Z",
+    "1B/s",
+    "0B/s",
+    "1000000TB/s",
+    "100Gb/s",
+    "max",
+    "5%",
+    "200%",
+    "-5%",
+    "..",
+    ".",
+    "/",
+    "./",
+    "//",
+    "~",
+    "-",
+    "--",
+    "---",
+    "-h",
+    "--help",
+    "*",
+    "?",
+    "@",
+    "%s%n",
+    "%",
+    "$(true)",
+    "`true`",
+    "a b",
+    "\t",
+    "\n",
+    "\r\n",
+    "a\nb",
+    "\u{1b}[31mred\u{1b}[0m",
+    "\u{7}",
+    "\u{7f}",
+    "\u{85}",
+    "\u{202e}abc",
+    "\u{200b}",
+    "é",
+    "日本語",
+    "🦀",
+    "\u{fffd}",
+    "a\u{301}",
+    "ß",
+    "İ",
+    ",",
+    ",,",
+    "1,2,3",
+    "0,0",
+    "=",
+    "a=b",
+    "k=v,k=v",
+    ":",
+    "::",
+    ":0",
+    "127.0.0.1:0",
+    "127.0.0.1:99999",
+    "[::1]:0",
+    "127.0.0.1",
+    "0.0.0.0:0",
+    "localhost:1",
+    "synthetic:1MB/s",
+    "synthetic:max",
+    "synthetic:",
+    "synthetic:0",
+    "synthetic:1B/s,size=0",
+    "synthetic:1MB/s,size=65536",
+    "synthetic:10MB/s,size=imix,queues=65535",
+    "synthetic:max,seed=-1",
+    "udp:127.0.0.1:0",
+    "udp:",
+    "tcp:127.0.0.1:1",
+    "tcp-listen:127.0.0.1:0",
+    "pipe:",
+    "pipe:./array",
+    "pcap:-",
+    "pcap:",
+    "lo",
+    "if:lo",
+    "if:",
+    "if:none",
+    "lo,queues=0",
+    "lo,queues=100000",
+    "sim:ideal",
+    "sim:",
+    "sim:none",
+    "sim:ideal*6",
+    "sim:ideal*0",
+    "sim:ideal*99999999999",
+    "sim:ideal:full",
+    "sim:ideal@9",
+    "sim:./text",
+    "sim:.",
+    "json",
+    "toml",
+    "fio",
+    "pcap",
+    "pcapng",
+    "csv",
+    "random",
+    "zipf:1.2",
+    "zipf:NaN",
+    "zipf:-1",
+    "zipf:1e308",
+    "wrap",
+    "stop",
+    "adaptive",
+    "stripe",
+    "ideal",
+    "samsung-970-pro-512gb",
+    "udp",
+    "not (",
+    "udp port 5000",
+    "ip6 and",
+    "((((((((((",
+    "root",
+    "nobody",
+    "no-such-user",
+    "0777",
+    "8888",
+    "0",
+    "00000000-0000-0000-0000-000000000000",
 ];
 
 /// Paths of the round's folder, and devices that lose nothing.
 const PATHS: &[&str] = &[
-    "./array", "array", "./array/member0", "array/member0,array/member1", "./ring", "./damaged", "./text", "./empty", "./folder", "./none",
-    "./none/none", "./capture.pcapng", "./fifo", "./dangling", "./loop", "./drive.toml", "./requirement.toml", "./measured", "/dev/null",
-    "/dev/zero", "/dev/full", "/proc/self/mem", "/proc/self/exe", "/sys", "/dev", "DEVICE",
+    "./array",
+    "array",
+    "./array/member0",
+    "array/member0,array/member1",
+    "./ring",
+    "./damaged",
+    "./text",
+    "./empty",
+    "./folder",
+    "./none",
+    "./none/none",
+    "./capture.pcapng",
+    "./fifo",
+    "./dangling",
+    "./loop",
+    "./drive.toml",
+    "./requirement.toml",
+    "./measured",
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/proc/self/mem",
+    "/proc/self/exe",
+    "/sys",
+    "/dev",
+    "DEVICE",
 ];
 
 impl super::Attack for Commands {
@@ -103,7 +290,10 @@ impl super::Attack for Commands {
             let ran = confined(stage, &words)?;
             judge(stage, &ran, &before)?;
         }
-        ensure!(checksum(&device.image)? == untouched, "a device was written that nobody confirmed");
+        ensure!(
+            checksum(&device.image)? == untouched,
+            "a device was written that nobody confirmed"
+        );
         Ok(())
     }
 }
@@ -168,7 +358,8 @@ fn read(words: &[String], help: &str) -> (Grammar, Vec<String>) {
 fn scene(stage: &mut Stage) -> Result<Loop> {
     let shape = Shape { members: 2, member_mib: 8, parity: 1, ring: false, chunk_kib: 64 };
     for (array, options) in [("./array", ""), ("./ring", " --when-full wrap"), ("./damaged", "")] {
-        let from = format!("record -q --from synthetic:50MB/s,size={PACKET_BYTES} --until-bytes 300kB");
+        let from =
+            format!("record -q --from synthetic:50MB/s,size={PACKET_BYTES} --until-bytes 300kB");
         stage.line(&format!("{from} --to {array} {}{options}", shape.options()))?.code(&[0])?;
     }
     let member = stage.path("damaged/member0");
@@ -227,7 +418,8 @@ fn words(stage: &mut Stage, grammar: &[Grammar], device: &Path) -> Vec<String> {
 }
 
 fn value(stage: &mut Stage, hint: &Hint) -> String {
-    let of_path = ["PATH", "FILE", "DIR", "ARRAY", "TARGET", "FOLDER"].iter().any(|n| hint.name.contains(n));
+    let of_path =
+        ["PATH", "FILE", "DIR", "ARRAY", "TARGET", "FOLDER"].iter().any(|n| hint.name.contains(n));
     let known = !hint.values.is_empty() && stage.random.one_in(2);
     match stage.random.below(20) {
         _ if known => stage.one_of(&hint.values).clone(),
@@ -245,7 +437,12 @@ fn confined(stage: &mut Stage, words: &[String]) -> Result<Ran> {
     let mut command = Command::new("unshare");
     command.args(["--net", "--", "prlimit", ADDRESS_SPACE, FILE_SIZE, "--core=0", "--"]);
     // A file that would be too long is an error for the program, not its end.
-    command.args(["env", "--ignore-signal=XFSZ", "HOME=/nonexistent", "XDG_DATA_HOME=/nonexistent"]);
+    command.args([
+        "env",
+        "--ignore-signal=XFSZ",
+        "HOME=/nonexistent",
+        "XDG_DATA_HOME=/nonexistent",
+    ]);
     command.arg(&stage.program).args(words).stdin(Stdio::null());
     let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
     stage.run_command(&mut command, &format!("longtake {}", quoted.join(" ")), Some(PATIENCE))
@@ -261,7 +458,9 @@ impl Listing {
         let mut all = BTreeMap::new();
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
-            for entry in fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))? {
+            for entry in
+                fs::read_dir(&folder).with_context(|| format!("reading {}", folder.display()))?
+            {
                 let path = entry?.path();
                 let metadata = fs::symlink_metadata(&path)?;
                 if metadata.is_dir() {
@@ -296,13 +495,19 @@ fn judge(stage: &mut Stage, ran: &Ran, before: &Listing) -> Result<()> {
         let now = after.0.get(path);
         ensure!(now.is_some(), "{line} failed and removed {}: {said}", path.display());
         // A recording that failed on its way has written its array.
-        let recorded = line.starts_with("longtake \"record\"") && path.to_string_lossy().contains("member");
-        ensure!(recorded || now == Some(state), "{line} failed and changed {}: {said}", path.display());
+        let recorded =
+            line.starts_with("longtake \"record\"") && path.to_string_lossy().contains("member");
+        ensure!(
+            recorded || now == Some(state),
+            "{line} failed and changed {}: {said}",
+            path.display()
+        );
     }
     for path in after.0.keys().filter(|path| !before.0.contains_key(*path)) {
         let inside = path.strip_prefix(&stage.dir).unwrap_or(path);
-        let named = inside.ancestors().filter(|a| a.as_os_str().len() > 0);
-        let named = named.map(|a| a.to_string_lossy().into_owned()).any(|name| said.contains(&name));
+        let named = inside.ancestors().filter(|a| !a.as_os_str().is_empty());
+        let named =
+            named.map(|a| a.to_string_lossy().into_owned()).any(|name| said.contains(&name));
         ensure!(named && ran.code == Some(1), "{line} failed and left {}: {said}", path.display());
         stage.saw("files left and named");
     }
@@ -325,6 +530,9 @@ mod tests {
         assert_eq!(names, ["--quiet", "--when"]);
         assert!(grammar.options[0].1.is_none());
         let hint = grammar.options[1].1.as_ref().unwrap();
-        assert_eq!((hint.name.as_str(), &hint.values[..]), ("WHEN", &["stop", "wrap", "stop"].map(str::to_owned)[..]));
+        assert_eq!(
+            (hint.name.as_str(), &hint.values[..]),
+            ("WHEN", &["stop", "wrap", "stop"].map(str::to_owned)[..])
+        );
     }
 }

@@ -54,7 +54,20 @@ const ALL: &[Kind] = &[
     Kind::FileSystem("ext4", &["mkfs.ext4", "-q", "-F"]),
     Kind::FileSystem("btrfs", &["mkfs.btrfs", "-q", "--mixed"]),
     Kind::FileSystem("FAT", &["mkfs.vfat"]),
-    Kind::FileSystem("LUKS", &["cryptsetup", "-q", "luksFormat", "--key-file", "/dev/null", "--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"]),
+    Kind::FileSystem(
+        "LUKS",
+        &[
+            "cryptsetup",
+            "-q",
+            "luksFormat",
+            "--key-file",
+            "/dev/null",
+            "--pbkdf",
+            "pbkdf2",
+            "--pbkdf-force-iterations",
+            "1000",
+        ],
+    ),
     Kind::FileSystem("LVM", &["pvcreate", "-q", "-y", "-ff"]),
     Kind::FileSystem("swap", &["mkswap"]),
     Kind::HeldExclusively,
@@ -117,7 +130,7 @@ impl super::Attack for Devices {
         for command in commands {
             // Confirmed, this is what it is for.
             let allowed = kind == Kind::Member && command.contains("--force-new-array")
-                || kind == Kind::Content && command.contains("--erase @") && target.file;
+                || kind == Kind::Content && command.contains("--erase @");
             if !allowed {
                 refused(stage, &target, command)?;
             }
@@ -142,8 +155,6 @@ fn degraded(stage: &mut Stage) -> Result<Vec<u8>> {
 struct Target {
     what: &'static str,
     path: PathBuf,
-    /// Whether it is a file, whose unknown contents may be given up by its path.
-    file: bool,
     bytes_at: PathBuf,
     /// Whether what records on it writes it meanwhile.
     written: bool,
@@ -159,7 +170,6 @@ impl Target {
         Self {
             what,
             path: device.device.clone(),
-            file: false,
             bytes_at: device.image.clone(),
             written: false,
             _recorder: None,
@@ -216,7 +226,8 @@ impl Target {
             }
             Kind::HeldExclusively => {
                 let device = plain()?;
-                let held = OpenOptions::new().read(true).custom_flags(O_EXCL).open(&device.device)?;
+                let held =
+                    OpenOptions::new().read(true).custom_flags(O_EXCL).open(&device.device)?;
                 Self { _held: Some(held), ..Self::of("held with O_EXCL", device) }
             }
             Kind::ReadOnly => {
@@ -228,7 +239,8 @@ impl Target {
                 let over = Loop::on(&device.device, &[])?;
                 ext4(&over.device)?;
                 let mount = Mount::new(&[], &over.device, &point)?;
-                let mut target = Self { _mount: Some(mount), ..Self::of("under a loop device", device) };
+                let mut target =
+                    Self { _mount: Some(mount), ..Self::of("under a loop device", device) };
                 // The upper one goes first.
                 target._devices.insert(0, over);
                 target
@@ -243,7 +255,7 @@ impl Target {
                 ext4(&device.device)?;
                 let path = image.clone();
                 let mount = Mount::new(&[], &device.device, &point)?;
-                Self { path, file: true, _mount: Some(mount), ..Self::of("files under a mount", device) }
+                Self { path, _mount: Some(mount), ..Self::of("files under a mount", device) }
             }
             Kind::Content => {
                 let device = plain()?;
@@ -258,7 +270,10 @@ impl Target {
 fn member(stage: &mut Stage, kind: Kind, device: Loop) -> Result<Target> {
     let path = device.device.to_str().context("a device's path is text")?.to_owned();
     stage
-        .line(&format!("array create {path} --name victim-{} --erase {path} --segment 1MiB --chunk 64KiB", std::process::id()))?
+        .line(&format!(
+            "array create {path} --name victim-{} --erase {path} --segment 1MiB --chunk 64KiB",
+            std::process::id()
+        ))?
         .code(&[0])?;
     if kind == Kind::Member {
         // Recording onto it is what it is for: it goes under another number.
@@ -266,15 +281,21 @@ fn member(stage: &mut Stage, kind: Kind, device: Loop) -> Result<Target> {
         target.written = true;
         return Ok(target);
     }
-    let words = format!("record --json --keep-privileges --from synthetic:1MB/s --when-full wrap --memory 32MiB --to {path}");
-    let recorder = Recorder::start(&mut stage.command(&words.split_whitespace().collect::<Vec<_>>()))?;
+    let words = format!(
+        "record --json --keep-privileges --from synthetic:1MB/s --when-full wrap --memory 32MiB --to {path}"
+    );
+    let recorder =
+        Recorder::start(&mut stage.command(&words.split_whitespace().collect::<Vec<_>>()))?;
     Ok(Target { written: true, _recorder: Some(recorder), ..Target::of("recorded on", device) })
 }
 
 /// The member of an array of one file.
 fn array_of_files(stage: &mut Stage) -> Result<PathBuf> {
     let shape = Shape { members: 1, member_mib: 8, parity: 0, ring: false, chunk_kib: 64 };
-    let line = format!("record -q --from synthetic:50MB/s --until-bytes 500kB --to ./other {}", shape.options());
+    let line = format!(
+        "record -q --from synthetic:50MB/s --until-bytes 500kB --to ./other {}",
+        shape.options()
+    );
     stage.line(&line)?.code(&[0])?;
     Ok(stage.path("other/member0"))
 }
@@ -282,7 +303,9 @@ fn array_of_files(stage: &mut Stage) -> Result<PathBuf> {
 /// Runs a command on the target, which must be refused.
 fn refused(stage: &mut Stage, target: &Target, command: &str) -> Result<()> {
     let records = command.starts_with("record") && !command.contains("spare");
-    if target.written && records && target._recorder.is_none() || target.what == "over a member" && records {
+    if target.written && records && target._recorder.is_none()
+        || target.what == "over a member" && records
+    {
         // An array that nobody records on takes a recording.
         return Ok(());
     }
@@ -291,7 +314,13 @@ fn refused(stage: &mut Stage, target: &Target, command: &str) -> Result<()> {
     let path = target.path.to_str().context("a device's path is text")?;
     let ran = stage.line(&command.replace('@', path))?;
     let what = target.what;
-    ensure!(ran.code == Some(1), "`{}` on a drive ({what}) ended with {:?}: {}", ran.line, ran.code, ran.stderr);
+    ensure!(
+        ran.code == Some(1),
+        "`{}` on a drive ({what}) ended with {:?}: {}",
+        ran.line,
+        ran.code,
+        ran.stderr
+    );
     sync(&target.path, &target.bytes_at)?;
     ensure!(before == sum(target)?, "`{}` has written a drive ({what})", ran.line);
     let results = stage.path("results");

@@ -43,8 +43,7 @@ impl super::Attack for Outputs {
     fn round(&self, stage: &mut Stage) -> Result<()> {
         inputs(stage)?;
         let scene = Scene::set(stage)?;
-        let outputs: Vec<_> =
-            PATHS.iter().filter_map(|(_, _, role)| Output::of(role)).collect();
+        let outputs: Vec<_> = PATHS.iter().filter_map(|(_, _, role)| Output::of(role)).collect();
         for _ in 0..if stage.slice { 30 } else { 200 } {
             let output = stage.one_of(&outputs).clone();
             attack(stage, &scene, &output)?;
@@ -199,7 +198,9 @@ fn alias(stage: &mut Stage, scene: &Scene, victim: &Path) -> Result<Alias> {
             open = Some(file);
             ("an open descriptor", PathBuf::from(path))
         }
-        6 => ("the root of a process", PathBuf::from(format!("/proc/self/root{}", victim.display()))),
+        6 => {
+            ("the root of a process", PathBuf::from(format!("/proc/self/root{}", victim.display())))
+        }
         _ => match victim.strip_prefix(&stage.dir) {
             Ok(inside) => ("a bind mount", scene.bound.point.join(inside)),
             Err(_) => ("itself", victim.to_owned()),

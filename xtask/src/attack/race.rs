@@ -48,10 +48,26 @@ impl super::Attack for Race {
         let point = stage.path("mnt");
         std::fs::create_dir(&point)?;
         let mut make = Command::new("sh");
-        let script = if mounted { "mkfs.ext4 -q -F \"$0\" && mount \"$0\" \"$1\"" } else { "mkfs.ext4 -q -F \"$0\"" };
+        let script = if mounted {
+            "mkfs.ext4 -q -F \"$0\" && mount \"$0\" \"$1\""
+        } else {
+            "mkfs.ext4 -q -F \"$0\""
+        };
         make.args(["-c", script, &path]).arg(&point);
         make.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let words = ["array", "create", &path, "--erase", &path, "--name", &name, "--segment", "1MiB", "--chunk", "64KiB"];
+        let words = [
+            "array",
+            "create",
+            &path,
+            "--erase",
+            &path,
+            "--name",
+            &name,
+            "--segment",
+            "1MiB",
+            "--chunk",
+            "64KiB",
+        ];
         let mut create = stage.command(&words);
         create.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut apart = Duration::from_micros(stage.random.below(APART.as_micros() as u64));
@@ -59,7 +75,9 @@ impl super::Attack for Race {
             apart = Duration::ZERO;
         }
         let first = stage.random.one_in(2);
-        stage.journal.push(format!("# beside {script} {path}, {apart:?} apart, mkfs first: {first}"));
+        stage
+            .journal
+            .push(format!("# beside {script} {path}, {apart:?} apart, mkfs first: {first}"));
         let (mut one, mut two) = if first { (make, create) } else { (create, make) };
         let one = one.spawn().context("starting the first")?;
         thread::sleep(apart);
@@ -68,8 +86,17 @@ impl super::Attack for Race {
         let (mkfs, create) = if first { (one, two) } else { (two, one) };
         stage.attempts += 1;
         let _mount = is_mounted(&point)?.then(|| Mount { point: point.clone() });
-        let outcome = Outcome { made: mkfs.code == Some(0), mounted: _mount.is_some(), created: create.code == Some(0) };
-        ensure!(matches!(create.code, Some(0 | 1)), "create ended with {:?}: {}", create.code, create.stderr);
+        let outcome = Outcome {
+            made: mkfs.code == Some(0),
+            mounted: _mount.is_some(),
+            created: create.code == Some(0),
+        };
+        ensure!(
+            matches!(create.code, Some(0 | 1)),
+            "create ended with {:?}: {}",
+            create.code,
+            create.stderr
+        );
         ensure!(!create.stderr.contains("panicked"), "create panicked: {}", create.stderr);
         drop(_mount);
         sync(&device.device, &device.image)?;
@@ -121,16 +148,23 @@ impl Outcome {
         let Self { made, mounted, created } = self;
         ensure!(made || !mounted, "it is mounted, and mount failed");
         // mkfs may have succeeded where mount, after it, did not.
-        let filesystem = run(Command::new("blkid").args(["-p", "-o", "value", "-s", "TYPE"]).arg(&device.device));
+        let filesystem = run(Command::new("blkid")
+            .args(["-p", "-o", "value", "-s", "TYPE"])
+            .arg(&device.device));
         let filesystem = filesystem.is_ok_and(|kind| kind.trim() == "ext4");
-        ensure!(!made || filesystem, "mkfs succeeded, and there is no file system; created: {created}");
+        ensure!(
+            !made || filesystem,
+            "mkfs succeeded, and there is no file system; created: {created}"
+        );
         if filesystem {
             whole().with_context(|| format!("the file system is damaged; {self:?}"))?;
             stage.run(&["array", "show", path])?.code(&[1])?;
         } else if created {
             let shown = stage.run(&["array", "show", path, "--json"])?.code(&[0])?.json()?;
             ensure!(shown["name"] == name, "another array is there: {shown}");
-            let record = format!("record -q --from synthetic:max --until-bytes 1MB --memory 32MiB --to {path}");
+            let record = format!(
+                "record -q --from synthetic:max --until-bytes 1MB --memory 32MiB --to {path}"
+            );
             stage.line(&record)?.code(&[0, 3])?;
             stage.run(&["array", "check", path])?.code(&[0, 3])?;
         } else {

@@ -61,7 +61,12 @@ pub fn account(stage: &mut Stage, array: &str, queues: u16) -> Result<Account> {
 ///
 /// # Errors
 /// If one was lost.
-pub fn expect_chunks(stage: &mut Stage, array: &str, acknowledged: &[u64], ring: bool) -> Result<()> {
+pub fn expect_chunks(
+    stage: &mut Stage,
+    array: &str,
+    acknowledged: &[u64],
+    ring: bool,
+) -> Result<()> {
     let take = stage.run(&["ledger", array, "--json"])?.json()?;
     for gap in take["gaps"].as_array().context("the ledger has no gaps")? {
         let gap = number(gap, "/first_sequence")?..=number(gap, "/last_sequence")?;

@@ -179,7 +179,7 @@ impl Stage {
         command.current_dir(&self.dir);
         command.stdout(File::create(&printed)?).stderr(File::create(&complained)?);
         let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
-        let mut interrupted = false;
+        let (mut interrupted, began) = (false, Instant::now());
         let ended = match wait(&mut child, patience.unwrap_or(END_WITHIN))? {
             None if patience.is_some() => {
                 interrupted = true;
@@ -188,7 +188,8 @@ impl Stage {
             }
             ended => ended,
         };
-        let stderr = || fs::read(&complained).map(|text| String::from_utf8_lossy(&text).into_owned());
+        let stderr =
+            || fs::read(&complained).map(|text| String::from_utf8_lossy(&text).into_owned());
         let Some(status) = ended else {
             child.kill().ok();
             child.wait().ok();
@@ -204,7 +205,7 @@ impl Stage {
         };
         let end = ran.code.map_or_else(|| format!("signal {:?}", ran.signal), |c| c.to_string());
         if let Some(last) = self.journal.last_mut() {
-            *last = format!("{last}   # {end}");
+            *last = format!("{last}   # {end}, {} ms", began.elapsed().as_millis());
         }
         fs::remove_file(printed)?;
         fs::remove_file(complained)?;
@@ -221,7 +222,11 @@ fn line_of<S: AsRef<str>>(words: &[S]) -> String {
     let quoted = words.iter().map(|word| {
         let word = word.as_ref();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,@+".contains(c);
-        if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("{word:?}") }
+        if !word.is_empty() && word.chars().all(plain) {
+            word.to_owned()
+        } else {
+            format!("{word:?}")
+        }
     });
     format!("longtake {}", quoted.collect::<Vec<_>>().join(" "))
 }

@@ -151,7 +151,10 @@ impl Judge<'_> {
         let sent = self.sent.get(sender as usize).context("a datagram of nobody")?;
         // One may be on its way when the kernel refuses the next.
         ensure!(number <= *sent, "datagram {number} of sender {sender} was never sent");
-        ensure!(data == datagram(self.seed, sender, number), "datagram {number} of sender {sender} differs");
+        ensure!(
+            data == datagram(self.seed, sender, number),
+            "datagram {number} of sender {sender} differs"
+        );
         let next = self.next.entry(sender).or_default();
         ensure!(number >= *next, "datagram {number} of sender {sender} comes after {next}");
         self.holes += number - *next;
@@ -192,13 +195,23 @@ fn judge(stage: &mut Stage, seed: u64, sent: &[u64], acknowledged: u64) -> Resul
     ensure!(summary.complete, "what was extracted is no whole capture");
     let Judge { packets, holes, wrong, .. } = judge;
     ensure!(wrong.is_none(), "{wrong:?}");
-    ensure!(packets == number(&extract, "/packets")? && packets == number(&ledger, "/on_media/packets")?, "{packets} packets: {extract}, {ledger}");
-    ensure!(packets >= acknowledged, "{acknowledged} packets were acknowledged, {packets} are there");
+    ensure!(
+        packets == number(&extract, "/packets")?
+            && packets == number(&ledger, "/on_media/packets")?,
+        "{packets} packets: {extract}, {ledger}"
+    );
+    ensure!(
+        packets >= acknowledged,
+        "{acknowledged} packets were acknowledged, {packets} are there"
+    );
     let mut named = number(&ledger, "/missing/packets")?;
     for (_, lost) in ledger["ledger"]["lost"].as_object().context("no losses in the ledger")? {
         named += number(lost, "/packets")?;
     }
-    ensure!(holes <= named, "{holes} datagrams are missing between others, and {named} are named: {ledger}");
+    ensure!(
+        holes <= named,
+        "{holes} datagrams are missing between others, and {named} are named: {ledger}"
+    );
     let offered = number(&ledger, "/ledger/offered/packets")?;
     let all: u64 = sent.iter().sum();
     ensure!(offered <= all + sent.len() as u64, "{offered} packets offered, {all} sent: {ledger}");

@@ -115,7 +115,10 @@ impl Recorder {
                 bail!("the recorder ended ({status}) too early: {}", self.complaints());
             }
             if Instant::now() > deadline {
-                bail!("the recorder did not tell what was awaited within {} s", END_WITHIN.as_secs());
+                bail!(
+                    "the recorder did not tell what was awaited within {} s",
+                    END_WITHIN.as_secs()
+                );
             }
             thread::sleep(LOOK_EVERY);
             self.hear();

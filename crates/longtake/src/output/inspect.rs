@@ -96,7 +96,9 @@ pub fn may_replace(path: &Path, file: &File, inputs: &[PathBuf]) -> Result<(), O
     // What can't be described was moved away meanwhile, and is looked at again before it is replaced.
     let holder = identity::describe(path).ok().and_then(|file| file.holders.into_iter().next());
     match holder {
-        Some(holder) => Err(OutputError::Held { path: path.to_owned(), by: holder.by, how: holder.how }),
+        Some(holder) => {
+            Err(OutputError::Held { path: path.to_owned(), by: holder.by, how: holder.how })
+        }
         None => Ok(()),
     }
 }

@@ -37,8 +37,11 @@ fn a_member_without_superblocks_is_left_out_by_degraded_and_costs_nothing() {
     let array = &new_in(&folder, "array");
     record(array, 1, "20MB");
     let last = whole(array);
-    let file = File::options().write(true).open(member(array, 2)).expect("it is there");
+    let path = member(array, 2);
+    let file = File::options().read(true).write(true).open(&path).expect("it is there");
     let copy = file.metadata().expect("it is open").len() - (64 << 10);
+    let mut superblock = vec![0; 64 << 10];
+    file.read_exact_at(&mut superblock, 0).expect("it can be read");
     for at in [0, copy / 4096 * 4096] {
         file.write_all_at(&[0xff; 4096], at).expect("it can be written");
     }
@@ -50,6 +53,10 @@ fn a_member_without_superblocks_is_left_out_by_degraded_and_costs_nothing() {
         line(&format!("extract @ --degraded {output}"), array).code(0).says(&["left out", said]);
     };
     back("member2");
+    file.write_all_at(&superblock, 0).expect("it can be written");
+    file.set_len(3 << 20).expect("it can be cut");
+    line(&format!("extract @ {output}"), array).code(1).says(&["was the file cut", "--degraded"]);
+    back("was the file cut");
     file.set_len(100).expect("it can be cut");
     back("member2 was cut short");
 }

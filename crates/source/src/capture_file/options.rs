@@ -167,7 +167,9 @@ mod tests {
 
     #[test]
     fn a_known_option_of_a_wrong_length_is_left_out_in_either_byte_order() {
-        for (code, length) in [(2u16, 3u16), (2, 8), (3, 0), (5, 11), (6, 1), (7, 0), (8, 4), (2988, 3)] {
+        for (code, length) in
+            [(2u16, 3u16), (2, 8), (3, 0), (5, 11), (6, 1), (7, 0), (8, 4), (2988, 3)]
+        {
             for big_endian in [false, true] {
                 let bytes = if big_endian { u16::to_be_bytes } else { u16::to_le_bytes };
                 let mut option = [bytes(code), bytes(length)].concat();
