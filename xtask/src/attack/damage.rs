@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::recording::{PACKET_BYTES, Shape, account, members};
@@ -200,36 +200,56 @@ fn judge(stage: &mut Stage, shape: &Shape, whole: &Recorded, damaged: u64) -> Re
     }
     let before = extracted(stage, shape, whole)?;
     if shape.parity > 0 && damaged <= shape.parity {
-        let found = before.as_ref().context("damage that parity covers refused the array")?;
-        // What a ring is about to overwrite next may have lost its parity.
-        let least = if shape.ring { whole.last.on_media / 2 } else { whole.last.on_media };
-        ensure!(
-            found.packets >= least,
-            "{} of {} packets came back, with damage to {damaged} members and parity {}",
-            found.packets,
-            whole.last.on_media,
-            shape.parity
-        );
-        stage.saw("damage that parity undid");
+        covered(stage, shape, whole, &before)?;
     }
     if shape.parity > 0 {
         stage.line(&format!("array scrub {DAMAGED} --repair"))?.code(&[0, 1, 3])?;
-        let after = extracted(stage, shape, whole)?;
-        if let (Some(before), Some(after)) = (&before, &after) {
-            let (before, after) = (before.packets, after.packets);
-            ensure!(after >= before, "{before} packets before the repair, {after} after it");
+        match (before, extracted(stage, shape, whole)?) {
+            (Extracted::Packets(before), Extracted::Packets(after)) => {
+                ensure!(after >= before, "{before} packets before the repair, {after} after it");
+            }
+            (Extracted::Packets(_), Extracted::Refused(reason)) => {
+                bail!("the repair made the array unreadable: {reason}");
+            }
+            (Extracted::Refused(_), _) => {}
         }
-        ensure!(before.is_none() || after.is_some(), "the repair made the array unreadable");
     }
     Ok(())
 }
 
-struct Extracted {
-    packets: u64,
+/// That damage to no more members than there are parities has cost nothing.
+fn covered(stage: &mut Stage, shape: &Shape, whole: &Recorded, found: &Extracted) -> Result<()> {
+    let all = whole.last.on_media;
+    let packets = match found {
+        Extracted::Packets(packets) => *packets,
+        // A superblock that was copied to another member makes that one look like a copy.
+        Extracted::Refused(reason) if reason.contains("leave one out") => {
+            stage.saw("members taken for copies");
+            return Ok(());
+        }
+        Extracted::Refused(reason) => bail!("damage that parity covers, refused: {reason}"),
+    };
+    // What a ring is about to overwrite next may have lost its parity.
+    let least = if shape.ring { all / 2 } else { all };
+    ensure!(
+        packets >= least,
+        "{packets} of {all} packets came back, with parity {} and no more damaged members",
+        shape.parity
+    );
+    stage.saw("damage that parity undid");
+    Ok(())
 }
 
-/// Extracts the last take that is found, and judges it; None if the array is refused.
-fn extracted(stage: &mut Stage, shape: &Shape, whole: &Recorded) -> Result<Option<Extracted>> {
+/// What came of extracting.
+enum Extracted {
+    /// So many packets.
+    Packets(u64),
+    /// The array is refused, for this reason.
+    Refused(String),
+}
+
+/// Extracts the last take that is found, and judges it.
+fn extracted(stage: &mut Stage, shape: &Shape, whole: &Recorded) -> Result<Extracted> {
     let mut options = "";
     let words = |options: &str| {
         format!("extract {DAMAGED} --take last --json -y -o extract.pcapng{options}")
@@ -241,7 +261,7 @@ fn extracted(stage: &mut Stage, shape: &Shape, whole: &Recorded) -> Result<Optio
     }
     if ran.code == Some(1) {
         stage.saw("arrays refused");
-        return Ok(None);
+        return Ok(Extracted::Refused(ran.stderr));
     }
     let code = ran.code;
     let extract = ran.json()?;
@@ -285,5 +305,5 @@ fn extracted(stage: &mut Stage, shape: &Shape, whole: &Recorded) -> Result<Optio
     }
     stage.saw_many("packets read back", packets);
     stage.saw_many("packets unreadable and named", unreadable);
-    Ok(Some(Extracted { packets }))
+    Ok(Extracted::Packets(packets))
 }
