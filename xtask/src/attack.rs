@@ -324,3 +324,20 @@ impl Tally {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_round_of_every_attack_has_random_numbers_of_its_own() {
+        let all = attacks();
+        let names = all.iter().map(|attack| attack.name());
+        let seeds: BTreeSet<u64> =
+            names.flat_map(|name| (0..1000).map(move |round| mixed(7, name, round))).collect();
+        assert_eq!(seeds.len(), 1000 * all.len());
+        assert_ne!(mixed(7, "kills", 0), mixed(8, "kills", 0));
+    }
+}

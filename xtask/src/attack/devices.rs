@@ -61,7 +61,9 @@ const ALL: &[Kind] = &[
             "-q",
             "luksFormat",
             "--key-file",
-            "/dev/null",
+            "/dev/zero",
+            "--keyfile-size",
+            "32",
             "--pbkdf",
             "pbkdf2",
             "--pbkdf-force-iterations",
@@ -211,18 +213,18 @@ impl Target {
             Kind::Swap => {
                 let device = plain()?;
                 let Some(swap) = Swap::on(&device.device)? else { return Ok(None) };
-                Self { _swap: Some(swap), ..Self::of("swap", device) }
+                Self { _swap: Some(swap), ..Self::of("swapped on", device) }
             }
             Kind::Table(label) => {
                 Self::of("partition tables", Loop::partitioned(&image, SIZE_BYTES, label)?)
             }
-            Kind::FileSystem(_, words) => {
+            Kind::FileSystem(name, words) => {
                 // btrfs wants more than the others.
                 let device = Loop::new(&image, 3 * SIZE_BYTES)?;
                 if run(Command::new(words[0]).args(&words[1..]).arg(&device.device)).is_err() {
                     return Ok(None);
                 }
-                Self::of("signatures", device)
+                Self::of(name, device)
             }
             Kind::HeldExclusively => {
                 let device = plain()?;
