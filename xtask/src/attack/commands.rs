@@ -284,11 +284,13 @@ impl super::Attack for Commands {
         let grammar = self.grammar(stage)?;
         let device = scene(stage)?;
         let untouched = checksum(&device.image)?;
+        let mut members = Checksums::default();
+        members.changed(&Listing::default(), &Listing::of(&stage.dir)?)?;
         for _ in 0..PER_ROUND {
             let words = words(stage, &grammar, &device.device);
             let before = Listing::of(&stage.dir)?;
             let ran = confined(stage, &words)?;
-            judge(stage, &ran, &before)?;
+            judge(stage, &ran, &before, &mut members)?;
         }
         ensure!(
             checksum(&device.image)? == untouched,
@@ -449,7 +451,7 @@ fn confined(stage: &mut Stage, words: &[String]) -> Result<Ran> {
 }
 
 /// Every file of a folder: its length, when its contents changed, and its inode.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Listing(BTreeMap<PathBuf, (u64, i64, i64, u64)>);
 
 impl Listing {
@@ -476,7 +478,31 @@ impl Listing {
     }
 }
 
-fn judge(stage: &mut Stage, ran: &Ran, before: &Listing) -> Result<()> {
+/// Checksums of member files. Opening one to write sets space aside, which changes its times and no byte.
+#[derive(Debug, Default)]
+struct Checksums(BTreeMap<PathBuf, String>);
+
+impl Checksums {
+    /// The members whose bytes are others than before. Only those whose times have changed are read.
+    fn changed(&mut self, before: &Listing, after: &Listing) -> Result<Vec<PathBuf>> {
+        let mut changed = Vec::new();
+        for (path, state) in &after.0 {
+            if is_member(path) && before.0.get(path) != Some(state) {
+                let sum = checksum(path)?;
+                if self.0.insert(path.clone(), sum.clone()).is_some_and(|known| known != sum) {
+                    changed.push(path.clone());
+                }
+            }
+        }
+        Ok(changed)
+    }
+}
+
+fn is_member(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("member"))
+}
+
+fn judge(stage: &mut Stage, ran: &Ran, before: &Listing, members: &mut Checksums) -> Result<()> {
     let said = format!("{}\n{}", String::from_utf8_lossy(&ran.stdout), ran.stderr);
     let line = &ran.line;
     let lawful = match (ran.code, ran.signal) {
@@ -487,6 +513,7 @@ fn judge(stage: &mut Stage, ran: &Ran, before: &Listing) -> Result<()> {
     ensure!(lawful, "{line} ended with {:?}, signal {:?}: {said}", ran.code, ran.signal);
     stage.saw(&ran.code.map_or_else(|| "interrupted".to_owned(), |code| format!("exit {code}")));
     let after = Listing::of(&stage.dir)?;
+    let changed = members.changed(before, &after)?;
     if !matches!(ran.code, Some(1 | 2)) || ran.interrupted {
         return Ok(());
     }
@@ -494,15 +521,15 @@ fn judge(stage: &mut Stage, ran: &Ran, before: &Listing) -> Result<()> {
     for (path, state) in &before.0 {
         let now = after.0.get(path);
         ensure!(now.is_some(), "{line} failed and removed {}: {said}", path.display());
-        // A recording that failed on its way has written its array.
-        let recorded =
-            line.starts_with("longtake \"record\"") && path.to_string_lossy().contains("member");
         ensure!(
-            recorded || now == Some(state),
+            is_member(path) || now == Some(state),
             "{line} failed and changed {}: {said}",
             path.display()
         );
     }
+    // A recording that failed on its way has written its array.
+    let recorded = line.starts_with("longtake \"record\"");
+    ensure!(recorded || changed.is_empty(), "{line} failed and changed {changed:?}: {said}");
     for path in after.0.keys().filter(|path| !before.0.contains_key(*path)) {
         let inside = path.strip_prefix(&stage.dir).unwrap_or(path);
         let named = inside.ancestors().filter(|a| !a.as_os_str().is_empty());
