@@ -284,13 +284,13 @@ impl super::Attack for Commands {
         let grammar = self.grammar(stage)?;
         let device = scene(stage)?;
         let untouched = checksum(&device.image)?;
-        let mut members = Checksums::default();
-        members.changed(&Listing::default(), &Listing::of(&stage.dir)?)?;
+        let mut checksums = Checksums::default();
+        checksums.changed(&Listing::default(), &Listing::of(&stage.dir)?)?;
         for _ in 0..PER_ROUND {
             let words = words(stage, &grammar, &device.device);
             let before = Listing::of(&stage.dir)?;
             let ran = confined(stage, &words)?;
-            judge(stage, &ran, &before, &mut members)?;
+            judge(stage, &ran, &before, &mut checksums)?;
         }
         ensure!(
             checksum(&device.image)? == untouched,
@@ -380,7 +380,7 @@ fn scene(stage: &mut Stage) -> Result<Loop> {
     nix::unistd::mkfifo(&stage.path("fifo"), nix::sys::stat::Mode::S_IRWXU)?;
     std::os::unix::fs::symlink("nowhere", stage.path("dangling"))?;
     std::os::unix::fs::symlink("loop", stage.path("loop"))?;
-    Loop::new(&stage.dir.with_extension("device"), 4 << 20)
+    Loop::new(&stage.path("device.raw"), 4 << 20)
 }
 
 /// A command line.
@@ -478,16 +478,16 @@ impl Listing {
     }
 }
 
-/// Checksums of member files. Opening one to write sets space aside, which changes its times and no byte.
+/// Checksums of files. Opening one as a drive sets space aside, which changes its times and no byte.
 #[derive(Debug, Default)]
 struct Checksums(BTreeMap<PathBuf, String>);
 
 impl Checksums {
-    /// The members whose bytes are others than before. Only those whose times have changed are read.
+    /// The files whose bytes are others than before. Only those whose times have changed are read.
     fn changed(&mut self, before: &Listing, after: &Listing) -> Result<Vec<PathBuf>> {
         let mut changed = Vec::new();
         for (path, state) in &after.0 {
-            if is_member(path) && before.0.get(path) != Some(state) {
+            if is_regular(path) && before.0.get(path) != Some(state) {
                 let sum = checksum(path)?;
                 if self.0.insert(path.clone(), sum.clone()).is_some_and(|known| known != sum) {
                     changed.push(path.clone());
@@ -498,11 +498,15 @@ impl Checksums {
     }
 }
 
+fn is_regular(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+}
+
 fn is_member(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("member"))
 }
 
-fn judge(stage: &mut Stage, ran: &Ran, before: &Listing, members: &mut Checksums) -> Result<()> {
+fn judge(stage: &mut Stage, ran: &Ran, before: &Listing, checksums: &mut Checksums) -> Result<()> {
     let said = format!("{}\n{}", String::from_utf8_lossy(&ran.stdout), ran.stderr);
     let line = &ran.line;
     let lawful = match (ran.code, ran.signal) {
@@ -513,7 +517,7 @@ fn judge(stage: &mut Stage, ran: &Ran, before: &Listing, members: &mut Checksums
     ensure!(lawful, "{line} ended with {:?}, signal {:?}: {said}", ran.code, ran.signal);
     stage.saw(&ran.code.map_or_else(|| "interrupted".to_owned(), |code| format!("exit {code}")));
     let after = Listing::of(&stage.dir)?;
-    let changed = members.changed(before, &after)?;
+    let changed = checksums.changed(before, &after)?;
     if !matches!(ran.code, Some(1 | 2)) || ran.interrupted {
         return Ok(());
     }
@@ -522,14 +526,14 @@ fn judge(stage: &mut Stage, ran: &Ran, before: &Listing, members: &mut Checksums
         let now = after.0.get(path);
         ensure!(now.is_some(), "{line} failed and removed {}: {said}", path.display());
         ensure!(
-            is_member(path) || now == Some(state),
+            is_regular(path) || now == Some(state),
             "{line} failed and changed {}: {said}",
             path.display()
         );
     }
     // A recording that failed on its way has written its array.
-    let recorded = line.starts_with("longtake \"record\"");
-    ensure!(recorded || changed.is_empty(), "{line} failed and changed {changed:?}: {said}");
+    let recorded = |path: &PathBuf| line.starts_with("longtake \"record\"") && is_member(path);
+    ensure!(changed.iter().all(recorded), "{line} failed and changed {changed:?}: {said}");
     for path in after.0.keys().filter(|path| !before.0.contains_key(*path)) {
         let inside = path.strip_prefix(&stage.dir).unwrap_or(path);
         let named = inside.ancestors().filter(|a| !a.as_os_str().is_empty());

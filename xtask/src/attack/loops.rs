@@ -104,6 +104,7 @@ impl Mount {
 impl Drop for Mount {
     fn drop(&mut self) {
         run(Command::new("umount").arg(&self.point)).ok();
+        fs::remove_dir(&self.point).ok();
     }
 }
 

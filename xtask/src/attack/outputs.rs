@@ -147,12 +147,6 @@ impl Scene {
     }
 }
 
-impl Drop for Scene {
-    fn drop(&mut self) {
-        fs::remove_dir(&self.bound.point).ok();
-    }
-}
-
 /// Another name of a victim, and what has to stay open for it.
 struct Alias {
     kind: &'static str,
