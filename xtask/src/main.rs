@@ -1,5 +1,6 @@
 //! The project's own chores: benchmarks beside their references, golden files, fuzzing, soaking, and virtual machines.
 
+mod attack;
 mod bench;
 mod chaos;
 mod fuzz;
@@ -17,6 +18,8 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask")]
 enum Chore {
+    /// Attack the built program by seed: hostile devices, files, moments and command lines.
+    Attack(attack::Arguments),
     /// Measure Longtake beside what it is to be compared with, in one run.
     Bench(bench::Arguments),
     /// Run the recorder against hostile drives, by seed.
@@ -37,6 +40,7 @@ enum Chore {
 
 fn main() -> ExitCode {
     let outcome = match Chore::parse() {
+        Chore::Attack(arguments) => attack::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Chaos(arguments) => chaos::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),

@@ -3,8 +3,9 @@
 //!
 //! Everything that was said to be stored must be found or named, and neither memory nor descriptors may grow.
 
+pub mod found;
 mod members;
-mod recorder;
+pub mod recorder;
 mod round;
 
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@
 pub mod account;
 mod bank;
 mod boot;
+mod clock;
 mod disk;
 mod drives;
 mod errors;
@@ -111,6 +112,7 @@ fn scenarios() -> Vec<Box<dyn Scenario + Sync>> {
         Box::new(record::Record),
         Box::new(wrong::Wrong),
         Box::new(ring::Ring),
+        Box::new(clock::Clock),
         Box::new(record::Passthrough),
         Box::new(ring::Full),
         Box::new(facts::Facts),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use format::layout::SUPERBLOCK_BYTES;
 use format::{Damage, Superblock};
-use recorder::open::{is_unfinished, open_some};
+use recorder::open::{OpenError, is_unfinished, open_some};
 use recorder::reader::Reader;
 use recorder::stale::{self, Stale};
 use recorder::takes::Catalog;
@@ -197,7 +197,8 @@ fn chunk_max(targets: &[&PathBuf]) -> usize {
 }
 
 /// Opens an array's members with buffers for `memory_bytes` of chunks and `extra` more, and finds
-/// out what is on them. Warnings go to standard error.
+/// out what is on them. Warnings go to standard error. If `degraded` is set, a reader leaves out targets that
+/// have no superblock or were cut short.
 ///
 /// # Errors
 /// If a target can't be opened or the array is not whole (and `degraded` is not set).
@@ -215,16 +216,58 @@ pub fn open(
             path.display()
         ));
     }
-    let targets: Vec<&PathBuf> = targets.iter().filter(|path| !unfinished(path)).collect();
+    let mut targets: Vec<&PathBuf> = targets.iter().filter(|path| !unfinished(path)).collect();
+    let leave_out = degraded && access == Access::Read;
+    if leave_out && !targets.iter().all(|path| too_short(path)) {
+        for path in targets.extract_if(.., |path| too_short(path)) {
+            outlet::tell(&format!("longtake: note: left out: {} was cut short", path.display()));
+        }
+    }
+    loop {
+        match open_all(&targets, access, memory_bytes, extra, degraded) {
+            Err(error) if leave_out && targets.len() > 1 => match unusable(&error) {
+                Some(drive) if targets.iter().any(|path| path.display().to_string() == drive) => {
+                    outlet::tell(&format!("longtake: note: left out: {error:#}"));
+                    targets.retain(|path| path.display().to_string() != drive);
+                }
+                _ => return Err(error),
+            },
+            opened => return opened,
+        }
+    }
+}
+
+/// Whether a file has no room for the two superblocks of a member.
+fn too_short(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() < 2 * SUPERBLOCK_BYTES)
+}
+
+/// The drive that lost both of its superblocks or was cut short, if this is why an array could not be opened.
+fn unusable(error: &anyhow::Error) -> Option<String> {
+    match error.downcast_ref()? {
+        OpenError::NotMember { damage: Damage::Newer { .. }, .. } => None,
+        OpenError::NotMember { drive, .. } | OpenError::Shrunk { drive, .. } => Some(drive.clone()),
+        _ => None,
+    }
+}
+
+/// [`open`] with all of these targets.
+fn open_all(
+    targets: &[&PathBuf],
+    access: Access,
+    memory_bytes: u64,
+    extra: u32,
+    degraded: bool,
+) -> Result<Opened> {
     let recording = targets.iter().any(|t| target::is_locked(t).unwrap_or(false));
     let mut open = Vec::new();
     let mut warnings = Vec::new();
-    for path in &targets {
+    for path in targets {
         let (target, found) = target::open(path, access)?;
         warnings.extend(found);
         open.push(target);
     }
-    let size = chunk_max(&targets);
+    let size = chunk_max(targets);
     let count = (memory_bytes / size as u64).clamp(4, 1 << 16) as u32 + extra;
     let (pool, found) = Pool::new(count, size, Pages::Huge)?;
     if access != Access::Read {

@@ -213,7 +213,7 @@ impl fmt::Display for OpenError {
             }
             Self::NotMember { drive, damage } => write!(
                 f,
-                "{drive} is not a member of a Longtake array ({damage}); `longtake array create` makes one"
+                "{drive} is not a member of a Longtake array ({damage}): read without it by --degraded, or create one with `longtake array create`"
             ),
             Self::Foreign { drive, name, expected } => write!(
                 f,
@@ -241,7 +241,7 @@ impl fmt::Display for OpenError {
             }
             Self::Shrunk { drive, capacity_bytes, expected_bytes } => write!(
                 f,
-                "{drive} has {capacity_bytes} bytes but was made a member with {expected_bytes}: was the file cut or the drive exchanged?"
+                "{drive} has {capacity_bytes} bytes but was made a member with {expected_bytes}: was the file cut or the drive exchanged? Read without it by --degraded"
             ),
             Self::Buffers { buffer_bytes, needed_bytes } => write!(
                 f,

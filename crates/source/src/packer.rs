@@ -379,7 +379,9 @@ impl Sink for Packer {
     fn tick(&mut self, now: Timestamp) -> Result<(), Ended> {
         let filled = self.writer.as_ref().is_some_and(|w| w.packets() > 0);
         if filled {
-            let seen = *self.seen.get_or_insert(now);
+            // A clock that was set back must not hold the chunk for as long: its age begins again.
+            let seen = self.seen.map_or(now, |seen| seen.min(now));
+            self.seen = Some(seen);
             if now.since(seen) >= self.supply.flush_interval {
                 self.seal();
             }

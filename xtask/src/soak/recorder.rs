@@ -24,6 +24,8 @@ pub struct Recorder {
     complaints: Option<JoinHandle<String>>,
     /// Chunks that it said were acknowledged.
     pub acknowledged: Vec<u64>,
+    /// Packets that it said were acknowledged, all together.
+    pub acknowledged_packets: u64,
     /// Members that it said have failed.
     pub failed: u64,
     /// The last line about how far it is.
@@ -53,11 +55,11 @@ impl Course {
 }
 
 impl Recorder {
-    /// Starts it and waits until it records.
+    /// Starts it.
     ///
     /// # Errors
-    /// If it ends instead; its complaint is in the message.
-    pub fn start(command: &mut Command) -> Result<Self> {
+    /// If the system can't.
+    pub fn launch(command: &mut Command) -> Result<Self> {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("starting {command:?}"))?;
         let stdout = child.stdout.take().context("its output is piped")?;
@@ -80,20 +82,48 @@ impl Recorder {
         });
         let complaints = Some(complaints);
         let acknowledged = Vec::new();
-        let mut recorder =
-            Self { child, lines, complaints, acknowledged, failed: 0, progress: Value::Null };
+        Ok(Self {
+            child,
+            lines,
+            complaints,
+            acknowledged,
+            acknowledged_packets: 0,
+            failed: 0,
+            progress: Value::Null,
+        })
+    }
+
+    /// Starts it and waits until it records.
+    ///
+    /// # Errors
+    /// If it ends instead; its complaint is in the message.
+    pub fn start(command: &mut Command) -> Result<Self> {
+        let mut recorder = Self::launch(command)?;
+        recorder.wait_until(|recorder| !recorder.progress.is_null())?;
+        Ok(recorder)
+    }
+
+    /// Waits until it has told of something.
+    ///
+    /// # Errors
+    /// If it ends instead, or tells of nothing like it.
+    pub fn wait_until(&mut self, told: impl Fn(&Self) -> bool) -> Result<()> {
         let deadline = Instant::now() + END_WITHIN;
-        while recorder.progress.is_null() {
-            recorder.hear();
-            if let Some(status) = recorder.child.try_wait()? {
-                bail!("the recorder ended ({status}) at its start: {}", recorder.complaints());
+        self.hear();
+        while !told(self) {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the recorder ended ({status}) too early: {}", self.complaints());
             }
             if Instant::now() > deadline {
-                bail!("the recorder has told nothing within {} s", END_WITHIN.as_secs());
+                bail!(
+                    "the recorder did not tell what was awaited within {} s",
+                    END_WITHIN.as_secs()
+                );
             }
             thread::sleep(LOOK_EVERY);
+            self.hear();
         }
-        Ok(recorder)
+        Ok(())
     }
 
     /// Takes in what it has told.
@@ -108,6 +138,8 @@ impl Recorder {
             Some("acknowledged") => {
                 let chunks = line["chunks"].as_array().into_iter().flatten();
                 self.acknowledged.extend(chunks.filter_map(Value::as_u64));
+                let packets = line.pointer("/acknowledged/packets").and_then(Value::as_u64);
+                self.acknowledged_packets = packets.unwrap_or(0).max(self.acknowledged_packets);
             }
             Some("member_failed") => self.failed += 1,
             Some("progress") => self.progress = line,

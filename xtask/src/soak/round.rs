@@ -13,9 +13,9 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 use crate::vm::account::{Account, number};
-use crate::vm::handed::Files;
 use crate::vm::packets;
 
+use super::found;
 use super::members::Members;
 use super::recorder::{Course, Recorder};
 
@@ -30,8 +30,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const CRAWL_BYTES_PER_S: u64 = 200_000;
 /// One that stands still: not a block passes.
 const STILL_BYTES_PER_S: u64 = 1;
-/// The kernel completes what was under way when a recorder was killed within this.
-const SETTLES_WITHIN: Duration = Duration::from_secs(60);
 const MONITOR_EVERY: Duration = Duration::from_secs(30);
 
 /// What stays the same from round to round.
@@ -237,36 +235,8 @@ impl Rules {
 
     /// All that can be known of the array's last take, held together.
     fn account(&self, array: &str) -> Result<Account> {
-        let settled = Instant::now() + SETTLES_WITHIN;
-        loop {
-            let (shown, code, complaint) = self.ask(&["array", "show", array, "--json"])?;
-            ensure!(code == 0, "array show ended with {code}: {complaint}");
-            let shown: Value = serde_json::from_slice(&shown).context("array show --json")?;
-            if shown["recording"] == false {
-                break;
-            }
-            ensure!(Instant::now() < settled, "something still records: {shown}");
-            thread::sleep(LOOK_EVERY);
-        }
         let file = self.dir.join("take.pcapng");
-        let path = file.to_str().context("the folder's path is text")?;
-        let mut files = Files::default();
-        let commands: [(&str, &[&str]); 4] = [
-            ("ledger", &["ledger", array, "--json"]),
-            ("array", &["array", "show", array, "--json", "--chunks"]),
-            ("check", &["array", "check", array, "--json"]),
-            ("extract", &["extract", array, "--take", "last", "--output", path, "-y", "--json"]),
-        ];
-        for (name, words) in commands {
-            let (printed, code, complaint) = self.ask(words)?;
-            files.0.insert(format!("take.{name}"), printed);
-            let ended = format!("{complaint}exit code {code}\n");
-            files.0.insert(format!("take.{name}.errors"), ended.into_bytes());
-        }
-        let held = packets::held(&file, PACKET_BYTES, 1)?;
-        files.0.insert("take.packets".to_owned(), held.to_string().into_bytes());
-        fs::remove_file(&file)?;
-        Account::of(&files, "take")
+        found::account(&mut |words| self.ask(words), array, &file, PACKET_BYTES, 1)
     }
 
     /// What an ending may and may not leave behind.

@@ -49,8 +49,8 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
 #[derive(Debug)]
 pub struct OutputFolder {
     path: PathBuf,
-    /// Whether it was made by us and nothing is in it yet.
-    made: bool,
+    /// The folders that this command made, innermost first, while nothing is in them yet.
+    made: Vec<PathBuf>,
 }
 
 impl OutputFolder {
@@ -76,9 +76,13 @@ impl OutputFolder {
                 path.display()
             );
         }
-        let made = !path.exists();
-        outputs.make_folder(&path)?;
-        Ok(Self { path, made })
+        let missing = path
+            .ancestors()
+            .take_while(|above| !above.as_os_str().is_empty() && above.symlink_metadata().is_err());
+        let made = missing.map(Path::to_owned).collect();
+        let folder = Self { path, made };
+        outputs.make_folder(&folder.path)?;
+        Ok(folder)
     }
 
     /// Where it is.
@@ -88,16 +92,16 @@ impl OutputFolder {
 
     /// There will be something in it.
     pub fn keep(mut self) -> PathBuf {
-        self.made = false;
+        self.made.clear();
         std::mem::take(&mut self.path)
     }
 }
 
 impl Drop for OutputFolder {
     fn drop(&mut self) {
-        if self.made {
+        for folder in &self.made {
             // It was empty, and nobody misses it.
-            fs::remove_dir(&self.path).ok();
+            fs::remove_dir(folder).ok();
         }
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use device::holders::Use;
+
 /// Why an output can't be written, or must not be.
 #[derive(Debug)]
 pub enum OutputError {
@@ -44,6 +46,15 @@ pub enum OutputError {
         path: PathBuf,
         /// The input that is the same file.
         input: PathBuf,
+    },
+    /// A loop device or swap uses it.
+    Held {
+        /// The output.
+        path: PathBuf,
+        /// What uses it, `/dev/loop1`.
+        by: String,
+        /// How.
+        how: Use,
     },
     /// A symbolic link to nothing.
     Dangling {
@@ -117,6 +128,11 @@ impl fmt::Display for OutputError {
                 "{} is the same file as {}, an input of this command: name another file",
                 path.display(),
                 input.display()
+            ),
+            Self::Held { path, by, how } => write!(
+                f,
+                "{} is in use by {by} ({how}), which would lose its contents: name another file",
+                path.display()
             ),
             Self::Dangling { path, to } => write!(
                 f,

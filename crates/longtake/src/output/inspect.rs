@@ -6,6 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use device::identity;
 use device::signature::{self, Content};
 use nix::sys::stat::{major, minor};
 
@@ -71,7 +72,7 @@ fn nothing(path: &Path) -> Result<Found, OutputError> {
     }
 }
 
-/// Checks that an open file is a regular one, belongs to no array and is no input.
+/// Checks that an open file is a regular one, belongs to no array, is no input, and that neither a loop device nor swap uses it.
 ///
 /// # Errors
 /// [`OutputError`] if not.
@@ -89,8 +90,15 @@ pub fn may_replace(path: &Path, file: &File, inputs: &[PathBuf]) -> Result<(), O
         fs::metadata(input)
             .is_ok_and(|input| (input.dev(), input.ino()) == (metadata.dev(), metadata.ino()))
     };
-    match inputs.iter().find(same) {
-        Some(input) => Err(OutputError::Input { path: path.to_owned(), input: input.clone() }),
+    if let Some(input) = inputs.iter().find(same) {
+        return Err(OutputError::Input { path: path.to_owned(), input: input.clone() });
+    }
+    // What can't be described was moved away meanwhile, and is looked at again before it is replaced.
+    let holder = identity::describe(path).ok().and_then(|file| file.holders.into_iter().next());
+    match holder {
+        Some(holder) => {
+            Err(OutputError::Held { path: path.to_owned(), by: holder.by, how: holder.how })
+        }
         None => Ok(()),
     }
 }

@@ -46,6 +46,7 @@ fn a_file_with_something_in_it_is_refused_by_everything_that_writes() {
         "fill @ --output results",
         "snia @ --output results",
         "all @ --time 20s --output results",
+        "stream @ --output results/of/today",
     ] {
         measure(words, &path, &folder).code(1).says(&[
             "nothing was written",

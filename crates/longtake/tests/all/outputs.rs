@@ -110,6 +110,11 @@ fn no_option_that_names_an_output_can_destroy_what_is_there() {
     let mut victims = vec![
         Victim::new("a loop device", &plain.path, Some(&plain.image())),
         Victim::new("a mounted loop device", &mounted.device.path, Some(&mounted.device.image())),
+        Victim::new(
+            "a file under a mounted loop device",
+            &mounted.device.image(),
+            Some(&mounted.device.image()),
+        ),
         Victim::new("a character device", Path::new("/dev/zero"), None),
         Victim::new(
             "a member of another array",

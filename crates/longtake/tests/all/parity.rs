@@ -31,6 +31,36 @@ fn extract(array: &Path, options: &str, code: i32) -> (Synthetic, Value) {
     (synthetic(&file, &Options::default()), said)
 }
 
+#[test]
+fn a_member_without_superblocks_is_left_out_by_degraded_and_costs_nothing() {
+    let folder = scratch();
+    let array = &new_in(&folder, "array");
+    record(array, 1, "20MB");
+    let last = whole(array);
+    let path = member(array, 2);
+    let file = File::options().read(true).write(true).open(&path).expect("it is there");
+    let copy = file.metadata().expect("it is open").len() - (64 << 10);
+    let mut superblock = vec![0; 64 << 10];
+    file.read_exact_at(&mut superblock, 0).expect("it can be read");
+    for at in [0, copy / 4096 * 4096] {
+        file.write_all_at(&[0xff; 4096], at).expect("it can be written");
+    }
+    let output = "-q -y -o /dev/null";
+    line(&format!("extract @ {output}"), array).code(1).says(&["member2", "--degraded"]);
+    let back = |said: &str| {
+        let (found, _) = extract(array, "--degraded", 0);
+        assert_eq!(found.contiguous(), Some((0, last)));
+        line(&format!("extract @ --degraded {output}"), array).code(0).says(&["left out", said]);
+    };
+    back("member2");
+    file.write_all_at(&superblock, 0).expect("it can be written");
+    file.set_len(3 << 20).expect("it can be cut");
+    line(&format!("extract @ {output}"), array).code(1).says(&["was the file cut", "--degraded"]);
+    back("was the file cut");
+    file.set_len(100).expect("it can be cut");
+    back("member2 was cut short");
+}
+
 /// The last packet of a whole recording; nothing is missing before it.
 #[track_caller]
 fn whole(array: &Path) -> u64 {

@@ -46,6 +46,10 @@ pub(super) fn carry(options: &[PcapNGOption<'_>], big_endian: bool, out: &mut Ve
             }
             continue;
         }
+        if !has_its_length(option.code.0, value) {
+            carried.left_out += 1;
+            continue;
+        }
         let start = out.len();
         out.extend_from_slice(&option.code.0.to_le_bytes());
         out.extend_from_slice(&option.len.to_le_bytes());
@@ -58,6 +62,22 @@ pub(super) fn carry(options: &[PcapNGOption<'_>], big_endian: bool, out: &mut Ve
         out.resize(out.len().next_multiple_of(4), 0);
     }
     carried
+}
+
+/// Whether a value is as long as its kind of option demands (pcapng draft, sections 3.5 and 4.3). Wireshark refuses a whole file for
+/// one that is not. Unknown kinds may have any length.
+fn has_its_length(code: u16, value: &[u8]) -> bool {
+    match code {
+        FLAGS | QUEUE => value.len() == 4,
+        PACKET_ID | PROCESS_THREAD => value.len() == 8,
+        HASH => !value.is_empty(),
+        VERDICT => value.first().is_some_and(|kind| {
+            // The kind, and a number of 64 bits.
+            !NUMERIC_VERDICTS.contains(kind) || value.len() == 9
+        }),
+        code if CUSTOM.contains(&code) => value.len() >= 4,
+        _ => true,
+    }
 }
 
 /// An 8-byte option value.
@@ -143,6 +163,25 @@ mod tests {
         assert_eq!(from_little, from_big);
         // All but the drop count, the end mark, and what stands behind it.
         assert_eq!(from_little, [&little[..16], &little[28..little.len() - 12]].concat());
+    }
+
+    #[test]
+    fn a_known_option_of_a_wrong_length_is_left_out_in_either_byte_order() {
+        for (code, length) in
+            [(2u16, 3u16), (2, 8), (3, 0), (5, 11), (6, 1), (7, 0), (8, 4), (2988, 3)]
+        {
+            for big_endian in [false, true] {
+                let bytes = if big_endian { u16::to_be_bytes } else { u16::to_le_bytes };
+                let mut option = [bytes(code), bytes(length)].concat();
+                option.resize(4 + usize::from(length).next_multiple_of(4), 0);
+                let mut out = Vec::new();
+                let carried = carry(&parsed(&option, big_endian), big_endian, &mut out);
+                assert_eq!(carried, Carried { lost: 0, left_out: 1 }, "{code} of {length}");
+                assert_eq!(out, []);
+            }
+        }
+        let verdict = [7, 0, 4, 0, 1, 0, 0, 0];
+        assert_eq!(carry(&parsed(&verdict, false), false, &mut Vec::new()).left_out, 1);
     }
 
     #[test]

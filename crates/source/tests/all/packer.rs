@@ -355,3 +355,29 @@ fn packers_end_a_recording_at_its_limit_of_bytes_without_being_told() {
     let chunks = 2 * u64::from(PACKET_CHUNK_MAX_LEAST);
     assert!((LIMIT..=LIMIT + chunks).contains(&stored), "{stored} of {LIMIT}");
 }
+
+#[test]
+fn a_clock_that_is_set_back_holds_a_chunk_for_one_more_interval_at_most() {
+    for pressure in [Pressure::Waits, Pressure::Drops, Pressure::DropsAndDrains] {
+        let (supply, filled) = supply(4, PACKET_CHUNK_MAX_LEAST);
+        let interval = supply.flush_interval;
+        let mut packer = Packer::new(supply, 0, pressure, Arc::default());
+        packer.interface(&interface(0, (1, 0, 0)));
+        let at = |seconds: u64| Timestamp::from_nanos(seconds * 1_000_000_000);
+        let packet = Packet {
+            interface: 0,
+            timestamp: at(10_000),
+            original_length: 1,
+            data: &[7],
+            options: &[],
+        };
+        packer.packet(&packet).unwrap();
+        packer.tick(at(10_000)).unwrap();
+        // An hour back.
+        packer.tick(at(6_400)).unwrap();
+        assert_eq!(filled.len(), 0, "it is no second old");
+        packer.tick(at(6_400) + interval).unwrap();
+        assert_eq!(filled.len(), 1, "{pressure:?}");
+        packer.finish();
+    }
+}
