@@ -330,7 +330,21 @@ impl Tally {
 mod tests {
     use std::collections::BTreeSet;
 
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn every_attack_is_played_for_15_minutes_together_unless_asked_otherwise() {
+        let arguments = Line::parse_from(["attack"]).arguments;
+        assert_eq!((arguments.minutes, arguments.only.len(), arguments.slice), (15.0, 0, false));
+    }
 
     #[test]
     fn every_round_of_every_attack_has_random_numbers_of_its_own() {
