@@ -93,6 +93,7 @@ impl Catalog {
         let mut entries = Vec::new();
         let mut unindexed = Vec::new();
         let mut whole = 0..=u64::MAX;
+        let numbers = numbers_within(&image.members, range);
         for (at, member) in (0u16..).zip(&image.members) {
             let place = Place {
                 array: image.uuid,
@@ -101,7 +102,7 @@ impl Catalog {
                 offset: 0,
             };
             let mut indexed = Vec::new();
-            let (wanted, complete) = wanted(member, range);
+            let (wanted, complete) = wanted(member, range, numbers.as_ref());
             whole = *whole.start().max(complete.start())..=*whole.end().min(complete.end());
             for segment in wanted {
                 let Segment::Live(live) = member.segments[segment as usize] else { continue };
@@ -335,10 +336,29 @@ impl Catalog {
     }
 }
 
+/// From the least to the greatest sequence number in segments that touch a span of time; None if there are none.
+fn numbers_within(members: &[MemberImage], range: TimeRange) -> Option<RangeInclusive<u64>> {
+    let segments = members.iter().flat_map(|member| &member.segments);
+    let touched = segments.filter_map(|segment| match segment {
+        Segment::Live(live) => range.touches(live).then_some(live),
+        Segment::Empty => None,
+    });
+    let numbers = touched.map(|live| (live.first_sequence, live.last_sequence));
+    let (from, to) = numbers.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
+    Some(from..=to)
+}
+
 /// The segments of a member that may matter for a span of time, and the sequence numbers of which no
 /// other segment of it has any. These are one more on either side: what is missing lies between what is there, and the
 /// chunks of a group lie near each other.
-fn wanted(member: &MemberImage, range: TimeRange) -> (Vec<u64>, RangeInclusive<u64>) {
+///
+/// `numbers` are those of all members' chunks of that time. A segment with some of them matters whatever its own time:
+/// a chunk of a slow queue is numbered behind chunks with later packets, and what is missing in between belongs to the span.
+fn wanted(
+    member: &MemberImage,
+    range: TimeRange,
+    numbers: Option<&RangeInclusive<u64>>,
+) -> (Vec<u64>, RangeInclusive<u64>) {
     let mut live: Vec<(u64, &Live)> = (0u64..)
         .zip(&member.segments)
         .filter_map(|(at, state)| match state {
@@ -351,7 +371,10 @@ fn wanted(member: &MemberImage, range: TimeRange) -> (Vec<u64>, RangeInclusive<u
     let timed: Vec<&Live> = live.iter().map(|&(_, l)| l).filter(|l| l.last_ns != 0).collect();
     let earlier = timed.iter().position(|l| l.last_ns >= range.from.as_nanos());
     let earlier = earlier.unwrap_or(timed.len());
-    let touched = |&at: &usize| range.touches(timed[at]);
+    let numbered = |live: &Live| {
+        numbers.is_some_and(|n| live.first_sequence <= *n.end() && live.last_sequence >= *n.start())
+    };
+    let touched = |&at: &usize| range.touches(timed[at]) || numbered(timed[at]);
     let first = (0..timed.len()).find(touched).unwrap_or(earlier).saturating_sub(1);
     let last = (0..timed.len()).rfind(touched).unwrap_or(earlier) + 1;
     let from = if first == 0 { 0 } else { timed[first].first_sequence };
@@ -552,16 +575,17 @@ mod tests {
             Segment::Live(Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true })
         };
         let wanted_of = |segments: &[(u64, u64, u64)], from, to| {
-            let member = MemberImage {
+            let members = [MemberImage {
                 drive: DriveId(0),
                 layout: Layout::new(64 << 20, 1 << 20, 64 << 10).expect("it can be divided"),
                 segments: segments.iter().map(|&segment| live(segment)).collect(),
                 head: None,
                 unindexed: Vec::new(),
                 trims: false,
-            };
+            }];
             let [from, to] = [from, to].map(Timestamp::from_nanos);
-            wanted(&member, TimeRange { from, to })
+            let range = TimeRange { from, to };
+            wanted(&members[0], range, numbers_within(&members, range).as_ref())
         };
         let end = |sequence| (sequence, u64::MAX, 0);
         // Before all that the member has: nothing of other members may be left out for it.
