@@ -123,6 +123,8 @@ fn many(arguments: &Arguments) -> Result<()> {
                 let block = first..(first + BLOCK).min(end);
                 done.fetch_add(block.end - block.start, Ordering::Relaxed);
                 let part = sum_of(block);
+                // A long run is not waited for to look into the first.
+                part.violations.iter().for_each(|violation| eprintln!("{violation}"));
                 let Ok(mut sum) = sum.lock() else { return };
                 sum.met.join(part.met);
                 sum.steps += part.steps;

@@ -89,7 +89,8 @@ pub fn judge(
         }
         if present && there && !chunk.given_up && !with_parity {
             chunk.acknowledged = true;
-            chunk.excused = false;
+            // An extraction reads no chunk without packets: damage to one that was harmed may be found later.
+            chunk.excused &= chunk.contents.packets == 0;
         }
         assert!(
             // Of several copies of a chunk only the newest is listed.
