@@ -3,7 +3,6 @@
 //! place and number that the group's table has for it. One group at a time is in memory.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ops::RangeInclusive;
 
 use base::{Bank, Buffers};
 use format::chunk::check_body;
@@ -13,7 +12,7 @@ use format::{ChunkRecord, PAGE_BYTES, Place};
 use crate::extract::check;
 use crate::open::ArrayImage;
 use crate::reader::{Range, ReadError, Reader};
-use crate::takes::Entry;
+use crate::takes::{Entry, Unread};
 
 /// Groups whose tables and headers are read at a time.
 const GROUPS_AT_ONCE: usize = 128;
@@ -59,8 +58,8 @@ pub(crate) struct Lost {
     pub(crate) hidden: Vec<Entry>,
 }
 
-/// Finds what is missing from `entries`, which are all that is found of these numbers. Of what went with a
-/// member only headers are recovered: that takes a page of each chunk of the group.
+/// Finds what is missing from `entries`, which are all that is found of numbers that are not among `unread`. Of what went
+/// with a member only headers are recovered: that takes a page of each chunk of the group.
 ///
 /// # Errors
 /// [`ReadError`] if the bank fails.
@@ -68,7 +67,7 @@ pub(crate) fn lost<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     image: &ArrayImage,
     entries: &[Entry],
-    numbers: RangeInclusive<u64>,
+    unread: &Unread,
 ) -> Result<Lost, ReadError> {
     // A filler may bear the number of a chunk that is not it.
     let found = entries.iter().filter(|e| !e.record.is_filler());
@@ -79,14 +78,18 @@ pub(crate) fn lost<B: Bank, M: Buffers>(
         .filter(|parity| {
             let Some(part) = parity[0].record.parity else { return false };
             let last = part.group.saturating_add(part.span.into());
-            let within = part.group.max(*numbers.start())..=last.min(*numbers.end());
-            within.into_iter().any(|n| !known.contains(&n))
+            let mut next = unread.past(part.group);
+            while next < last && known.contains(&next) {
+                next = unread.past(next + 1);
+            }
+            next <= last && !known.contains(&next)
         })
         .collect();
     let mut found = Lost::default();
     for some in incomplete.chunks(GROUPS_AT_ONCE) {
         let fronts = fronts(reader, image, some)?;
-        let lost = |row: &Row| !known.contains(&row.sequence) && numbers.contains(&row.sequence);
+        let is_unread = |number: u64| unread.past(number) != number;
+        let lost = |row: &Row| !known.contains(&row.sequence) && !is_unread(row.sequence);
         let fronts: Vec<Front> =
             fronts.into_iter().filter(|f| f.table.rows.iter().any(lost)).collect();
         let rows = || fronts.iter().flat_map(|front| &front.table.rows);

@@ -1,7 +1,6 @@
 //! What an array holds: its chunks by sequence number, its takes, and what is missing from them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::RangeInclusive;
 
 use base::{Bank, Buffers, Duration, Timestamp};
 use format::index::{self, Footer};
@@ -9,11 +8,16 @@ use format::parity::Row;
 use format::{ChunkRecord, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
 use uuid::Uuid;
 
-use crate::open::{ArrayImage, Live, MemberImage, OpenError, Segment, walk};
+use crate::open::{ArrayImage, MemberImage, OpenError, Segment, walk};
 use crate::planted::{Bug, is_planted};
 use crate::protocol::TimeRange;
 use crate::reader::{Range, ReadError, Reader};
 use crate::recover;
+
+mod span;
+
+use span::SegmentAt;
+pub use span::Unread;
 
 /// A chunk and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +54,9 @@ pub struct Catalog {
     pub recovered: HashSet<u64>,
     /// Full segments without an index that counts, by member: they were walked.
     pub unindexed: Vec<(u16, u64)>,
-    /// The sequence numbers of which every chunk that is there was listed. A number outside may be in a segment that was not
-    /// read, because its packets lie outside the span of time that was asked for.
-    pub complete: RangeInclusive<u64>,
+    /// Numbers that may be those of chunks in segments that were not read, because their packets lie outside the span of time
+    /// that was asked for. Of all others every chunk that is there was listed.
+    pub unread: Unread,
 }
 
 impl Default for Catalog {
@@ -63,7 +67,7 @@ impl Default for Catalog {
             reused_to_ns: None,
             recovered: HashSet::new(),
             unindexed: Vec::new(),
-            complete: 0..=u64::MAX,
+            unread: Unread::default(),
         }
     }
 }
@@ -90,87 +94,7 @@ impl Catalog {
         range: TimeRange,
         seen: &Self,
     ) -> Result<Self, OpenError> {
-        let mut entries = Vec::new();
-        let mut unindexed = Vec::new();
-        let mut whole = 0..=u64::MAX;
-        let numbers = numbers_within(&image.members, range);
-        for (at, member) in (0u16..).zip(&image.members) {
-            let place = Place {
-                array: image.uuid,
-                member: at,
-                members: image.members.len() as u16,
-                offset: 0,
-            };
-            let mut indexed = Vec::new();
-            let (wanted, complete) = wanted(member, range, numbers.as_ref());
-            whole = *whole.start().max(complete.start())..=*whole.end().min(complete.end());
-            for segment in wanted {
-                let Segment::Live(live) = member.segments[segment as usize] else { continue };
-                if live.indexed {
-                    indexed.push(segment);
-                    continue;
-                }
-                if member.head.as_ref().is_none_or(|head| head.segment != segment) {
-                    unindexed.push((at, segment));
-                }
-                entries.extend(walked(reader, member, &place, segment)?);
-            }
-            let mut broken = Vec::new();
-            let end =
-                |segment: u64| member.layout.segment_offset(segment) + member.layout.segment_bytes;
-            // The whole tail of most indexes lies in 64 KiB; a longer one is read again.
-            let guess =
-                (64 << 10).min(reader.buffer_bytes()).min(member.layout.segment_bytes as u32);
-            let ranges: Vec<Range> = indexed
-                .iter()
-                .map(|&segment| Range {
-                    drive: member.drive,
-                    offset: end(segment) - u64::from(guess),
-                    length: guess,
-                })
-                .collect();
-            let mut longer = Vec::new();
-            reader.scatter(&ranges, |index, bytes| {
-                let segment = indexed[index];
-                let footer = bytes.ok().and_then(|bytes| {
-                    let footer = Footer::read(bytes).ok()?;
-                    footer.suits(&place, member.layout.segment_bytes).then_some((footer, bytes))
-                });
-                let Some((footer, bytes)) = footer else {
-                    broken.push(segment);
-                    return;
-                };
-                let tail = index::tail_length(u64::from(footer.entries));
-                if tail > bytes.len() as u64 {
-                    longer.push((segment, tail));
-                    return;
-                }
-                let tail = &bytes[bytes.len() - tail as usize..];
-                match indexed_chunks(&footer, tail, &member.layout, segment) {
-                    Some(found) => entries.extend(found),
-                    None => broken.push(segment),
-                }
-            })?;
-            for (segment, tail) in longer {
-                let mut found = None;
-                if tail <= u64::from(reader.buffer_bytes()) {
-                    let (offset, length) = (end(segment) - tail, tail as u32);
-                    let bytes = reader.one(Range { drive: member.drive, offset, length })?;
-                    found = Footer::read(&bytes)
-                        .ok()
-                        .filter(|footer| footer.suits(&place, member.layout.segment_bytes))
-                        .and_then(|f| indexed_chunks(&f, &bytes, &member.layout, segment));
-                }
-                match found {
-                    Some(found) => entries.extend(found),
-                    None => broken.push(segment),
-                }
-            }
-            for segment in broken {
-                unindexed.push((at, segment));
-                entries.extend(walked(reader, member, &place, segment)?);
-            }
-        }
+        let Listed { mut entries, unindexed, unread } = listed(reader, image, range)?;
         let mut recovered = HashSet::new();
         if image.superblock.parity > 0 {
             let read: HashSet<u64> = entries.iter().map(|e| e.record.sequence).collect();
@@ -181,7 +105,7 @@ impl Catalog {
             let again: Vec<Entry> = seen.entries.iter().filter(again).copied().collect();
             recovered.extend(again.iter().map(|e| e.record.sequence));
             entries.extend(again);
-            let lost = recover::lost(reader, image, &entries, whole.clone())?;
+            let lost = recover::lost(reader, image, &entries, &unread)?;
             recovered.extend(lost.recovered.iter().map(|e| e.record.sequence));
             entries.extend(lost.recovered);
             entries.extend(lost.hidden);
@@ -193,7 +117,7 @@ impl Catalog {
         recovered.retain(|sequence| listed.contains(sequence));
         let reused = catalog.reused.max(reused);
         let reused_to_ns = reused_to_ns(&image.members);
-        Ok(Self { reused, reused_to_ns, recovered, unindexed, complete: whole, ..catalog })
+        Ok(Self { reused, reused_to_ns, recovered, unindexed, unread, ..catalog })
     }
 
     /// Sorts chunks and leaves out those that others stand in for.
@@ -317,7 +241,7 @@ impl Catalog {
             return;
         }
         let last = next.sequence - 1;
-        if !(self.complete.contains(&from) && self.complete.contains(&last)) {
+        if self.unread.touches(&(from..=last)) {
             return;
         }
         let empty = next.summary.packets == 0;
@@ -336,57 +260,156 @@ impl Catalog {
     }
 }
 
-/// From the least to the greatest sequence number in segments that touch a span of time; None if there are none.
-fn numbers_within(members: &[MemberImage], range: TimeRange) -> Option<RangeInclusive<u64>> {
-    let segments = members.iter().flat_map(|member| &member.segments);
-    let touched = segments.filter_map(|segment| match segment {
-        Segment::Live(live) => range.touches(live).then_some(live),
-        Segment::Empty => None,
-    });
-    let numbers = touched.map(|live| (live.first_sequence, live.last_sequence));
-    let (from, to) = numbers.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))?;
-    Some(from..=to)
+/// What the indexes of the segments that a span of time concerns list.
+struct Listed {
+    entries: Vec<Entry>,
+    /// Segments without an index that counts, by member.
+    unindexed: Vec<(u16, u64)>,
+    unread: Unread,
 }
 
-/// The segments of a member that may matter for a span of time, and the sequence numbers of which no
-/// other segment of it has any. These are one more on either side: what is missing lies between what is there, and the
-/// chunks of a group lie near each other.
+/// Reads the segments that the span concerns by what they said when the array was opened. Where one holds less than that, as it
+/// is damaged or was reused since, others may be next to what is missing: they are read too.
 ///
-/// `numbers` are those of all members' chunks of that time. A segment with some of them matters whatever its own time:
-/// a chunk of a slow queue is numbered behind chunks with later packets, and what is missing in between belongs to the span.
-fn wanted(
-    member: &MemberImage,
+/// # Errors
+/// [`OpenError::Read`] if a drive fails.
+fn listed<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    image: &ArrayImage,
     range: TimeRange,
-    numbers: Option<&RangeInclusive<u64>>,
-) -> (Vec<u64>, RangeInclusive<u64>) {
-    let mut live: Vec<(u64, &Live)> = (0u64..)
-        .zip(&member.segments)
-        .filter_map(|(at, state)| match state {
-            Segment::Live(live) => Some((at, live)),
-            Segment::Empty => None,
-        })
-        .collect();
-    live.sort_by_key(|(_, live)| live.first_sequence);
-    // Without a packet time there may still be the end of a take in it: such a segment is wanted whatever the span.
-    let timed: Vec<&Live> = live.iter().map(|&(_, l)| l).filter(|l| l.last_ns != 0).collect();
-    let earlier = timed.iter().position(|l| l.last_ns >= range.from.as_nanos());
-    let earlier = earlier.unwrap_or(timed.len());
-    let numbered = |live: &Live| {
-        numbers.is_some_and(|n| live.first_sequence <= *n.end() && live.last_sequence >= *n.start())
+) -> Result<Listed, OpenError> {
+    let mut unindexed = Vec::new();
+    let (mut next, mut unread) = segments(image);
+    if range == TimeRange::ALL {
+        next.append(&mut unread);
+    }
+    let mut found: Vec<(SegmentAt, Vec<Entry>)> = Vec::new();
+    loop {
+        for at in (0u16..).take(image.members.len()) {
+            let of_member: Vec<SegmentAt> = next.extract_if(.., |s| s.member == at).collect();
+            found.extend(read_segments(reader, image, &of_member, &mut unindexed)?);
+        }
+        next =
+            if unread.is_empty() { Vec::new() } else { still_needed(&found, &mut unread, range) };
+        if next.is_empty() {
+            let numbers = |at: &SegmentAt| at.live.first_sequence..=at.live.last_sequence;
+            let unread = Unread::of(unread.iter().map(numbers));
+            let entries = found.into_iter().flat_map(|(_, chunks)| chunks).collect();
+            return Ok(Listed { entries, unindexed, unread });
+        }
+    }
+}
+
+/// Takes from `unread` what a span of time needs beside what was found. Chunks that others stand in for don't count as found.
+fn still_needed(
+    found: &[(SegmentAt, Vec<Entry>)],
+    unread: &mut Vec<SegmentAt>,
+    range: TimeRange,
+) -> Vec<SegmentAt> {
+    let entries = found.iter().flat_map(|(_, chunks)| chunks).copied().collect();
+    let counts: HashSet<u64> =
+        Catalog::of(entries).entries.iter().map(|e| e.record.sequence).collect();
+    let counted = |(at, chunks): &(SegmentAt, Vec<Entry>)| {
+        at.as_found(chunks.iter().filter(|e| counts.contains(&e.record.sequence)))
     };
-    let touched = |&at: &usize| range.touches(timed[at]) || numbered(timed[at]);
-    let first = (0..timed.len()).find(touched).unwrap_or(earlier).saturating_sub(1);
-    let last = (0..timed.len()).rfind(touched).unwrap_or(earlier) + 1;
-    let from = if first == 0 { 0 } else { timed[first].first_sequence };
-    let to = timed.get(last + 1).map_or(u64::MAX, |next| next.first_sequence - 1);
-    let wanted = live.iter().filter(|&&(segment, live)| {
-        // The newest chunks tell what the ring has given up, whatever their time. Those of an
-        // open head are known already.
-        let head = member.head.as_ref().is_some_and(|h| h.closed && h.segment == segment);
-        let near = (from..=to).contains(&live.first_sequence);
-        range.touches(live) || live.last_ns == 0 || head || near
-    });
-    (wanted.map(|&(segment, _)| segment).collect(), from..=to)
+    let mut all: Vec<SegmentAt> = found.iter().filter_map(counted).collect();
+    let read = all.len();
+    all.extend(unread.iter());
+    let needed = span::needed(&all, range);
+    let mut needed = needed[read..].iter();
+    unread.extract_if(.., |_| needed.next().is_some_and(|&needed| needed)).collect()
+}
+
+/// The segments that hold chunks: first those that every listing reads, then all others. A member's newest chunks tell what the
+/// ring has given up, whatever their time; those of an open head are known already.
+fn segments(image: &ArrayImage) -> (Vec<SegmentAt>, Vec<SegmentAt>) {
+    let of_member = |(member, it): (u16, &MemberImage)| {
+        let live = (0u64..).zip(&it.segments).filter_map(move |(segment, state)| match *state {
+            Segment::Live(live) => Some(SegmentAt { member, segment, live }),
+            Segment::Empty => None,
+        });
+        live.collect::<Vec<_>>()
+    };
+    let is_closed_head = |at: &SegmentAt| {
+        let head = image.members[usize::from(at.member)].head.as_ref();
+        head.is_some_and(|head| head.closed && head.segment == at.segment)
+    };
+    (0u16..).zip(&image.members).flat_map(of_member).partition(is_closed_head)
+}
+
+/// The chunks of some of a member's segments: by their indexes, or as far as a walk finds them. Those without an index that counts
+/// are added to `unindexed`.
+///
+/// # Errors
+/// [`OpenError::Read`] if a drive fails.
+fn read_segments<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    image: &ArrayImage,
+    segments: &[SegmentAt],
+    unindexed: &mut Vec<(u16, u64)>,
+) -> Result<Vec<(SegmentAt, Vec<Entry>)>, OpenError> {
+    let Some(&SegmentAt { member: at, .. }) = segments.first() else { return Ok(Vec::new()) };
+    let member = &image.members[usize::from(at)];
+    let place =
+        Place { array: image.uuid, member: at, members: image.members.len() as u16, offset: 0 };
+    let (indexed, open): (Vec<_>, Vec<_>) = segments.iter().partition(|at| at.live.indexed);
+    let mut found = read_indexes(reader, member, &place, &indexed)?;
+    let broken = indexed.iter().filter(|at| !found.iter().any(|(read, _)| read == *at));
+    let broken: Vec<SegmentAt> = broken.copied().collect();
+    unindexed.extend(broken.iter().map(|broken| (at, broken.segment)));
+    let is_head = |segment| member.head.as_ref().is_some_and(|head| head.segment == segment);
+    unindexed.extend(open.iter().map(|open| (at, open.segment)).filter(|&(_, s)| !is_head(s)));
+    for at in broken.into_iter().chain(open) {
+        found.push((at, walked(reader, member, &place, at.segment)?));
+    }
+    Ok(found)
+}
+
+/// What is read of an index at first: the whole tail of most.
+const TAIL_BYTES: u64 = 64 << 10;
+
+/// The chunks of segments of a member by their indexes, without those whose index does not count.
+///
+/// # Errors
+/// [`OpenError::Read`] if a drive fails.
+fn read_indexes<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    member: &MemberImage,
+    place: &Place,
+    segments: &[SegmentAt],
+) -> Result<Vec<(SegmentAt, Vec<Entry>)>, OpenError> {
+    let layout = &member.layout;
+    let longest = layout.segment_bytes.min(reader.buffer_bytes().into());
+    let range = |at: &SegmentAt, length: u64| Range {
+        drive: member.drive,
+        offset: layout.segment_offset(at.segment) + layout.segment_bytes - length,
+        length: length as u32,
+    };
+    let footer_in = |bytes: &[u8]| {
+        Footer::read(bytes).ok().filter(|footer| footer.suits(place, layout.segment_bytes))
+    };
+    let mut found = Vec::new();
+    let mut longer = Vec::new();
+    let ranges: Vec<Range> = segments.iter().map(|at| range(at, TAIL_BYTES.min(longest))).collect();
+    reader.scatter(&ranges, |index, bytes| {
+        let at = segments[index];
+        let Some((footer, bytes)) = bytes.ok().and_then(|b| Some((footer_in(b)?, b))) else {
+            return;
+        };
+        let tail = index::tail_length(u64::from(footer.entries));
+        if tail > bytes.len() as u64 {
+            longer.push((at, tail));
+            return;
+        }
+        let tail = &bytes[bytes.len() - tail as usize..];
+        found.extend(indexed_chunks(&footer, tail, layout, at.segment).map(|chunks| (at, chunks)));
+    })?;
+    for (at, tail) in longer.into_iter().filter(|&(_, tail)| tail <= longest) {
+        let bytes = reader.one(range(&at, tail))?;
+        let chunks = footer_in(&bytes).and_then(|f| indexed_chunks(&f, &bytes, layout, at.segment));
+        found.extend(chunks.map(|chunks| (at, chunks)));
+    }
+    Ok(found)
 }
 
 /// The latest packet time that a ring has given up, if it is known for certain: the chunk that tells it may have been the newest
@@ -559,43 +582,4 @@ pub fn extents(member: &crate::open::MemberImage) -> Vec<(u64, u64)> {
     }
     debug_assert!(extents.iter().all(|(from, length)| (from | length).is_multiple_of(PAGE_BYTES)));
     extents
-}
-
-#[cfg(test)]
-mod tests {
-    use base::{DriveId, Timestamp};
-    use format::Layout;
-
-    use super::*;
-
-    #[test]
-    fn a_segment_that_holds_the_end_of_a_take_alone_stands_in_no_spans_way() {
-        let live = |(first_sequence, first_ns, last_ns)| {
-            let last_sequence = first_sequence + 9;
-            Segment::Live(Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true })
-        };
-        let wanted_of = |segments: &[(u64, u64, u64)], from, to| {
-            let members = [MemberImage {
-                drive: DriveId(0),
-                layout: Layout::new(64 << 20, 1 << 20, 64 << 10).expect("it can be divided"),
-                segments: segments.iter().map(|&segment| live(segment)).collect(),
-                head: None,
-                unindexed: Vec::new(),
-                trims: false,
-            }];
-            let [from, to] = [from, to].map(Timestamp::from_nanos);
-            let range = TimeRange { from, to };
-            wanted(&members[0], range, numbers_within(&members, range).as_ref())
-        };
-        let end = |sequence| (sequence, u64::MAX, 0);
-        // Before all that the member has: nothing of other members may be left out for it.
-        assert_eq!(wanted_of(&[(10, 500, 600), end(20)], 100, 200), (vec![0, 1], 0..=u64::MAX));
-        // Behind all that it has: one segment more on either side, and the end.
-        let four = [(10, 100, 200), (20, 300, 400), (30, 500, 600), end(40)];
-        assert_eq!(wanted_of(&four, 700, 800), (vec![2, 3], 30..=u64::MAX));
-        // Between, with an end among the segments.
-        let five = [(10, 100, 200), (20, 300, 400), end(30), (40, 500, 600), (50, 700, 800)];
-        assert_eq!(wanted_of(&five, 150, 160), (vec![0, 1, 2], 0..=39));
-        assert_eq!(wanted_of(&five, 750, 760), (vec![2, 3, 4], 40..=u64::MAX));
-    }
 }

@@ -1,0 +1,267 @@
+//! Which segments a listing of a span of time reads, and of which sequence numbers it then knows
+//! all chunks. Chunks are missing between two numbers that are there, so that segments count by
+//! their numbers as much as by their times: a slow queue's chunk is numbered behind chunks with
+//! later packets.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+
+use super::Entry;
+use crate::open::{Live, Segment};
+use crate::protocol::TimeRange;
+
+/// A segment with chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SegmentAt {
+    /// Its member.
+    pub(super) member: u16,
+    /// Which of the member's.
+    pub(super) segment: u64,
+    /// What it holds.
+    pub(super) live: Live,
+}
+
+impl SegmentAt {
+    /// The same with what was found in it; None if that is nothing.
+    pub(super) fn as_found<'a>(&self, chunks: impl Iterator<Item = &'a Entry>) -> Option<Self> {
+        let mut found = Segment::Empty;
+        chunks.for_each(|entry| found.take_in(&entry.record));
+        match found {
+            Segment::Live(live) => Some(Self { live, ..*self }),
+            Segment::Empty => None,
+        }
+    }
+}
+
+/// The numbers of chunks in segments that were not read: in order, none touching the next.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unread(Vec<RangeInclusive<u64>>);
+
+impl Unread {
+    pub(super) fn of(ranges: impl Iterator<Item = RangeInclusive<u64>>) -> Self {
+        let mut ranges: Vec<_> = ranges.collect();
+        ranges.sort_by_key(|range| *range.start());
+        let mut merged: Vec<RangeInclusive<u64>> = Vec::new();
+        for range in ranges {
+            match merged.last_mut() {
+                Some(last) if *range.start() <= *last.end() => {
+                    *last = *last.start()..=*last.end().max(range.end());
+                }
+                _ => merged.push(range),
+            }
+        }
+        Self(merged)
+    }
+
+    /// The first number from this one on that no unread segment may have.
+    pub(crate) fn past(&self, number: u64) -> u64 {
+        let at = self.0.partition_point(|range| *range.end() < number);
+        self.0.get(at).filter(|r| r.contains(&number)).map_or(number, |r| r.end().saturating_add(1))
+    }
+
+    /// Whether an unread segment may have some of these numbers.
+    pub(crate) fn touches(&self, numbers: &RangeInclusive<u64>) -> bool {
+        let at = self.0.partition_point(|range| range.end() < numbers.start());
+        self.0.get(at).is_some_and(|range| range.start() <= numbers.end())
+    }
+}
+
+/// For each segment whether a listing of the span needs it.
+///
+/// The first and last numbers of all segments divide the numbers into stretches. If chunks are missing in a stretch, what was
+/// found before and behind them lies in segments that hold numbers of it, and the times of these segments bound those of the
+/// missing chunks. A stretch that may hold missing chunks of the span takes these segments, and from every other member
+/// those next to it: what parity knows of a missing chunk is not far.
+pub(super) fn needed(places: &[SegmentAt], range: TimeRange) -> Vec<bool> {
+    let stretches = Stretches::of(places);
+    let concerned = stretches.that_may_miss(places, range);
+    // How many of the stretches before each are concerned.
+    let mut before = vec![0; concerned.len() + 1];
+    for (at, &one) in concerned.iter().enumerate() {
+        before[at + 1] = before[at] + u32::from(one);
+    }
+    let neighbours = neighbours(places);
+    let near = |at: usize| {
+        let (below, above) = neighbours[at];
+        let first = below.map_or(0, |below| *stretches.of_segment(&places[below].live).end());
+        let last = above.map_or(concerned.len() - 1, |above| {
+            *stretches.of_segment(&places[above].live).start()
+        });
+        let (first, last) = (first.min(last), first.max(last));
+        before[last + 1] > before[first]
+    };
+    places
+        .iter()
+        .enumerate()
+        .map(|(at, place)| is_untimed(&place.live) || range.touches(&place.live) || near(at))
+        .collect()
+}
+
+/// Without a packet time there may still be the end of a take in it.
+fn is_untimed(live: &Live) -> bool {
+    live.last_ns == 0
+}
+
+/// The earliest time that chunks missing before this segment's may have. A take's numbers begin with its start in
+/// microseconds: packets older than that come from a file, and what is missing at its start may be of any time.
+fn earliest(live: &Live) -> u64 {
+    if is_untimed(live) || live.first_ns / 1000 < live.first_sequence { 0 } else { live.first_ns }
+}
+
+/// The latest time that chunks missing before one of this segment's may have.
+fn latest(live: &Live) -> u64 {
+    if is_untimed(live) { u64::MAX } else { live.last_ns }
+}
+
+/// Each segment's neighbours by number on its member, as places in the list.
+fn neighbours(places: &[SegmentAt]) -> Vec<(Option<usize>, Option<usize>)> {
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by_key(|&at| (places[at].member, places[at].live.first_sequence));
+    let mut neighbours = vec![(None, None); places.len()];
+    for pair in order.windows(2) {
+        if places[pair[0]].member == places[pair[1]].member {
+            neighbours[pair[0]].1 = Some(pair[1]);
+            neighbours[pair[1]].0 = Some(pair[0]);
+        }
+    }
+    neighbours
+}
+
+/// The numbers of an array, divided where some segment begins or ends. Stretch `n` goes from bound `n - 1` to bound `n`, both
+/// included; the first begins below all numbers, the last ends above them.
+struct Stretches {
+    bounds: Vec<u64>,
+    index: HashMap<u64, usize>,
+}
+
+impl Stretches {
+    fn of(places: &[SegmentAt]) -> Self {
+        let ends = places.iter().flat_map(|p| [p.live.first_sequence, p.live.last_sequence]);
+        let mut bounds: Vec<u64> = ends.collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        let index = bounds.iter().enumerate().map(|(at, &bound)| (bound, at)).collect();
+        Self { bounds, index }
+    }
+
+    fn count(&self) -> usize {
+        self.bounds.len() + 1
+    }
+
+    /// The stretches that hold numbers of a segment.
+    fn of_segment(&self, live: &Live) -> RangeInclusive<usize> {
+        let (first, last) = (self.index[&live.first_sequence], self.index[&live.last_sequence]);
+        first.min(last)..=first.max(last) + 1
+    }
+
+    /// Which of them may miss chunks of the span.
+    fn that_may_miss(&self, places: &[SegmentAt], range: TimeRange) -> Vec<bool> {
+        let mut times = vec![(u64::MAX, 0); self.count()];
+        for SegmentAt { live, .. } in places {
+            for (first, last) in &mut times[self.of_segment(live)] {
+                *first = earliest(live).min(*first);
+                *last = latest(live).max(*last);
+            }
+        }
+        // Below all that is there a take may have begun at any time.
+        times[0].0 = 0;
+        times[self.bounds.len()].1 = u64::MAX;
+        let may_miss = |at: usize| {
+            // Behind the last chunk that is there nothing can be missing.
+            let Some(&bound) = self.bounds.get(at) else { return false };
+            let room = at == 0 || bound - self.bounds[at - 1] > 1;
+            // A chunk without packets, as at the end of a take, is dated by when it was sealed. That may be as late as
+            // what follows.
+            let latest = times[at].1.max(times[at + 1].1);
+            room && times[at].0 <= range.to.as_nanos() && latest >= range.from.as_nanos()
+        };
+        (0..self.count()).map(may_miss).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Timestamp;
+
+    use super::*;
+
+    /// The segments that a span of seconds needs; each is given by member, first and last number, and seconds.
+    fn needed_of(segments: &[(u16, u64, u64, u64, u64)], (from, to): (u64, u64)) -> Vec<usize> {
+        let second = 1_000_000_000;
+        let place = |(segment, &(member, first, last, from, to)): (u64, &_)| {
+            let (first_ns, last_ns) =
+                if to == 0 { (u64::MAX, 0) } else { (from * second, to * second) };
+            let live = Live {
+                first_sequence: first,
+                last_sequence: last,
+                first_ns,
+                last_ns,
+                indexed: true,
+            };
+            SegmentAt { member, segment, live }
+        };
+        let places: Vec<SegmentAt> = (0..).zip(segments).map(place).collect();
+        let [from, to] = [from, to].map(|at| Timestamp::from_nanos(at * second));
+        let needed = needed(&places, TimeRange { from, to });
+        (0..segments.len()).filter(|&at| needed[at]).collect()
+    }
+
+    #[test]
+    fn of_segments_without_numbers_between_them_those_of_the_span_and_the_one_before_are_read() {
+        let whole: Vec<_> = (0..9).map(|n| (0, n * 10, n * 10 + 9, n * 10, n * 10 + 9)).collect();
+        assert_eq!(needed_of(&whole, (32, 37)), [2, 3]);
+        assert_eq!(needed_of(&whole, (39, 40)), [2, 3, 4]);
+        // A take may have ended after its last packet.
+        assert_eq!(needed_of(&whole, (500, 600)), [8]);
+    }
+
+    #[test]
+    fn a_span_in_which_chunks_may_be_missing_needs_what_was_found_on_either_side() {
+        // Numbers 30 to 69 are not there.
+        let gap: Vec<_> =
+            [0, 1, 2, 7, 8].iter().map(|n| (0, n * 10, n * 10 + 9, n * 10, n * 10 + 9)).collect();
+        assert_eq!(needed_of(&gap, (45, 50)), [2, 3]);
+        assert_eq!(needed_of(&gap, (5, 6)), [0]);
+        assert_eq!(needed_of(&gap, (85, 86)), [3, 4]);
+    }
+
+    #[test]
+    fn a_slow_queue_s_chunk_that_is_numbered_behind_later_packets_is_needed() {
+        // The first member's second segment holds an old packet under a late number; what is missing before it is old too.
+        let slow =
+            [(0, 0, 9, 10, 19), (1, 10, 19, 20, 29), (0, 20, 29, 50, 59), (1, 40, 49, 21, 69)];
+        assert!(needed_of(&slow, (60, 62)).ends_with(&[2, 3]));
+        assert!(needed_of(&slow, (30, 31)).ends_with(&[2, 3]));
+        assert_eq!(needed_of(&slow, (12, 13)), [0, 1]);
+    }
+
+    #[test]
+    fn a_segment_that_holds_the_end_of_a_take_alone_is_read_whatever_the_span() {
+        let ends = [(0, 0, 9, 10, 19), (0, 10, 10, 0, 0), (0, 11, 19, 20, 29)];
+        assert_eq!(needed_of(&ends, (25, 26)), [0, 1, 2]);
+        assert_eq!(needed_of(&ends, (12, 13)), [0, 1]);
+    }
+
+    #[test]
+    fn packets_older_than_their_take_may_be_missing_from_any_time_before_it() {
+        // Numbers are microseconds from the start of the take: these packets come from a file.
+        let file = [(0, 900_000_000, 900_000_009, 10, 19), (0, 900_000_020, 900_000_029, 20, 29)];
+        assert_eq!(needed_of(&file, (1, 2)), [0, 1]);
+    }
+
+    #[test]
+    fn numbers_of_segments_that_were_not_read_are_passed_over() {
+        let unread = Unread::of([20..=29, 5..=9, 25..=39].into_iter());
+        assert_eq!(
+            [0, 5, 9, 10, 19, 20, 39, 40].map(|n| unread.past(n)),
+            [0, 10, 10, 10, 19, 40, 40, 40]
+        );
+        assert!(
+            unread.touches(&(0..=5)) && unread.touches(&(39..=50)) && unread.touches(&(0..=99))
+        );
+        assert!(
+            !unread.touches(&(0..=4)) && !unread.touches(&(10..=19)) && !unread.touches(&(40..=50))
+        );
+        assert_eq!(Unread::of([7..=u64::MAX].into_iter()).past(8), u64::MAX);
+    }
+}
