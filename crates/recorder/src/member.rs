@@ -446,6 +446,14 @@ impl Member {
         Live { first_ns: live.first_ns.min(first_ns), last_ns: live.last_ns.max(last_ns), ..live }
     }
 
+    /// Whether a segment has not been given up since this number was written to it.
+    pub(crate) fn holds(&self, segment: u64, sequence: u64) -> bool {
+        match self.segments[segment as usize] {
+            Segment::Live(live) => live.first_sequence <= sequence,
+            Segment::Empty => false,
+        }
+    }
+
     /// Chunks of a segment belong to a group of these times.
     pub(crate) fn extend_reach(&mut self, segment: u64, times: Times) {
         if let Some(own) = self.group_times.get_mut(segment as usize) {

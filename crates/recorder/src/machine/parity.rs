@@ -57,14 +57,20 @@ impl Recorder {
         self.complete(now, id);
     }
 
-    /// The segments of a group's chunks are kept, and given up, for the times of the whole group.
+    /// The segments of a group's chunks are kept, and given up, for the times of the whole group. One may have been given up while the
+    /// group was still open: then parity gives back none of the group, and that is told from here on.
     fn keep_together(&mut self, id: u64) {
         let Some(group) = self.groups.get(id) else { return };
         let times = group.times();
         for row in group.data.iter().map(|piece| piece.row) {
             let member = &mut self.members[usize::from(row.member)];
             let within = row.offset - member.layout.segment_offset(0);
-            member.extend_reach(within / member.layout.segment_bytes, times);
+            let segment = within / member.layout.segment_bytes;
+            if member.holds(segment, row.sequence) {
+                member.extend_reach(segment, times);
+            } else {
+                self.reused_to_ns = self.reused_to_ns.max(times.last_ns);
+            }
         }
     }
 
