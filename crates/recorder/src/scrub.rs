@@ -448,7 +448,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         write_index(reader, member.drive, &member.layout, segment, &chunks)
     }
 
-    /// A segment's chunks, in their places.
+    /// A segment's chunks, in their places. Behind them may lie older ones that the ring gave up, of which parity still knows.
     fn chunks(&self, member: u16, segment: u64) -> Vec<(Place, ChunkRecord)> {
         let layout = &self.image.members[usize::from(member)].layout;
         let span = layout.segment_offset(segment)..layout.segment_offset(segment + 1);
@@ -456,6 +456,12 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         let chunks = self.catalog.entries.iter().filter(here);
         let mut chunks: Vec<_> = chunks.map(|e| (e.place, e.record)).collect();
         chunks.sort_by_key(|(place, _)| place.offset);
+        let mut newest = 0;
+        chunks.retain(|(_, record)| {
+            let follows = record.sequence > newest;
+            newest = newest.max(record.sequence);
+            follows
+        });
         chunks
     }
 }
