@@ -3,7 +3,7 @@
 use base::Timestamp;
 
 #[allow(dead_code, reason = "the program's own file, of which it needs more")]
-#[path = "../../crates/longtake/src/instant.rs"]
+#[path = "../../crates/cli/src/instant.rs"]
 mod instant;
 
 use instant::{When, utc};

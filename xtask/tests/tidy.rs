@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("lab", &["base", "device", "load", "profile"]),
     ("report", &["base", "lab", "load", "plan", "profile"]),
     (
-        "longtake",
+        "cli",
         &[
             "base", "device", "format", "lab", "load", "plan", "profile", "recorder", "report",
             "source", "ssd",
@@ -108,7 +108,7 @@ fn arrows_between_rooms_point_down() {
 
 #[test]
 fn only_the_program_prints() {
-    for (room, _) in ARROWS.iter().filter(|(room, _)| *room != "longtake") {
+    for (room, _) in ARROWS.iter().filter(|(room, _)| *room != "cli") {
         for file in files(&root().join("crates").join(room).join("src"), "rs") {
             let text = fs::read_to_string(&file).unwrap();
             for (number, line) in code(&text).iter().enumerate() {

@@ -1,6 +1,6 @@
 //! The attack `outputs`: every option that names an output is aimed at what must not be overwritten, by many names.
 
-#[path = "../../../crates/longtake/tests/output_rig/options.rs"]
+#[path = "../../../crates/cli/tests/output_rig/options.rs"]
 mod options;
 
 use std::fs::{self, File};

@@ -14,7 +14,7 @@ use crate::vm::programs::executable;
 /// # Errors
 /// If it can't be built.
 pub fn longtake() -> Result<PathBuf> {
-    released("longtake")
+    released("longtake-cli", "longtake")
 }
 
 /// Goes on as the program that users would build, if this is another one.
@@ -27,12 +27,12 @@ pub fn go_on_released() -> Result<()> {
         return Ok(());
     }
     eprintln!("building for release");
-    let error = Command::new(released("xtask")?).args(std::env::args_os().skip(1)).exec();
+    let error = Command::new(released("xtask", "xtask")?).args(std::env::args_os().skip(1)).exec();
     Err(error).context("starting what was built for release")
 }
 
-fn released(package: &str) -> Result<PathBuf> {
-    executable(&["build", "--release", "--package", package], package, &[])
+fn released(package: &str, name: &str) -> Result<PathBuf> {
+    executable(&["build", "--release", "--package", package], name, &[])
 }
 
 /// Runs a program to its end and gives what it printed.

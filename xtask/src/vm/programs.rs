@@ -29,7 +29,7 @@ pub fn run(command: &mut Command) -> Result<String> {
 /// # Errors
 /// If it can't be built.
 pub fn longtake() -> Result<PathBuf> {
-    let words = ["build", "--profile", PROFILE, "--package", "xtask", "--package", "longtake"];
+    let words = ["build", "--profile", PROFILE, "--package", "xtask", "--package", "longtake-cli"];
     executable(&words, "longtake", &[])
 }
 

@@ -183,7 +183,7 @@ fn the_test_script_installs_every_package_that_a_test_names() {
 
 #[test]
 fn long_tests_kill_as_often_as_the_readme_says() {
-    let kill = normalised(&read("crates/longtake/tests/all/kill.rs"));
+    let kill = normalised(&read("crates/cli/tests/all/kill.rs"));
     let rounds = kill.split_once("let (rounds, rate) = if long() { ").expect("two forms").1;
     let (long, short) = rounds.split_once(" } else { ").expect("two forms");
     assert!(long.starts_with("(50,") && short.starts_with("(3,"), "{long} {short}");
