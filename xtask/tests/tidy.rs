@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
@@ -19,6 +19,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
     ("profile", &["base"]),
     ("ssd", &["base", "profile"]),
     ("chaos", &["base", "format", "recorder"]),
+    ("target", &["base", "device", "format", "profile", "ssd"]),
     ("plan", &["base", "format", "profile", "recorder", "ssd"]),
     ("lab", &["base", "device", "load", "profile"]),
     ("report", &["base", "lab", "load", "plan", "profile"]),
@@ -26,7 +27,7 @@ const ARROWS: [(&str, &[&str]); 13] = [
         "cli",
         &[
             "base", "device", "format", "lab", "load", "plan", "profile", "recorder", "report",
-            "source", "ssd",
+            "source", "ssd", "target",
         ],
     ),
 ];

@@ -18,7 +18,6 @@ use crate::plan::arguments::PlanArguments;
 use crate::profiles::arguments::ProfilesAction;
 use crate::reproduce::ReproduceArguments;
 use crate::sim::arguments::SimAction;
-use crate::simulated::UplinkOption;
 use crate::sweep::arguments::SweepArguments;
 
 /// Records packets and sensor streams on NVMe drives, with every loss accounted for.
@@ -265,7 +264,7 @@ pub struct RecordArguments {
     pub to: String,
     /// What all simulated drives together get through to the host, and to the drives if that is another rate.
     #[arg(long, value_name = "RATE[,RATE]")]
-    pub uplink: Option<UplinkOption>,
+    pub uplink: Option<target::Uplink>,
     /// Simulated drives keep no data: what is recorded is described, not made, so that hours take seconds and no memory. Needs a
     /// synthetic source of a rate, and --for.
     #[arg(long = "virtual", requires = "duration")]

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use base::{Bank, ByteSize, Timestamp};
-use device::safety::{self, Authorized, Purpose};
+use device::safety::Purpose;
 use device::shell::quoted;
-use device::target::{self, Access};
+use device::target::Access;
 use device::{Options, Pages, Pool, UringBank};
 use format::superblock::Protected;
 use recorder::create::{self, Plan};
@@ -16,12 +16,13 @@ use recorder::reader::Reader;
 use recorder::takes::{Catalog, extents};
 use recorder::{ArrayImage, Segment, TimeRange};
 use serde_json::{Value, json};
+use target::real::open_proven;
+use target::{SimTarget, authorize, wear};
 
 use crate::arguments::{CreateArguments, ShowArguments};
 use crate::instant::utc;
 use crate::opening::{self, Opened};
 use crate::outlet;
-use crate::simulated::Target;
 
 mod rebuild;
 mod scrub;
@@ -36,7 +37,7 @@ pub use scrub::scrub;
 pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
     let texts: Vec<String> =
         arguments.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    if Target::all(&texts)?.is_some() {
+    if SimTarget::all(&texts)?.is_some() {
         bail!(
             "simulated drives live as long as the command, and an array on them would be gone with this one: `longtake record --to \
              {}` makes one and records on it",
@@ -48,15 +49,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
     let access = if arguments.dry_run { Access::Read } else { Access::Write { exclusive: false } };
     let mut targets = Vec::new();
     for (path, proof) in arguments.targets.iter().zip(&authorized) {
-        let (target, warnings) = target::open(path, access)?;
-        if let Some(proof) = proof
-            && !proof.covers(target.claimed())?
-        {
-            bail!(
-                "{}: it was exchanged while it was being opened; nothing was written",
-                path.display()
-            );
-        }
+        let (target, warnings) = open_proven(path, access, proof.as_ref())?;
         for warning in warnings {
             outlet::tell(&format!("longtake: warning: {warning}"));
         }
@@ -134,42 +127,6 @@ fn identity(path: &Path) -> String {
         (None, None) => None,
     });
     words.unwrap_or_else(|| path.display().to_string())
-}
-
-/// The share of a drive's life that writing so many bytes costs, in words; None for a file.
-pub fn wear(target: &Path, bytes: u64) -> Option<String> {
-    let drive = device::identity::describe(target).ok()?;
-    (drive.kind != device::identity::Kind::File)
-        .then(|| safety::cost(&drive, bytes, None).to_string())
-}
-
-/// Proof for every target that it may be written, or every reason why not. A dry run inspects only.
-///
-/// # Errors
-/// All refusals, one a line.
-pub fn authorize<P: AsRef<Path>>(
-    targets: &[P],
-    confirmations: &[String],
-    purpose: Purpose,
-    dry_run: bool,
-) -> Result<Vec<Option<Authorized>>> {
-    let mut proofs = Vec::new();
-    let mut refusals = Vec::new();
-    for target in targets {
-        let target = target.as_ref();
-        match safety::authorize_for(target, confirmations, purpose) {
-            Ok(proof) if dry_run => {
-                drop(proof);
-                proofs.push(None);
-            }
-            Ok(proof) => proofs.push(Some(proof)),
-            Err(found) => refusals.extend(found.iter().map(ToString::to_string)),
-        }
-    }
-    if !refusals.is_empty() {
-        bail!("nothing was written:\n  {}", refusals.join("\n  "));
-    }
-    Ok(proofs)
 }
 
 /// Shows an array.

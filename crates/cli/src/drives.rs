@@ -12,10 +12,11 @@ use device::identity::{self, Drive};
 use device::safety::{self, Verdict};
 use device::wear::Wear;
 use serde_json::{Value, json};
+use target::{SimDrives, SimTarget};
 
 use crate::arguments::DrivesArguments;
 use crate::outlet;
-use crate::simulated::{self, Target};
+use crate::profiles;
 
 /// Lists drives; those that are named, in detail.
 ///
@@ -24,7 +25,7 @@ use crate::simulated::{self, Target};
 pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
     let texts: Vec<String> =
         arguments.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    if let Some(targets) = Target::all(&texts)? {
+    if let Some(targets) = SimTarget::all(&texts)? {
         return simulated(&targets, arguments.json);
     }
     let named = !arguments.targets.is_empty();
@@ -58,8 +59,8 @@ pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
 }
 
 /// Simulated drives in detail. Nobody has to be protected from writing them.
-fn simulated(targets: &[Target], json: bool) -> Result<ExitCode> {
-    let drives = simulated::Drives::new(targets, None)?;
+fn simulated(targets: &[SimTarget], json: bool) -> Result<ExitCode> {
+    let drives = SimDrives::new(targets, None, profiles::known())?;
     let facts = drives.facts(&drives.bank()?)?;
     if json {
         let value = |facts: Facts| {

@@ -41,7 +41,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         None => FileFormat::Pcapng,
     };
     let to_stdout = arguments.output == Path::new("-");
-    let members = opening::resolve(&arguments.array.array)?;
+    let members = target::array::resolve(&arguments.array.array)?;
     let outputs = Outputs::new(arguments.overwrite).reads(&members);
     if !to_stdout {
         outputs.check(&arguments.output)?;

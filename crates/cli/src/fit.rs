@@ -17,14 +17,14 @@ use lab::fitting::{Fit, Knob, difference, fit as search};
 use lab::run::Run;
 use profile::{Parameter, Profile, SourceKind};
 use ssd::Spec;
+use target::SimTarget;
+use target::profiles::{self, is_path};
 
 use crate::arguments::FitArguments;
 use crate::measure::setup::stop_on_signals;
 use crate::output::Outputs;
-use crate::profiles::shelf;
+use crate::profiles::known;
 use crate::progress;
-use crate::sim;
-use crate::simulated::Target;
 use guess::{Identity, guess, known_link};
 use parts::{PARTS, Part};
 use twin::{Budget, Twin};
@@ -63,7 +63,7 @@ struct Found<'a> {
 pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let path = &arguments.measurement;
     let output = &arguments.output;
-    let like_file = arguments.from.iter().filter(|word| shelf::is_path(word)).map(PathBuf::from);
+    let like_file = arguments.from.iter().filter(|word| is_path(word)).map(PathBuf::from);
     let outputs =
         Outputs::new(arguments.overwrite).reads(std::iter::once(path.clone()).chain(like_file));
     outputs.check(output)?;
@@ -159,7 +159,7 @@ fn of_folder(folder: &Path, name: &str) -> Result<Given> {
     // What the run's own profile knows stays known of the twin; a run that was cut short has none.
     let path = folder.join("profile.toml");
     let profile = if path.exists() {
-        shelf::read(&path)?
+        profiles::read(&path)?
     } else {
         Profile::new(name, &identity.model, &subject.kind, identity.capacity_bytes)
     };
@@ -168,7 +168,7 @@ fn of_folder(folder: &Path, name: &str) -> Result<Given> {
 
 /// What is in a profile.
 fn of_file(path: &Path, name: &str) -> Result<Given> {
-    let profile = shelf::find(&path.to_string_lossy()).with_context(|| {
+    let profile = known().find(&path.to_string_lossy()).with_context(|| {
         format!("{}: give a folder that `longtake measure` wrote, or a profile", path.display())
     })?;
     let measured = of_profile(&profile);
@@ -206,8 +206,8 @@ fn enough<'a>(
 /// The drive that a `--from` names.
 fn like(from: &str) -> Result<Spec> {
     let name = from.strip_prefix("sim:").unwrap_or(from);
-    let model = format!("sim:{name}").parse::<Target>()?.model;
-    sim::spec(&sim::profile(&model)?).with_context(|| model.to_string())
+    let model = format!("sim:{name}").parse::<SimTarget>()?.model;
+    Ok(model.spec(known())?)
 }
 
 impl Found<'_> {

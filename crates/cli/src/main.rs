@@ -65,7 +65,7 @@ fn wrong(error: &clap::Error) -> ! {
 fn main() -> ExitCode {
     let arguments = Arguments::try_parse().unwrap_or_else(|error| wrong(&error));
     if let Some(folder) = &arguments.profiles {
-        profiles::shelf::use_folder(folder);
+        profiles::use_folder(folder);
     }
     let outcome = match arguments.verb {
         Verb::Record(arguments) => record::record(&arguments),

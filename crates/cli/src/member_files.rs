@@ -1,10 +1,10 @@
 //! The embedded default: a directory of member files, `member0`, `member1` and so on.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use ::target::new_files::check_space;
 use anyhow::{Context, Result, anyhow, bail};
 use base::{ByteSize, Geometry};
 use device::target::{self, Access, OpenTarget};
@@ -17,31 +17,6 @@ use recorder::reader::Reader;
 use crate::arguments::FileMode;
 use crate::preparation::{self, Created};
 use crate::{names, outlet};
-
-/// The member files of a directory, by number.
-///
-/// # Errors
-/// If the directory can't be read, or a number is missing.
-pub fn find(directory: &Path) -> Result<Vec<PathBuf>> {
-    let mut numbered = Vec::new();
-    let entries = fs::read_dir(directory).map_err(|error| match error.kind() {
-        ErrorKind::PermissionDenied => anyhow!(
-            "looking into {} is not permitted; run as root, or as the user who owns it",
-            directory.display()
-        ),
-        _ => anyhow!("looking into {} failed: {error}", directory.display()),
-    })?;
-    for entry in entries {
-        let entry = entry.with_context(|| format!("looking into {}", directory.display()))?;
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix("member"));
-        if let Some(number) = number.and_then(|n| n.parse::<u16>().ok()) {
-            numbered.push((number, entry.path()));
-        }
-    }
-    numbered.sort();
-    Ok(numbered.into_iter().map(|(_, path)| path).collect())
-}
 
 /// What to make where there are no member files yet.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +72,7 @@ pub fn check(directory: &Path, new: &New) -> Result<()> {
         .collect();
     create::layouts_of(&drives, &plan(directory, new)?)?;
     let remedy = "ask for fewer or smaller members (--members, --member-size)";
-    preparation::check_space(directory, new.members.into(), new.bytes(), remedy)
+    Ok(check_space(directory, new.members.into(), new.bytes(), remedy)?)
 }
 
 /// Makes member files in a new or empty directory, and an array of them. The files are removed again unless they are kept.
@@ -118,7 +93,7 @@ pub fn create(directory: &Path, new: &New, stop: &AtomicBool) -> Result<(Vec<Pat
     let mut targets = Vec::new();
     for path in &paths {
         preparation::go_on(stop)?;
-        created.file(path, new.bytes(), new.mode)?;
+        created.file(path, new.bytes(), new.mode.0)?;
         targets.push(target::open(path, Access::Write { exclusive: true })?.0);
     }
     let plan = plan(directory, new)?;

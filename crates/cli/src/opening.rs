@@ -1,19 +1,16 @@
-//! From what the user calls an array to an open bank and what was found on it.
+//! From the targets of an array to an open bank and what was found on it.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result, bail};
+use ::target::array::{peek, resolve};
+use anyhow::Result;
 use base::{Bank, BufferId};
-use device::shell::quoted;
 use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
+use format::Damage;
 use format::layout::SUPERBLOCK_BYTES;
-use format::{Damage, Superblock};
 use recorder::open::{OpenError, is_unfinished, open_some};
 use recorder::reader::Reader;
 use recorder::stale::{self, Stale};
@@ -22,9 +19,7 @@ use recorder::{ArrayImage, TimeRange, live};
 use serde_json::{Value, json};
 
 use crate::instant::utc;
-use crate::member_files;
 use crate::outlet;
-use crate::simulated::Target;
 
 /// An open array.
 #[derive(Debug)]
@@ -88,106 +83,6 @@ impl Opened {
         });
         Value::Array(rows.collect())
     }
-}
-
-/// The parts of an array's name, which may be targets with commas between them.
-pub fn named(array: &str) -> Vec<String> {
-    array.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
-}
-
-/// The targets that an array's name stands for.
-///
-/// # Errors
-/// If nothing of that name is found; the message lists the forms a name may have.
-pub fn resolve(array: &str) -> Result<Vec<PathBuf>> {
-    if Target::all(&named(array))?.is_some() {
-        bail!(
-            "{array}: simulated drives begin anew with every command, so there is no array on them from before; `longtake \
-             record --to {}` makes one, records on it, and tells what came of it",
-            quoted(array)
-        );
-    }
-    let path = Path::new(array);
-    if path.is_dir() {
-        let members = member_files::find(path)?;
-        if members.is_empty() {
-            bail!(
-                "{array} is a directory without member files (member0, member1, ...): `longtake record --to {}` makes them",
-                quoted(array)
-            );
-        }
-        return Ok(members);
-    }
-    let targets: Vec<PathBuf> = named(array).into_iter().map(PathBuf::from).collect();
-    if targets.len() > 1 || path.exists() {
-        for target in &targets {
-            if !target.exists() {
-                bail!("{}: no such drive or file", target.display());
-            }
-        }
-        return Ok(targets);
-    }
-    if array.contains('/') {
-        bail!("{array}: no such directory, drive or file");
-    }
-    by_name(array)
-}
-
-/// Looks at every drive's superblock for an array of this name or UUID.
-fn by_name(array: &str) -> Result<Vec<PathBuf>> {
-    type Joined = (bool, u64);
-    let mut found: BTreeMap<uuid::Uuid, BTreeMap<u16, (Joined, PathBuf)>> = BTreeMap::new();
-    let mut names = Vec::new();
-    for drive in device::identity::drives()? {
-        let Some(path) = drive.device else { continue };
-        if let Ok(superblock) = peek(&path) {
-            names.push(superblock.name.clone());
-            if superblock.name == array || superblock.array.to_string().starts_with(array) {
-                let members = found.entry(superblock.array).or_default();
-                // Of two drives that say they are the same member the one that took the other's place is it.
-                let joined =
-                    |s: &Superblock| (s.generation > 0, s.members[usize::from(s.member)].joined_ns);
-                match members.entry(superblock.member) {
-                    Entry::Vacant(place) => drop(place.insert((joined(&superblock), path))),
-                    Entry::Occupied(mut place) if place.get().0 < joined(&superblock) => {
-                        place.insert((joined(&superblock), path));
-                    }
-                    Entry::Occupied(_) => {}
-                }
-            }
-        }
-    }
-    let mut found = found.into_values();
-    match (found.next(), found.next()) {
-        (Some(members), None) => Ok(members.into_values().map(|(_, path)| path).collect()),
-        (Some(_), Some(_)) => {
-            bail!("several arrays are called '{array}': name one by its UUID or its drives")
-        }
-        (None, _) => {
-            names.sort();
-            names.dedup();
-            let known = if names.is_empty() {
-                "no drive of this machine belongs to an array".to_owned()
-            } else {
-                format!("the drives of this machine belong to {}", names.join(", "))
-            };
-            bail!(
-                "no array '{array}': {known}; name a directory of member files, drives with commas between them, or an array's name"
-            )
-        }
-    }
-}
-
-/// Reads the first superblock of a target, without direct I/O, for a look before opening it.
-///
-/// # Errors
-/// If it can't be read, or there is none.
-pub fn peek(path: &Path) -> Result<Superblock> {
-    let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
-    let node = target::node_to_read(path)?;
-    let mut file = File::open(&node).with_context(|| format!("opening {}", node.display()))?;
-    file.read_exact(&mut bytes).map_err(|_| Damage::Short)?;
-    Ok(Superblock::read(&bytes, 0)?)
 }
 
 /// The longest chunk of an array, as far as any of its members tells.

@@ -13,9 +13,10 @@ use anyhow::{Context, Result};
 use plan::{Candidate, Draft, Requirement, RequirementError};
 use profile::{Profile, library};
 use serde_json::json;
+use target::profiles::is_path;
 
 use crate::output::Outputs;
-use crate::profiles::shelf;
+use crate::profiles;
 use crate::{exit, outlet};
 use arguments::PlanArguments;
 
@@ -36,7 +37,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         outlet::text(draft.to_toml()?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let files = arguments.drives.iter().filter(|word| shelf::is_path(word)).map(PathBuf::from);
+    let files = arguments.drives.iter().filter(|word| is_path(word)).map(PathBuf::from);
     let outputs =
         Outputs::new(arguments.overwrite).reads(arguments.requirement.iter().cloned().chain(files));
     if let Some(path) = &arguments.html {
@@ -107,7 +108,7 @@ fn candidates(draft: &Draft) -> Result<Vec<Candidate>> {
     } else {
         let named = draft.drives.iter().map(|name| {
             let word = name.strip_prefix("sim:").unwrap_or(name);
-            Ok((name.clone(), shelf::find(word)?))
+            Ok((name.clone(), profiles::known().find(word)?))
         });
         named.collect::<Result<_>>()?
     };

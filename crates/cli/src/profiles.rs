@@ -3,14 +3,30 @@
 pub mod arguments;
 mod import;
 mod list;
-pub mod shelf;
 mod show;
 
+use std::path::Path;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use anyhow::Result;
+use target::Profiles;
 
 use arguments::ProfilesAction;
+
+/// Set once, by the first lines of the program.
+static KNOWN: OnceLock<Profiles> = OnceLock::new();
+
+/// Has the user's own profiles in this folder instead of the usual one.
+pub fn use_folder(folder: &Path) {
+    // There is one command line, so nobody was before us.
+    KNOWN.set(Profiles::in_folder(folder.to_owned())).ok();
+}
+
+/// The profiles that commands find by name.
+pub fn known() -> &'static Profiles {
+    KNOWN.get_or_init(Profiles::of_user)
+}
 
 /// Does what is asked with profiles.
 ///

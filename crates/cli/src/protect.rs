@@ -77,13 +77,13 @@ fn report(
 
 /// Changes the protected spans through the recording under way, or on the members themselves.
 fn change(array: &str, request: &Request) -> Result<usize> {
-    let targets = opening::resolve(array)?;
+    let targets = target::array::resolve(array)?;
     let mut recorded = false;
     for target in &targets {
         recorded |= is_locked(target)?;
     }
     if recorded {
-        let superblock = opening::peek(&targets[0])?;
+        let superblock = target::array::peek(&targets[0])?;
         return control::ask(superblock.array, request);
     }
     let mut opened =

@@ -22,9 +22,9 @@ use recorder::{ArrayImage, Config, Event, ParityMeans, Recorder};
 use source::clock;
 use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
+use target::{SimTarget, array, authorize, wear};
 
 use crate::arguments::{self, RecordArguments};
-use crate::array::{authorize, wear};
 use crate::control::{Asked, Control};
 use crate::exit;
 use crate::feed::{CountingFeed, LiveFeed};
@@ -36,7 +36,7 @@ use crate::preparation::{Created, go_on, stop_on_signals};
 use crate::privileges;
 use crate::protect;
 use crate::record_status::{Status, Totals};
-use crate::simulated::{self, Target};
+use crate::simulated;
 use crate::sources::{self, Taking, Work};
 
 /// Records until the source ends, a limit is reached, or a signal comes.
@@ -44,7 +44,7 @@ use crate::sources::{self, Taking, Work};
 /// # Errors
 /// If anything can't be opened, or the bank fails as a whole.
 pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
-    if let Some(targets) = Target::all(&opening::named(&arguments.to))? {
+    if let Some(targets) = SimTarget::all(&array::named(&arguments.to))? {
         return simulated::record(arguments, &targets);
     }
     if arguments.virtual_time {
@@ -73,7 +73,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     }
     let authorized = authorize(&targets, &[], Purpose::Continue, false)?;
     // As many members as parity makes up for may be missing.
-    let parity = targets.iter().filter_map(|t| opening::peek(t).ok()).map(|s| s.parity).max();
+    let parity = targets.iter().filter_map(|t| array::peek(t).ok()).map(|s| s.parity).max();
     let parity = parity.unwrap_or(0);
     let metadata = targets.len() as u32 + 2;
     let access = Access::Write { exclusive: false };
@@ -270,7 +270,7 @@ fn members(
     let path = Path::new(&arguments.to);
     let names_nothing_yet =
         !path.exists() && !arguments.to.contains(',') && !arguments.to.starts_with("/dev/");
-    let is_empty_directory = path.is_dir() && member_files::find(path)?.is_empty();
+    let is_empty_directory = path.is_dir() && array::member_files(path)?.is_empty();
     if is_empty_directory || (names_nothing_yet && arguments.to.contains('/')) {
         let RecordArguments { members, member_size, segment, chunk, parity, mode, .. } = *arguments;
         let parity = parity.unwrap_or(0);
@@ -280,7 +280,7 @@ fn members(
         let (targets, created) = member_files::create(path, &new, stop)?;
         return Ok(Members { targets, created, source });
     }
-    let targets = match opening::resolve(&arguments.to) {
+    let targets = match array::resolve(&arguments.to) {
         // An array's name, or else a directory to be made here.
         Err(error) if names_nothing_yet => {
             bail!("{error:#}; for a new directory of that name here, give --to ./{}", arguments.to)

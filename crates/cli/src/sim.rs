@@ -4,6 +4,7 @@ pub mod arguments;
 mod rest;
 mod show;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -11,11 +12,13 @@ use base::{ByteSize, Rate};
 use profile::{Profile, library};
 use serde_json::{Value, json};
 use ssd::Spec;
+use target::profiles;
+use target::simulated::spec;
+use target::{Model, SimTarget};
 
 use crate::output::Outputs;
 use crate::profiles::arguments::ListArguments;
-use crate::profiles::shelf;
-use crate::simulated::{Model, Target};
+use crate::profiles::known;
 use crate::{exit, outlet};
 use arguments::{CheckArguments, NewArguments, SimAction};
 
@@ -28,7 +31,7 @@ pub fn sim(action: &SimAction) -> Result<ExitCode> {
         SimAction::List(arguments) => list(arguments),
         SimAction::Show(arguments) => {
             let model = model(&arguments.drive)?;
-            let profile = profile(&model)?;
+            let profile = model.profile(known())?;
             let spec = spec(&profile).with_context(|| model.to_string())?;
             show::show(&profile, &spec, arguments.json)
         }
@@ -88,7 +91,7 @@ fn new(arguments: &NewArguments) -> Result<ExitCode> {
     };
     let outputs = Outputs::new(arguments.overwrite).reads(inputs);
     outputs.check(&arguments.output)?;
-    let mut made = profile(&from)?;
+    let mut made = from.profile(known())?;
     made.name.clone_from(&arguments.name);
     let all = spec(&made).with_context(|| from.to_string())?.to_parameters();
     // What was left to defaults is written down too: there to be changed.
@@ -118,8 +121,7 @@ fn check(arguments: &CheckArguments) -> Result<ExitCode> {
     let mut good = true;
     let mut values: Vec<Value> = Vec::new();
     for path in &arguments.files {
-        let problem = shelf::read(path).and_then(|profile| spec(&profile)).err();
-        let problem = problem.map(|error| format!("{error:#}"));
+        let problem = checked(path).err().map(|error| format!("{error:#}"));
         good &= problem.is_none();
         if arguments.json {
             values.push(json!({"file": path, "good": problem.is_none(), "problem": problem}));
@@ -134,31 +136,14 @@ fn check(arguments: &CheckArguments) -> Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
+fn checked(path: &Path) -> Result<Spec> {
+    Ok(spec(&profiles::read(path)?)?)
+}
+
 /// The kind of drive that a name or a path names; `sim:` may stand before it.
 fn model(drive: &str) -> Result<Model> {
     let name = drive.strip_prefix("sim:").unwrap_or(drive);
-    Ok(format!("sim:{name}").parse::<Target>()?.model)
-}
-
-/// What is known of a kind of drive.
-///
-/// # Errors
-/// If it is in neither the library nor the user's folder of profiles, or its file can't be read.
-pub fn profile(model: &Model) -> Result<Profile> {
-    match model {
-        Model::Library(name) => shelf::named(name),
-        Model::File(path) => shelf::read(path),
-    }
-}
-
-/// A drive as it can be simulated.
-///
-/// # Errors
-/// If it can't be.
-pub fn spec(profile: &Profile) -> Result<Spec> {
-    let spec = Spec::from_profile(profile)?;
-    spec.check()?;
-    Ok(spec)
+    Ok(format!("sim:{name}").parse::<SimTarget>()?.model)
 }
 
 /// A rate as people say it.

@@ -16,7 +16,7 @@ use plan::sweep::{Job, Sweep};
 use serde_json::json;
 
 use crate::output::Outputs;
-use crate::profiles::shelf;
+use crate::profiles;
 use crate::{exit, outlet};
 use arguments::{ExpandArguments, JobArguments, SweepAction, SweepArguments};
 use results::{Finished, Results};
@@ -135,7 +135,7 @@ fn read(path: &Path) -> Result<Sweep> {
 
 /// What can be known to be wrong without running it.
 fn check(job: &Job) -> Result<()> {
-    shelf::find(job.drive()?.trim_start_matches("sim:"))?;
+    profiles::known().find(job.drive()?.trim_start_matches("sim:"))?;
     Ok(job.check()?)
 }
 

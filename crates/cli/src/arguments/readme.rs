@@ -4,10 +4,9 @@ use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Parser};
 use source::SourceSpec;
 use source::synthetic::Pace;
+use target::{SimTarget, array};
 
 use super::{Arguments, Verb};
-use crate::opening;
-use crate::simulated::Target;
 
 const README: &str = include_str!("../../../../README.md");
 const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
@@ -79,10 +78,10 @@ fn every_command_in_the_readme_is_accepted() {
             // What the program parses later than the command line: sources, and simulated drives.
             if let Verb::Record(record) = arguments.verb {
                 record.from.parse::<SourceSpec>().unwrap_or_else(|e| panic!("{line}: {e}"));
-                Target::all(&opening::named(&record.to)).unwrap_or_else(|e| panic!("{line}: {e}"));
+                SimTarget::all(&array::named(&record.to)).unwrap_or_else(|e| panic!("{line}: {e}"));
             }
-            for word in command.iter().filter(|word| Target::is_meant(word)) {
-                word.parse::<Target>().unwrap_or_else(|e| panic!("{line}: {e}"));
+            for word in command.iter().filter(|word| SimTarget::is_meant(word)) {
+                word.parse::<SimTarget>().unwrap_or_else(|e| panic!("{line}: {e}"));
             }
         }
     }

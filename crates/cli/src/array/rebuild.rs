@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, bail};
 use base::{Bank, BufferId, ByteSize, DriveId};
 use device::safety::Purpose;
-use device::target::{self, Access, is_locked};
+use device::target::{Access, is_locked};
 use device::{Options, Pages, Pool, UringBank};
 use format::superblock::Member;
 use format::{PAGE_BYTES, Superblock};
@@ -19,8 +19,11 @@ use recorder::reader::Reader;
 use recorder::rebuild::{self, Plan, Rebuilt};
 use serde_json::json;
 use source::clock;
+use target::array::{peek, resolve};
+use target::real::open_proven;
+use target::{authorize, wear};
 
-use super::{authorize, identity, wear};
+use super::identity;
 use crate::arguments::RebuildArguments;
 use crate::exit;
 use crate::extract::READ_RATE_BESIDE_RECORDING;
@@ -37,10 +40,10 @@ use crate::protect::rewrite_superblocks;
 pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
     let RebuildArguments { array, member, onto, dry_run, .. } = arguments;
     let sources: Vec<PathBuf> =
-        opening::resolve(&array.array)?.into_iter().filter(|path| !same(path, onto)).collect();
+        resolve(&array.array)?.into_iter().filter(|path| !same(path, onto)).collect();
     let mut opened = opening::open(&sources, Access::Read, READ_MEMORY_BYTES, 0, array.degraded)?;
     let superblock = lost(&opened, *member)?;
-    let again = opening::peek(onto).is_ok_and(|found| {
+    let again = peek(onto).is_ok_and(|found| {
         is_unfinished(&found) && found.array == superblock.array && found.member == *member
     });
     // What an earlier try has left is no member's yet, and is gone on with.
@@ -79,7 +82,7 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
     let mut created = Created::default();
     if !onto.exists() {
         let size = superblock.members[usize::from(*member)].capacity_bytes;
-        created.file(onto, size, arguments.mode)?;
+        created.file(onto, size, arguments.mode.0)?;
     }
     let (mut bank, pool) = open_target(onto, &superblock, &proofs)?;
     let buffers: Vec<BufferId> = pool.buffer_ids().collect();
@@ -153,15 +156,8 @@ fn open_target(
     superblock: &Superblock,
     proofs: &[Option<device::safety::Authorized>],
 ) -> Result<(UringBank, Arc<Pool>)> {
-    let (target, warnings) = target::open(onto, Access::Write { exclusive: false })?;
-    for proof in proofs.iter().flatten().filter(|proof| proof.claim().is_some()) {
-        if !proof.covers(target.claimed())? {
-            bail!(
-                "{}: it was exchanged while it was being opened; nothing was written",
-                onto.display()
-            );
-        }
-    }
+    let proof = proofs.iter().flatten().find(|proof| proof.claim().is_some());
+    let (target, warnings) = open_proven(onto, Access::Write { exclusive: false }, proof)?;
     for warning in warnings {
         outlet::tell(&format!("longtake: warning: {warning}"));
     }
@@ -209,7 +205,7 @@ fn join<B: Bank, M: base::Buffers>(
         joined_ns: now.as_nanos(),
     };
     // What was protected meanwhile is protected on it as well.
-    let newest = sources.iter().filter_map(|path| opening::peek(path).ok());
+    let newest = sources.iter().filter_map(|path| peek(path).ok());
     let newest = newest.max_by_key(|s| s.generation).unwrap_or_else(|| superblock.clone());
     let joined = Superblock {
         members: members.clone(),

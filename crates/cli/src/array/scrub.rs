@@ -9,8 +9,9 @@ use device::target::{Access, is_locked};
 use recorder::TimeRange;
 use recorder::scrub::{Finding, Options, Repair, Scrubbed, Step};
 use serde_json::{Value, json};
+use target::array::resolve;
+use target::authorize;
 
-use super::authorize;
 use crate::arguments::ScrubArguments;
 use crate::exit;
 use crate::extract::READ_RATE_BESIDE_RECORDING;
@@ -116,7 +117,7 @@ fn open(arguments: &ScrubArguments) -> Result<(Opened, Vec<Option<Authorized>>)>
     if !arguments.repair {
         return Ok((opening::open_to_read(&array.array, array.degraded)?, Vec::new()));
     }
-    let targets = opening::resolve(&array.array)?;
+    let targets = resolve(&array.array)?;
     for target in &targets {
         if is_locked(target)? {
             bail!(

@@ -8,7 +8,6 @@ use load::quantity::{Pace, Size, Time};
 use load::workload::{Arrival, Blocks, Content, Pattern, Priority};
 
 use crate::arguments::FileMode;
-use crate::simulated::UplinkOption;
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -63,7 +62,7 @@ pub struct RigArguments {
     pub poll: bool,
     /// What all simulated drives together get through to the host, and to the drives if that is another rate.
     #[arg(long, value_name = "RATE[,RATE]")]
-    pub uplink: Option<UplinkOption>,
+    pub uplink: Option<target::Uplink>,
     /// Folder for results [default: measured-DATE-TIME].
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,

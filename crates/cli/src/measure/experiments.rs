@@ -12,16 +12,17 @@ use lab::experiment::viewers::Viewers;
 use lab::run::{Run, Subject};
 use lab::{Lab, LabError};
 use serde_json::json;
+use target::SimTarget;
+use target::real::NEW_FILE_BYTES;
 
 use crate::exit;
 use crate::measure::arguments::ExperimentArguments;
 use crate::measure::known::{self, Known};
-use crate::measure::setup::{self, NEW_FILE_BYTES, Setup};
+use crate::measure::setup::{self, Setup};
 use crate::measure::{OutputFolder, budget};
 use crate::outlet;
 use crate::output::Outputs;
 use crate::progress::steps_bar;
-use crate::simulated::Target;
 
 /// Runs the experiments of these names.
 ///
@@ -123,7 +124,7 @@ fn begin(folder: &OutputFolder, subjects: Vec<Subject>) -> Result<Run> {
     let same = before.subjects.len() == run.subjects.len()
         && before.subjects.iter().zip(&run.subjects).all(|(before, now)| before.is(now));
     let gone = |subject: &&Subject| {
-        !Target::is_meant(&subject.target) && !Path::new(&subject.target).exists()
+        !SimTarget::is_meant(&subject.target) && !Path::new(&subject.target).exists()
     };
     let missing = run.subjects.iter().find(gone);
     if let Some(subject) = missing {

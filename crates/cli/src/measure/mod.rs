@@ -5,7 +5,7 @@ mod budget;
 mod experiments;
 mod import;
 mod known;
-mod real;
+mod real_rig;
 mod run;
 mod sensors;
 pub mod setup;

@@ -11,10 +11,11 @@ use load::Plan;
 use load::quantity::{Pace, Size, Time};
 use load::workload::{Content, Steady, Stop, Stream, Workload};
 use serde_json::json;
+use target::real::NEW_FILE_BYTES;
 
 use crate::exit;
 use crate::measure::arguments::{RunArguments, WorkloadFormat};
-use crate::measure::setup::{self, NEW_FILE_BYTES, Setup};
+use crate::measure::setup::{self, Setup};
 use crate::measure::{OutputFolder, show};
 use crate::outlet;
 use crate::progress::steps_bar;

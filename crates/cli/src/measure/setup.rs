@@ -6,19 +6,18 @@ use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
 use base::Geometry;
+use device::facts::Facts;
 use lab::rig::Clock;
 use lab::run::Subject;
 use lab::{Cost, Go, Rig};
 use load::Workload;
+use target::{RealDrives, SimTarget};
 
 use crate::measure::arguments::RigArguments;
 use crate::measure::known::Known;
-use crate::measure::real::{RealDrives, RealRig};
+use crate::measure::real_rig::{self, RealRig};
 use crate::measure::simulated::{SimulatedDrives, SimulatedRig};
-use crate::preparation;
-use crate::simulated::Target;
-
-pub use crate::measure::real::NEW_FILE_BYTES;
+use crate::{preparation, profiles};
 
 /// The folder of what experiments write before they read, shared by all.
 const PREPARATION: &str = "prepare";
@@ -49,14 +48,15 @@ impl Setup {
     pub fn look(arguments: &RigArguments, new_file_bytes: u64) -> Result<Self> {
         let texts: Vec<String> =
             arguments.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        if let Some(targets) = Target::all(&texts)? {
-            let drives = SimulatedDrives::look(&targets, arguments)?;
+        if let Some(targets) = SimTarget::all(&texts)? {
+            suits_simulated(arguments)?;
+            let drives = SimulatedDrives::look(&targets, arguments.uplink, profiles::known())?;
             return Ok(Self::Simulated(Box::new(drives)));
         }
         if arguments.uplink.is_some() {
             bail!("--uplink is for simulated drives: real ones have the links that they have");
         }
-        RealDrives::look(arguments, new_file_bytes).map(Self::Real)
+        Ok(Self::Real(RealDrives::look(arguments.targets.clone(), new_file_bytes)?))
     }
 
     /// What they are like.
@@ -69,8 +69,9 @@ impl Setup {
 
     /// What is known of them.
     pub fn known(&self) -> Vec<Known> {
+        let known = |facts: &Option<Facts>| facts.as_ref().map(Known::of_facts).unwrap_or_default();
         match self {
-            Self::Real(drives) => drives.known(),
+            Self::Real(drives) => drives.facts().iter().map(known).collect(),
             Self::Simulated(drives) => drives.known(),
         }
     }
@@ -78,7 +79,7 @@ impl Setup {
     /// What a report says of them.
     pub fn subjects(&self) -> Vec<Subject> {
         match self {
-            Self::Real(drives) => drives.subjects(),
+            Self::Real(drives) => real_rig::subjects(drives),
             Self::Simulated(drives) => drives.subjects(),
         }
     }
@@ -86,7 +87,7 @@ impl Setup {
     /// States what is about to happen to them, in words.
     pub fn state_cost(&self, arguments: &RigArguments, cost: &Cost) -> Vec<String> {
         match self {
-            Self::Real(drives) => drives.state_cost(arguments, cost),
+            Self::Real(drives) => real_rig::state_cost(drives, arguments, cost),
             Self::Simulated(drives) => drives.state_cost(cost),
         }
     }
@@ -129,7 +130,9 @@ impl Setup {
         stopped: &impl Fn() -> Go,
     ) -> Result<OpenRig> {
         match self {
-            Self::Real(drives) => drives.open(arguments, writes, stopped).map(OpenRig::Real),
+            Self::Real(drives) => {
+                real_rig::open(&drives, arguments, writes, stopped).map(OpenRig::Real)
+            }
             Self::Simulated(drives) => drives.open(workload).map(OpenRig::Simulated),
         }
     }
@@ -159,6 +162,21 @@ impl OpenRig {
             Self::Simulated(_) => Vec::new(),
         }
     }
+}
+
+/// Refuses options that say how real drives are driven.
+fn suits_simulated(arguments: &RigArguments) -> Result<()> {
+    let RigArguments { threads, cpus, poll, .. } = arguments;
+    for (asked, option) in
+        [(*threads > 1, "--threads"), (!cpus.is_empty(), "--cpus"), (*poll, "--poll")]
+    {
+        if asked {
+            bail!(
+                "{option} says how real drives are driven; simulated ones are one calculation on one thread: leave it out"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Whether a signal asked to stop. A second one ends the process at once.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use base::{Bank, ByteSize, Geometry, NoBuffers};
 use device::facts::Facts;
 use device::{Pages, Pool};
@@ -12,15 +12,14 @@ use lab::{BankRig, Cost, Rig};
 use load::workload::Content;
 use load::{Plan, Workload};
 use ssd::SimBank;
+use target::{Profiles, SimDrives, SimTarget, Uplink};
 
-use crate::measure::arguments::RigArguments;
 use crate::measure::known::{Known, subject};
-use crate::simulated::{Drives, Target};
 
 /// Drives that can be simulated.
 #[derive(Debug)]
 pub struct SimulatedDrives {
-    drives: Drives,
+    drives: SimDrives,
     bank: SimBank<NoBuffers>,
     /// What they tell of themselves, by place in the bank.
     facts: Vec<Facts>,
@@ -39,19 +38,13 @@ impl SimulatedDrives {
     /// The drives that these targets name.
     ///
     /// # Errors
-    /// If one can't be simulated, or an option is for real drives only.
-    pub fn look(targets: &[Target], arguments: &RigArguments) -> Result<Self> {
-        let (threads, cpus, poll) = (arguments.threads, &arguments.cpus, arguments.poll);
-        for (asked, option) in
-            [(threads > 1, "--threads"), (!cpus.is_empty(), "--cpus"), (poll, "--poll")]
-        {
-            if asked {
-                bail!(
-                    "{option} says how real drives are driven; simulated ones are one calculation on one thread: leave it out"
-                );
-            }
-        }
-        let drives = Drives::new(targets, arguments.uplink)?;
+    /// If one can't be simulated.
+    pub fn look(
+        targets: &[SimTarget],
+        uplink: Option<Uplink>,
+        profiles: &Profiles,
+    ) -> Result<Self> {
+        let drives = SimDrives::new(targets, uplink, profiles)?;
         let bank = drives.bank()?;
         let facts = drives.facts(&bank)?;
         Ok(Self { drives, bank, facts })
@@ -64,9 +57,8 @@ impl SimulatedDrives {
 
     /// What is known of them.
     pub fn known(&self) -> Vec<Known> {
-        let shown = self.drives.shown().iter().zip(&self.facts);
-        shown
-            .map(|(shown, facts)| Known::of_simulated(facts, &self.drives.slot(shown).spec))
+        let all = self.drives.namespaces().iter().zip(&self.facts);
+        all.map(|(namespace, facts)| Known::of_simulated(facts, &self.drives.slot(namespace).spec))
             .collect()
     }
 

@@ -9,9 +9,10 @@ use anyhow::{Context, Result, bail};
 use lab::profiling::file_name;
 use profile::{Profile, library};
 use serde_json::json;
+use target::profiles::is_path;
 
 use super::arguments::ImportArguments;
-use super::{shelf, show};
+use super::show;
 use crate::outlet;
 use crate::output::Outputs;
 use given::Given;
@@ -25,7 +26,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.output {
         outputs.check(path)?;
     }
-    let known = arguments.drive.as_deref().map(shelf::find).transpose()?;
+    let known = arguments.drive.as_deref().map(|word| super::known().find(word)).transpose()?;
     let given = given::read(arguments, known.as_ref())?;
     let name = name(arguments, &given, known.as_ref());
     let mut profile = made(arguments, &given, known.as_ref(), &name)?;
@@ -105,18 +106,18 @@ fn place(arguments: &ImportArguments, name: &str, outputs: &Outputs) -> Result<P
     if library::get(name).is_ok() {
         bail!("the library has a drive '{name}', which comes first: give yours another --name");
     }
-    let Some(folder) = shelf::folder() else {
+    let Some(folder) = super::known().folder() else {
         bail!(
             "there is no folder for your own profiles, as neither XDG_DATA_HOME nor HOME is set: give --profiles or --output"
         );
     };
-    outputs.make_folder(&folder)?;
+    outputs.make_folder(folder)?;
     Ok(folder.join(format!("{name}.toml")))
 }
 
 /// The files that the import reads.
 fn inputs(arguments: &ImportArguments) -> impl Iterator<Item = PathBuf> {
-    let drive = arguments.drive.iter().filter(|word| shelf::is_path(word)).map(PathBuf::from);
+    let drive = arguments.drive.iter().filter(|word| is_path(word)).map(PathBuf::from);
     arguments.from.iter().chain(&arguments.overwrite_pass).cloned().chain(drive)
 }
 

@@ -6,9 +6,10 @@ use anyhow::Result;
 use base::{ByteSize, Rate};
 use profile::{Profile, SourceKind, library};
 use serde_json::{Value, json};
+use target::profiles::OwnProfile;
 
 use super::arguments::ListArguments;
-use super::shelf::{self, Own};
+use super::known;
 use crate::{exit, outlet};
 
 /// Where a profile lies.
@@ -25,14 +26,14 @@ pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
     let mut drives: Vec<(Shelf, String, Result<Profile>)> = library::names()
         .map(|name| (Shelf::Library, name.to_owned(), library::get(name).map_err(Into::into)))
         .collect();
-    for Own { name, path, profile } in shelf::own()? {
-        drives.push((Shelf::Own(path.display().to_string()), name, profile));
+    for OwnProfile { name, path, profile } in known().own()? {
+        drives.push((Shelf::Own(path.display().to_string()), name, profile.map_err(Into::into)));
     }
     let bad = drives.iter().any(|(.., profile)| profile.is_err());
     if arguments.json {
         let rows: Vec<Value> =
             drives.iter().map(|(shelf, name, profile)| value(shelf, name, profile)).collect();
-        outlet::json(&json!({ "profiles": rows, "folder": shelf::folder() }))?;
+        outlet::json(&json!({ "profiles": rows, "folder": known().folder() }))?;
     } else {
         print(&drives)?;
     }
@@ -68,7 +69,7 @@ fn print(drives: &[(Shelf, String, Result<Profile>)]) -> Result<()> {
             ));
         }
     }
-    let folder = shelf::folder().map_or_else(
+    let folder = known().folder().map_or_else(
         || "nowhere: set XDG_DATA_HOME, or give --profiles".to_owned(),
         |folder| folder.display().to_string(),
     );

@@ -9,7 +9,7 @@ use profile::{Known, Profile};
 use serde_json::{Value, json};
 
 use super::arguments::ShowArguments;
-use super::shelf;
+use super::known;
 use crate::outlet;
 
 /// Shows what is known of a drive.
@@ -17,7 +17,7 @@ use crate::outlet;
 /// # Errors
 /// If it isn't there or can't be read.
 pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
-    let profile = shelf::find(&arguments.drive)?;
+    let profile = known().find(&arguments.drive)?;
     if arguments.json {
         outlet::json(&value(&profile))?;
     } else {

@@ -9,7 +9,8 @@ use plan::rest::{Effect, SETTINGS, effects};
 use serde_json::{Value, json};
 
 use super::arguments::RestArguments;
-use super::{model, profile, spec};
+use super::model;
+use crate::profiles::known;
 use crate::{outlet, progress};
 
 /// Shows a line for each drive.
@@ -31,7 +32,7 @@ pub fn rest(arguments: &RestArguments) -> Result<ExitCode> {
     let mut values: Vec<Value> = Vec::new();
     for name in &arguments.drives {
         let model = model(name)?;
-        let drive = spec(&profile(&model)?).with_context(|| model.to_string())?;
+        let drive = model.spec(known())?;
         let bar = progress::runs_bar(name, !arguments.json);
         let found = effects(&drive, arguments.members, |done, of| {
             bar.set_length(of.into());

@@ -11,8 +11,8 @@ use plan::mission::{Chunk, FirstLoss, Mission, Outcome, Progress, Sample};
 use serde_json::{Value, json};
 use source::spec::SourceSpec;
 use source::synthetic::{self, Pace, Sizes};
+use target::{SimDrives, Uplink};
 
-use super::{Drives, UplinkOption};
 use crate::arguments::{RecordArguments, WhenFull};
 use crate::preparation::stop_on_signals;
 use crate::{exit, outlet, progress};
@@ -21,7 +21,11 @@ use crate::{exit, outlet, progress};
 ///
 /// # Errors
 /// If the source has no rate, contents are asked for, or the mission can't be run.
-pub fn record(arguments: &RecordArguments, spec: &SourceSpec, drives: &Drives) -> Result<ExitCode> {
+pub fn record(
+    arguments: &RecordArguments,
+    spec: &SourceSpec,
+    drives: &SimDrives,
+) -> Result<ExitCode> {
     let mission = mission(arguments, spec, drives)?;
     let stop = stop_on_signals()?;
     let bar = progress::mission_bar(!arguments.quiet && !arguments.json);
@@ -54,7 +58,7 @@ pub fn record(arguments: &RecordArguments, spec: &SourceSpec, drives: &Drives) -
     Ok(if outcome.lossless() { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
 }
 
-fn mission(arguments: &RecordArguments, spec: &SourceSpec, drives: &Drives) -> Result<Mission> {
+fn mission(arguments: &RecordArguments, spec: &SourceSpec, drives: &SimDrives) -> Result<Mission> {
     let SourceSpec::Synthetic(options @ synthetic::Options { pace: Pace::Rate(rate), .. }) = spec
     else {
         bail!("{}: --virtual needs a source of a rate: synthetic:12.5GB/s", arguments.from);
@@ -79,8 +83,8 @@ fn mission(arguments: &RecordArguments, spec: &SourceSpec, drives: &Drives) -> R
     // What is to be stored at most is as good as a time.
     let until = arguments.until_bytes.map(|bytes| rate.time_for(bytes.0));
     let duration = until.map_or(duration, |until: Duration| until.min(duration));
-    let mut mission = Mission::new(drives.slots.clone(), stored, duration);
-    mission.uplink = drives.uplink.map(UplinkOption::link);
+    let mut mission = Mission::new(drives.slots().to_vec(), stored, duration);
+    mission.uplink = drives.uplink().map(Uplink::link);
     mission.chunk = chunk;
     mission.buffers = (arguments.memory.0 / u64::from(bytes.max(1))).clamp(4, 1 << 20) as u32;
     mission.segment_bytes = arguments.segment.map(|segment| segment.0);

@@ -22,16 +22,16 @@ use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
 use source::synthetic::{self, Pace, Synthetic};
 use ssd::SimBank;
+use target::{SimDrives, SimTarget};
 
 use super::descriptors;
 use super::feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
-use super::{Drives, Target};
 use crate::arguments::RecordArguments;
 use crate::preparation::stop_on_signals;
 use crate::record::{config, finish, parity_means, run, share};
 use crate::record_status::{Status, Totals};
 use crate::sources::{self, Taking};
-use crate::{exit, outlet};
+use crate::{exit, outlet, profiles};
 
 /// The longest that a source may take over a chunk in real time: virtual time waits for it.
 const AGE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -53,10 +53,10 @@ struct Array {
 ///
 /// # Errors
 /// If the source lives in real time, a drive can't be simulated or formatted, or there is no memory.
-pub fn record(arguments: &RecordArguments, targets: &[Target]) -> Result<ExitCode> {
+pub fn record(arguments: &RecordArguments, targets: &[SimTarget]) -> Result<ExitCode> {
     let spec: SourceSpec = arguments.from.parse()?;
     suits(&spec, arguments)?;
-    let drives = Drives::new(targets, arguments.uplink)?;
+    let drives = SimDrives::new(targets, arguments.uplink, profiles::known())?;
     if arguments.virtual_time {
         if arguments.parity.is_some_and(|parity| parity > 0) {
             bail!(
@@ -137,7 +137,7 @@ fn suits(spec: &SourceSpec, arguments: &RecordArguments) -> Result<()> {
 }
 
 /// Formats the drives. What they hold at the start stays below, and may slow them down: that is what `:random` is for.
-fn array(drives: &Drives, arguments: &RecordArguments) -> Result<Array> {
+fn array(drives: &SimDrives, arguments: &RecordArguments) -> Result<Array> {
     let timed = drives.bank()?;
     let plan = Plan {
         uuid: uuid::Uuid::new_v4(),

@@ -15,7 +15,7 @@ use profile::Profile;
 use super::arguments::SweepArguments;
 use super::results::{Finished, Results};
 use crate::measure::setup::stop_on_signals;
-use crate::profiles::shelf;
+use crate::profiles;
 use crate::progress;
 use lab::Go;
 
@@ -78,7 +78,7 @@ pub fn drive_checksum(job: &Job) -> Option<u32> {
 }
 
 fn drive(job: &Job) -> Result<Profile> {
-    shelf::find(job.drive()?.trim_start_matches("sim:"))
+    Ok(profiles::known().find(job.drive()?.trim_start_matches("sim:"))?)
 }
 
 /// Runs one job, whatever comes of it.

@@ -33,7 +33,6 @@ mod replay;
 mod reproduce;
 mod ring;
 mod scrub_after_kill;
-mod sim_identity;
 mod sim_rest;
 mod sim_spec;
 mod sim_targets;

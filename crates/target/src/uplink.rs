@@ -1,4 +1,4 @@
-//! `--uplink`: a link that all simulated drives of a command share.
+//! A link that all simulated drives of a bank share, such as a chipset's.
 
 use std::str::FromStr;
 
@@ -6,14 +6,14 @@ use base::{ParseUnitError, Rate};
 
 /// Rates of a shared link: `7GB/s`, or `7GB/s,6GB/s` if the directions differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UplinkOption {
-    /// Toward the host.
+pub struct Uplink {
+    /// Bandwidth of reads, from the drives to the host.
     pub to_host: Rate,
-    /// Toward the drives.
+    /// Bandwidth of writes, from the host to the drives.
     pub to_drives: Rate,
 }
 
-impl FromStr for UplinkOption {
+impl FromStr for Uplink {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -27,7 +27,7 @@ impl FromStr for UplinkOption {
     }
 }
 
-impl UplinkOption {
+impl Uplink {
     /// As the simulation takes it.
     pub fn link(self) -> ssd::Uplink {
         ssd::Uplink { read_bytes_per_s: self.to_host.0, write_bytes_per_s: self.to_drives.0 }
@@ -40,12 +40,12 @@ mod tests {
 
     #[test]
     fn one_rate_is_for_both_directions_and_two_are_to_host_and_to_drives() {
-        let both = UplinkOption { to_host: Rate(7e9), to_drives: Rate(7e9) };
+        let both = Uplink { to_host: Rate(7e9), to_drives: Rate(7e9) };
         assert_eq!("7GB/s".parse(), Ok(both));
-        let apart = UplinkOption { to_host: Rate(7e9), to_drives: Rate(5e8) };
+        let apart = Uplink { to_host: Rate(7e9), to_drives: Rate(5e8) };
         assert_eq!("7GB/s, 4Gb/s".parse(), Ok(apart));
         for wrong in ["", "7", "0GB/s", "7GB/s,", "1GB/s,1GB/s,1GB/s"] {
-            assert!(wrong.parse::<UplinkOption>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Uplink>().is_err(), "{wrong}");
         }
     }
 }

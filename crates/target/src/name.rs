@@ -1,4 +1,4 @@
-//! What simulated drives are called on the command line: `sim:NAME[:CONTENTS][@NAMESPACE][*COUNT]`.
+//! What simulated drives are called: `sim:NAME[:CONTENTS][@NAMESPACE][*COUNT]`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,19 +7,19 @@ use std::str::FromStr;
 /// How simulated targets begin.
 const PREFIX: &str = "sim:";
 
-/// As many drives of one kind as a target may name.
+/// The most drives of one kind that a target may name.
 const COUNT_MAX: u32 = 1024;
 
 /// One target: a drive, a namespace of one, or several alike.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Which kind of drive.
+pub struct SimTarget {
+    /// The kind of drive.
     pub model: Model,
     /// What is on it at the start.
     pub contents: Contents,
-    /// Only this namespace, from 1; all of them otherwise.
+    /// The one namespace that is meant, from 1; None for all of them.
     pub namespace: Option<u32>,
-    /// So many such drives.
+    /// Number of such drives, from 1.
     pub count: u32,
 }
 
@@ -46,7 +46,7 @@ pub enum Contents {
 
 /// Why a text is no simulated target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TargetError {
+pub enum NameError {
     /// `sim:` and no name.
     Nameless,
     /// A part that means nothing.
@@ -74,7 +74,7 @@ pub enum TargetError {
     },
 }
 
-impl fmt::Display for TargetError {
+impl fmt::Display for NameError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nameless => f.write_str(
@@ -96,9 +96,9 @@ impl fmt::Display for TargetError {
     }
 }
 
-impl std::error::Error for TargetError {}
+impl std::error::Error for NameError {}
 
-impl Target {
+impl SimTarget {
     /// Whether a text is meant as a simulated target.
     pub fn is_meant(text: &str) -> bool {
         text.starts_with(PREFIX)
@@ -107,16 +107,16 @@ impl Target {
     /// The simulated targets among a command's; None if all are real.
     ///
     /// # Errors
-    /// [`TargetError`] for the first that can't be understood, or if both kinds are named.
-    pub fn all(texts: &[String]) -> Result<Option<Vec<Self>>, TargetError> {
+    /// [`NameError`] for the first that can't be understood, or if both kinds are named.
+    pub fn all(texts: &[String]) -> Result<Option<Vec<Self>>, NameError> {
         if let Some((target, scheme)) = texts.iter().find_map(|t| Some((t, unknown_scheme(t)?))) {
             let (target, scheme) = (target.clone(), scheme.to_owned());
-            return Err(TargetError::UnknownScheme { target, scheme });
+            return Err(NameError::UnknownScheme { target, scheme });
         }
         let simulated = texts.iter().find(|text| Self::is_meant(text));
         let Some(simulated) = simulated else { return Ok(None) };
         if let Some(real) = texts.iter().find(|text| !Self::is_meant(text)) {
-            return Err(TargetError::Mixed { simulated: simulated.clone(), real: real.clone() });
+            return Err(NameError::Mixed { simulated: simulated.clone(), real: real.clone() });
         }
         texts.iter().map(|text| text.parse()).collect::<Result<_, _>>().map(Some)
     }
@@ -127,17 +127,17 @@ impl Target {
 fn unknown_scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
     let is_word = scheme.len() > 1 && scheme.bytes().all(|b| b.is_ascii_alphanumeric());
-    let unknown = is_word && !Target::is_meant(text) && !Path::new(text).exists();
+    let unknown = is_word && !SimTarget::is_meant(text) && !Path::new(text).exists();
     unknown.then_some(scheme)
 }
 
-impl FromStr for Target {
-    type Err = TargetError;
+impl FromStr for SimTarget {
+    type Err = NameError;
 
-    fn from_str(text: &str) -> Result<Self, TargetError> {
+    fn from_str(text: &str) -> Result<Self, NameError> {
         let wrong =
-            |part: String, wanted| TargetError::Part { target: text.to_owned(), part, wanted };
-        let rest = text.strip_prefix(PREFIX).ok_or(TargetError::Nameless)?;
+            |part: String, wanted| NameError::Part { target: text.to_owned(), part, wanted };
+        let rest = text.strip_prefix(PREFIX).ok_or(NameError::Nameless)?;
         let (rest, count) = numbered(rest, '*');
         let (rest, namespace) = numbered(rest, '@');
         let (name, contents) = match rest.rsplit_once(':') {
@@ -164,7 +164,7 @@ impl FromStr for Target {
             }
         };
         if name.is_empty() {
-            return Err(TargetError::Nameless);
+            return Err(NameError::Nameless);
         }
         // A file's name may hold anything.
         let file = name.contains('/') || name.ends_with(".toml");
@@ -224,7 +224,7 @@ impl fmt::Display for Contents {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for SimTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.model.fmt(f)?;
         if self.contents != Contents::Empty {
@@ -244,22 +244,22 @@ impl fmt::Display for Target {
 mod tests {
     use super::*;
 
-    fn library(name: &str) -> Target {
+    fn library(name: &str) -> SimTarget {
         let model = Model::Library(name.to_owned());
-        Target { model, contents: Contents::Empty, namespace: None, count: 1 }
+        SimTarget { model, contents: Contents::Empty, namespace: None, count: 1 }
     }
 
     #[test]
     fn every_part_of_a_target_is_understood_and_said_again() {
-        let file = |path: &str| Target { model: Model::File(path.into()), ..library("") };
+        let file = |path: &str| SimTarget { model: Model::File(path.into()), ..library("") };
         for (text, target) in [
             ("sim:ideal", library("ideal")),
-            ("sim:ideal:full", Target { contents: Contents::Full, ..library("ideal") }),
-            ("sim:ideal@2", Target { namespace: Some(2), ..library("ideal") }),
-            ("sim:ideal*6", Target { count: 6, ..library("ideal") }),
+            ("sim:ideal:full", SimTarget { contents: Contents::Full, ..library("ideal") }),
+            ("sim:ideal@2", SimTarget { namespace: Some(2), ..library("ideal") }),
+            ("sim:ideal*6", SimTarget { count: 6, ..library("ideal") }),
             (
                 "sim:intel-d7-p5510-3.84tb:random@1*12",
-                Target {
+                SimTarget {
                     contents: Contents::Random,
                     namespace: Some(1),
                     count: 12,
@@ -270,7 +270,7 @@ mod tests {
             ("sim:/tmp/a:b@c*d", file("/tmp/a:b@c*d")),
             (
                 "sim:./own.toml:full*2",
-                Target { contents: Contents::Full, count: 2, ..file("./own.toml") },
+                SimTarget { contents: Contents::Full, count: 2, ..file("./own.toml") },
             ),
         ] {
             assert_eq!(text.parse(), Ok(target.clone()), "{text}");
@@ -296,14 +296,14 @@ mod tests {
             ("sim:ideal*many", "after * goes a number of drives"),
             ("sim:ideal*2@1", "after * goes a number of drives"),
         ] {
-            let error = text.parse::<Target>().expect_err(text).to_string();
+            let error = text.parse::<SimTarget>().expect_err(text).to_string();
             assert!(error.contains(words), "{text}: {error}");
         }
     }
 
     #[test]
     fn an_unknown_kind_of_target_is_no_new_file() {
-        let all = |text: &str| Target::all(&[text.to_owned()]);
+        let all = |text: &str| SimTarget::all(&[text.to_owned()]);
         for text in ["raid0:x", "nvme:0", "SIM:ideal", "Sim:ideal*2"] {
             let error = all(text).unwrap_err().to_string();
             assert!(error.contains("targets") && error.contains(&format!("./{text}")), "{error}");
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn real_and_simulated_drives_are_not_mixed() {
         let all = |texts: &[&str]| {
-            Target::all(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
+            SimTarget::all(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>())
         };
         assert_eq!(all(&["/dev/nvme0n1", "dir/member0"]), Ok(None));
         assert_eq!(all(&["sim:a", "sim:b"]), Ok(Some(vec![library("a"), library("b")])));

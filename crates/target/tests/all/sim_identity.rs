@@ -1,8 +1,5 @@
 //! What simulated drives answer, read by the parsers that read real drives: it must be what their specification says.
 
-#[path = "../../src/simulated/facts.rs"]
-mod facts;
-
 use std::path::Path;
 
 use base::Duration;
@@ -11,6 +8,7 @@ use device::identity::Kind;
 use device::link::Verdict;
 use device::nvme::identify::{Attribute, DeallocatedReads, OptionalCommand};
 use device::wear::Wear;
+use longtake_target::facts;
 use ssd::spec::{
     Buffer, Collector, Controller, Endurance, Flash, Link, Mapping, Media, Namespace, SetLayout,
     Sets, Spec,

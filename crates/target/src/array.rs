@@ -1,0 +1,134 @@
+//! The names of arrays: a directory of member files, drives with commas between them, or the name or UUID that drives of this
+//! machine carry in their superblocks.
+
+mod error;
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use device::target;
+use format::layout::SUPERBLOCK_BYTES;
+use format::{Damage, Superblock};
+
+use crate::name::SimTarget;
+
+pub use error::{ArrayNameError, MemberFilesError, Missing, PeekError};
+
+/// The parts of an array's name, which may be targets with commas between them.
+pub fn named(array: &str) -> Vec<String> {
+    array.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// The targets that an array's name stands for.
+///
+/// # Errors
+/// If nothing of that name is found; the message lists the forms a name may have.
+pub fn resolve(array: &str) -> Result<Vec<PathBuf>, ArrayNameError> {
+    let failed = |problem| Err(ArrayNameError::NotFound { array: array.to_owned(), problem });
+    if SimTarget::all(&named(array))?.is_some() {
+        return failed(Missing::Simulated);
+    }
+    let path = Path::new(array);
+    if path.is_dir() {
+        let members = member_files(path)?;
+        if members.is_empty() {
+            return failed(Missing::MemberFiles);
+        }
+        return Ok(members);
+    }
+    let targets: Vec<PathBuf> = named(array).into_iter().map(PathBuf::from).collect();
+    if targets.len() > 1 || path.exists() {
+        for target in &targets {
+            if !target.exists() {
+                return failed(Missing::Target(target.clone()));
+            }
+        }
+        return Ok(targets);
+    }
+    if array.contains('/') {
+        return failed(Missing::Path);
+    }
+    by_name(array)
+}
+
+/// Looks at every drive's superblock for an array of this name or UUID.
+fn by_name(array: &str) -> Result<Vec<PathBuf>, ArrayNameError> {
+    type Joined = (bool, u64);
+    let failed = |problem| Err(ArrayNameError::NotFound { array: array.to_owned(), problem });
+    let mut found: BTreeMap<uuid::Uuid, BTreeMap<u16, (Joined, PathBuf)>> = BTreeMap::new();
+    let mut names = Vec::new();
+    for drive in device::identity::drives()? {
+        let Some(path) = drive.device else { continue };
+        if let Ok(superblock) = peek(&path) {
+            names.push(superblock.name.clone());
+            if superblock.name == array || superblock.array.to_string().starts_with(array) {
+                let members = found.entry(superblock.array).or_default();
+                // Of two drives that say they are the same member the one that took the other's place is it.
+                let joined =
+                    |s: &Superblock| (s.generation > 0, s.members[usize::from(s.member)].joined_ns);
+                match members.entry(superblock.member) {
+                    Entry::Vacant(place) => drop(place.insert((joined(&superblock), path))),
+                    Entry::Occupied(mut place) if place.get().0 < joined(&superblock) => {
+                        place.insert((joined(&superblock), path));
+                    }
+                    Entry::Occupied(_) => {}
+                }
+            }
+        }
+    }
+    let mut found = found.into_values();
+    match (found.next(), found.next()) {
+        (Some(members), None) => Ok(members.into_values().map(|(_, path)| path).collect()),
+        (Some(_), Some(_)) => failed(Missing::Unique),
+        (None, _) => {
+            names.sort();
+            names.dedup();
+            failed(Missing::Name { names })
+        }
+    }
+}
+
+/// Reads the first superblock of a target, without direct I/O, for a look before opening it.
+///
+/// # Errors
+/// If it can't be read, or there is none.
+pub fn peek(path: &Path) -> Result<Superblock, PeekError> {
+    let mut bytes = vec![0; SUPERBLOCK_BYTES as usize];
+    let node = target::node_to_read(path).map_err(PeekError::Target)?;
+    let failed = |reason| PeekError::Open { path: node.clone(), reason };
+    let mut file = File::open(&node).map_err(failed)?;
+    file.read_exact(&mut bytes).map_err(|_| PeekError::Damage(Damage::Short))?;
+    Superblock::read(&bytes, 0).map_err(PeekError::Damage)
+}
+
+/// The member files of a directory, by number.
+///
+/// # Errors
+/// If the directory can't be read, or a number is missing.
+pub fn member_files(directory: &Path) -> Result<Vec<PathBuf>, MemberFilesError> {
+    let mut numbered = Vec::new();
+    let directory = directory.to_owned();
+    let entries = match fs::read_dir(&directory) {
+        Ok(entries) => entries,
+        Err(reason) if reason.kind() == ErrorKind::PermissionDenied => {
+            return Err(MemberFilesError::NotPermitted { directory });
+        }
+        Err(reason) => return Err(MemberFilesError::Unreadable { directory, reason }),
+    };
+    for entry in entries {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(reason) => return Err(MemberFilesError::Entry { directory, reason }),
+        };
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix("member"));
+        if let Some(number) = number.and_then(|n| n.parse::<u16>().ok()) {
+            numbered.push((number, entry.path()));
+        }
+    }
+    numbered.sort();
+    Ok(numbered.into_iter().map(|(_, path)| path).collect())
+}

@@ -1,0 +1,37 @@
+//! The names of drives: a path, a device or `sim:NAME` becomes drives that are ready for a bank. The one room that knows both
+//! real drives and simulated ones. It prints nothing: what a user should hear is returned, or handed to the caller as it happens.
+//!
+//! A command's targets are all real or all simulated, because real and virtual clocks differ:
+//!
+//! ```
+//! use base::Bank;
+//! use longtake_target::{Profiles, SimDrives, SimTarget, Uplink};
+//!
+//! let texts = ["sim:ideal:full*2".to_owned()];
+//! let Some(targets) = SimTarget::all(&texts)? else { panic!("they are real: `RealDrives::look` takes their paths") };
+//! let uplink: Uplink = "7GB/s".parse()?;
+//! let drives = SimDrives::new(&targets, Some(uplink), &Profiles::of_user())?;
+//! let bank = drives.bank()?;
+//! assert_eq!(bank.drives()[1].name, "ideal:full#2");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod array;
+pub mod authorize;
+pub mod facts;
+pub mod name;
+pub mod new_files;
+pub mod profiles;
+pub mod real;
+pub mod simulated;
+mod uplink;
+
+pub use authorize::{Refused, authorize, wear};
+pub use name::{Contents, Model, NameError, SimTarget};
+pub use new_files::{NewFiles, NewFilesError};
+pub use profiles::{Profiles, ProfilesError};
+pub use real::{OpenError, RealDrives};
+pub use simulated::{SimDrives, SimDrivesError};
+pub use uplink::Uplink;

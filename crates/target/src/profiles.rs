@@ -1,0 +1,129 @@
+//! The one place where names of drive models are looked up: first the library that comes with the program, then the user's own
+//! profiles, which lie in one folder as NAME.toml. A word with a `/`, or that ends in `.toml`, is a path.
+
+mod error;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use profile::{Profile, library, nearest};
+
+pub use error::ProfilesError;
+
+/// The models that can be named: the library's, and those in a folder of the user's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profiles {
+    folder: Option<PathBuf>,
+}
+
+/// A profile of the user's own.
+#[derive(Debug)]
+pub struct OwnProfile {
+    /// The name that commands know it by: its file's, without `.toml`.
+    pub name: String,
+    /// Its file.
+    pub path: PathBuf,
+    /// What is in it, or why it can't be read.
+    pub profile: Result<Profile, ProfilesError>,
+}
+
+impl Profiles {
+    /// With the user's own profiles in this folder instead of the usual one.
+    pub const fn in_folder(folder: PathBuf) -> Self {
+        Self { folder: Some(folder) }
+    }
+
+    /// With the user's own profiles in `longtake/profiles` where the XDG Base Directory Specification has data of the user's;
+    /// without any if there is no home.
+    pub fn of_user() -> Self {
+        let absolute =
+            |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let data =
+            absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
+        Self { folder: data.map(|data| data.join("longtake/profiles")) }
+    }
+
+    /// The folder of the user's own profiles, which need not exist.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// The user's own profiles, in alphabetical order.
+    ///
+    /// # Errors
+    /// If their folder exists and can't be read.
+    pub fn own(&self) -> Result<Vec<OwnProfile>, ProfilesError> {
+        let Some(folder) = self.folder().filter(|folder| folder.exists()) else {
+            return Ok(Vec::new());
+        };
+        let failed = |reason| ProfilesError::Folder { path: folder.to_owned(), reason };
+        let mut found = Vec::new();
+        for entry in fs::read_dir(folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if path.extension().is_some_and(|extension| extension == "toml")
+                && let Some(name) = path.file_stem().and_then(|stem| stem.to_str())
+            {
+                let name = name.to_owned();
+                found.push(OwnProfile { name, profile: read(&path), path });
+            }
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
+    }
+
+    /// The profile that a name or a path means.
+    ///
+    /// # Errors
+    /// If there is none, with the name that was probably meant; or if its file can't be read.
+    pub fn find(&self, word: &str) -> Result<Profile, ProfilesError> {
+        if is_path(word) { read(Path::new(word)) } else { self.named(word) }
+    }
+
+    /// The profile of this name.
+    ///
+    /// # Errors
+    /// As [`Profiles::find`].
+    pub fn named(&self, name: &str) -> Result<Profile, ProfilesError> {
+        if let Ok(profile) = library::get(name) {
+            return Ok(profile);
+        }
+        let own = self.own()?;
+        if let Some(own) = own.iter().find(|own| own.name == name) {
+            return read(&own.path);
+        }
+        let own = own.into_iter().map(|own| own.name);
+        let names: Vec<String> = library::names().map(str::to_owned).chain(own).collect();
+        let meant = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
+        Err(ProfilesError::Unknown { name: name.to_owned(), meant, names })
+    }
+}
+
+/// Whether a word means a file: any name may be given to one, but a drive's has neither a `/` nor `.toml` in it.
+pub fn is_path(word: &str) -> bool {
+    word.contains('/') || word.ends_with(".toml")
+}
+
+/// The profile in a file.
+///
+/// # Errors
+/// If it can't be read, or is none.
+pub fn read(path: &Path) -> Result<Profile, ProfilesError> {
+    let text = fs::read_to_string(path)
+        .map_err(|reason| ProfilesError::Unreadable { path: path.to_owned(), reason })?;
+    Profile::from_toml(&text)
+        .map_err(|reason| ProfilesError::NoProfile { path: path.to_owned(), reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_name_is_answered_with_the_one_that_was_meant_or_with_all() {
+        let profiles = Profiles::in_folder("/nonexistent".into());
+        let said = |name| profiles.find(name).unwrap_err().to_string();
+        assert!(said("idea").ends_with("did you mean 'ideal'?"), "{}", said("idea"));
+        assert!(said("x").contains("there are ") && said("x").contains(", ideal"), "{}", said("x"));
+        assert!(profiles.own().unwrap().is_empty());
+    }
+}

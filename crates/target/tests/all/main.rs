@@ -1,0 +1,3 @@
+//! Integration tests of the room, one program so that linking is paid once.
+
+mod sim_identity;
