@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
@@ -22,12 +22,13 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("target", &["base", "device", "format", "profile", "ssd"]),
     ("plan", &["base", "format", "profile", "recorder", "ssd"]),
     ("lab", &["base", "device", "load", "profile"]),
+    ("twin", &["base", "device", "lab", "load", "profile", "ssd", "target"]),
     ("report", &["base", "lab", "load", "plan", "profile"]),
     (
         "cli",
         &[
             "base", "device", "format", "lab", "load", "plan", "profile", "recorder", "report",
-            "source", "ssd", "target",
+            "source", "ssd", "target", "twin",
         ],
     ),
 ];

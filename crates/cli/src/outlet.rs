@@ -9,6 +9,8 @@ use comfy_table::{CellAlignment, ContentArrangement, presets};
 use format::{Count, Ledger, Stage};
 use serde_json::{Value, json};
 
+pub use base::units::grouped as number;
+
 /// Says something to the user on standard error. If nobody hears it any more, what was to be done
 /// is done all the same.
 ///
@@ -140,19 +142,6 @@ impl Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
-}
-
-/// 1234567 as 1,234,567.
-pub fn number(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Packets and bytes as JSON.

@@ -193,3 +193,41 @@ impl std::error::Error for NewFilesError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_kept_is_removed_but_nothing_that_somebody_else_has_put_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (outer, inner) = (folder.path().join("a"), folder.path().join("a/b"));
+        let make = || {
+            let mut made = NewFiles::default();
+            made.directory(&inner).unwrap();
+            made.file(&inner.join("member0"), 4096, 0o600).unwrap();
+            assert!(made.holds(&inner.join("member0")));
+            made
+        };
+        drop(make());
+        assert!(!outer.exists());
+
+        let mut made = make();
+        fs::write(inner.join("other"), "mine").unwrap();
+        assert_eq!(made.remove(), Vec::<PathBuf>::new());
+        assert!(inner.join("other").exists() && !inner.join("member0").exists());
+
+        fs::remove_dir_all(&outer).unwrap();
+        make().keep();
+        assert!(inner.join("member0").exists());
+    }
+
+    #[test]
+    fn more_than_the_file_system_has_is_refused_with_what_would_help() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("not/yet");
+        assert!(check_space(&missing, 1, 4096, "").is_ok());
+        let error = check_space(&missing, 2, 1 << 62, "give less").unwrap_err().to_string();
+        assert!(error.contains("2 new files of") && error.ends_with("or give less"), "{error}");
+    }
+}

@@ -7,8 +7,10 @@ use base::{ByteSize, Rate};
 use lab::Unit;
 use lab::fitting::{Target, difference};
 use serde_json::{Value, json};
+use twin::Fitted;
+use twin::fit::value;
+use twin::parts::Part;
 
-use super::Found;
 use crate::outlet;
 
 /// Figures whose names begin with these are many, and told together.
@@ -22,7 +24,7 @@ const MANY: [(&str, &str); 3] = [
 ///
 /// # Errors
 /// If standard output is gone.
-pub fn show(found: &Found<'_>, output: &Path, as_json: bool) -> Result<()> {
+pub fn show(found: &Fitted<'_>, output: &Path, as_json: bool) -> Result<()> {
     if as_json {
         return outlet::json(&json(found, output));
     }
@@ -61,12 +63,12 @@ fn target_path(output: &Path) -> String {
     if is_file { text } else { format!("./{text}") }
 }
 
-fn figures<'a>(found: &'a Found<'_>) -> impl Iterator<Item = (&'a Target, Option<f64>)> {
-    found.given.measured.targets.iter().zip(found.fit.figures.iter().copied())
+fn figures<'a>(found: &'a Fitted<'_>) -> impl Iterator<Item = (&'a Target, Option<f64>)> {
+    found.drive.measured.targets.iter().zip(found.fit.figures.iter().copied())
 }
 
 /// Many figures in one row: how far they are off in the mean, and the worst of them.
-fn together(found: &Found<'_>, prefix: &str, words: &str) -> Option<[String; 4]> {
+fn together(found: &Fitted<'_>, prefix: &str, words: &str) -> Option<[String; 4]> {
     let of = |(target, figure): (&Target, Option<f64>)| {
         Some((target.name.clone(), difference(target, figure)?))
     };
@@ -85,7 +87,7 @@ fn together(found: &Found<'_>, prefix: &str, words: &str) -> Option<[String; 4]>
     ])
 }
 
-fn sentences(found: &Found<'_>) -> Vec<String> {
+fn sentences(found: &Fitted<'_>) -> Vec<String> {
     let mut said = vec![format!(
         "Tried {} drives of 1/{} of the size; the nearest differs by {:.1} % (root mean square){}.",
         found.tried,
@@ -100,11 +102,11 @@ fn sentences(found: &Found<'_>) -> Vec<String> {
     for part in &found.left_out {
         said.push(format!("Not fitted: {}. To know it, {}.", part.name, part.needs.remedy()));
     }
-    said.extend(found.given.measured.notes.iter().cloned());
+    said.extend(found.drive.measured.notes.iter().cloned());
     said
 }
 
-fn json(found: &Found<'_>, output: &Path) -> Value {
+fn json(found: &Fitted<'_>, output: &Path) -> Value {
     let figure = |(target, figure): (&Target, Option<f64>)| {
         json!({
             "name": target.name,
@@ -114,7 +116,7 @@ fn json(found: &Found<'_>, output: &Path) -> Value {
             "residual": difference(target, figure),
         })
     };
-    let parameter = |(at, part): (usize, &super::Part)| {
+    let parameter = |(at, part): (usize, &Part)| {
         let reach = &found.fit.reaches[at];
         let partner = found.fit.pairs.iter().find(|pair| pair.first == at || pair.second == at);
         json!({
@@ -128,7 +130,7 @@ fn json(found: &Found<'_>, output: &Path) -> Value {
             }),
         })
     };
-    let left_out = |part: &super::Part| json!({"name": part.name, "needs": part.needs.remedy()});
+    let left_out = |part: &Part| json!({"name": part.name, "needs": part.needs.remedy()});
     json!({
         "twin": output,
         "residual": found.off(),
@@ -139,7 +141,7 @@ fn json(found: &Found<'_>, output: &Path) -> Value {
         "figures": figures(found).map(figure).collect::<Vec<_>>(),
         "parameters": found.parts.iter().enumerate().map(parameter).collect::<Vec<_>>(),
         "not_fitted": found.left_out.iter().map(left_out).collect::<Vec<_>>(),
-        "notes": found.given.measured.notes,
+        "notes": found.drive.measured.notes,
     })
 }
 
@@ -155,15 +157,5 @@ fn quantity(value: f64, unit: Unit) -> String {
         Unit::Nanoseconds => format!("{:.1} us", value / 1e3),
         Unit::Percent => format!("{value:.1} %"),
         Unit::Count => format!("{value}"),
-    }
-}
-
-/// A parameter's value with as many digits as mean something.
-pub fn value(value: f64) -> String {
-    if value.abs() >= 1e4 {
-        outlet::number(value.round() as u64)
-    } else {
-        let digits = if value.abs() >= 100.0 { 1 } else { 3 };
-        format!("{value:.digits$}")
     }
 }

@@ -14,10 +14,10 @@ use lab::{Lab, LabError};
 use serde_json::json;
 use target::SimTarget;
 use target::real::NEW_FILE_BYTES;
+use twin::known::{self, Known};
 
 use crate::exit;
 use crate::measure::arguments::ExperimentArguments;
-use crate::measure::known::{self, Known};
 use crate::measure::setup::{self, Setup};
 use crate::measure::{OutputFolder, budget};
 use crate::outlet;

@@ -4,13 +4,11 @@ pub mod arguments;
 mod budget;
 mod experiments;
 mod import;
-mod known;
 mod real_rig;
 mod run;
 mod sensors;
 pub mod setup;
 mod show;
-mod simulated;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,9 +8,9 @@ use lab::threads::{ThreadOptions, ThreadRig};
 use lab::{Cost, Go};
 use target::real::{OpenDrives, OpenNotice, RealOptions, STOPPED};
 use target::{RealDrives, wear};
+use twin::known::subject;
 
 use crate::measure::arguments::RigArguments;
-use crate::measure::known::subject;
 use crate::measure::sensors;
 use crate::outlet;
 use crate::preparation::Created;

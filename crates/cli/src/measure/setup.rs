@@ -5,18 +5,17 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
-use base::Geometry;
+use base::{ByteSize, Geometry};
 use device::facts::Facts;
 use lab::rig::Clock;
 use lab::run::Subject;
 use lab::{Cost, Go, Rig};
 use load::Workload;
 use target::{RealDrives, SimTarget};
+use twin::{Known, SimulatedDrives, SimulatedRig};
 
 use crate::measure::arguments::RigArguments;
-use crate::measure::known::Known;
 use crate::measure::real_rig::{self, RealRig};
-use crate::measure::simulated::{SimulatedDrives, SimulatedRig};
 use crate::{preparation, profiles};
 
 /// The folder of what experiments write before they read, shared by all.
@@ -88,7 +87,12 @@ impl Setup {
     pub fn state_cost(&self, arguments: &RigArguments, cost: &Cost) -> Vec<String> {
         match self {
             Self::Real(drives) => real_rig::state_cost(drives, arguments, cost),
-            Self::Simulated(drives) => drives.state_cost(cost),
+            Self::Simulated(_) => vec![format!(
+                "simulated: writes up to {}, reads about {}, takes about {} of virtual time; nothing real is touched",
+                ByteSize(cost.written_bytes),
+                ByteSize(cost.read_bytes),
+                cost.time()
+            )],
         }
     }
 
@@ -133,7 +137,7 @@ impl Setup {
             Self::Real(drives) => {
                 real_rig::open(&drives, arguments, writes, stopped).map(OpenRig::Real)
             }
-            Self::Simulated(drives) => drives.open(workload).map(OpenRig::Simulated),
+            Self::Simulated(drives) => Ok(OpenRig::Simulated(drives.open(workload)?)),
         }
     }
 }

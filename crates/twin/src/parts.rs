@@ -10,11 +10,11 @@ use ssd::spec::{Cache, Link};
 /// A parameter that is fitted.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// What it is called: its place in the specification, or words where it stands for several.
+    /// Name for people: its place in the specification, or words where it stands for several parameters.
     pub name: &'static str,
-    /// Sections and names of what it sets.
+    /// Section and name of each parameter of the specification that it sets.
     pub fields: &'static [(&'static str, &'static str)],
-    /// What must be measured for it.
+    /// What must have been measured for it to be fitted.
     pub needs: Needs,
     bounds: (f64, f64),
     scale: Scale,
@@ -25,15 +25,15 @@ pub struct Part {
 /// What must be measured for a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Reads.
+    /// The rate of reads at some depth and block size.
     Reads,
-    /// Writes at some depth.
+    /// The rate of writes at some depth and block size.
     Writes,
     /// Writing the whole drive, or at least writes at some depth.
     Fill,
     /// Writing the whole drive past a cache.
     Cliff,
-    /// A cache, and reads.
+    /// Writing the whole drive past a cache, and reads.
     CachedReads,
     /// Random writes until they are steady.
     Rounds,
@@ -211,12 +211,12 @@ pub const PARTS: [Part; 16] = [
 ];
 
 impl Part {
-    /// Its value.
+    /// Its value in `spec`, in the unit that the specification has it in.
     pub fn value(&self, spec: &Spec) -> f64 {
         (self.get)(spec)
     }
 
-    /// Gives it a value.
+    /// Gives it a value, in the same unit.
     pub fn put(&self, spec: &mut Spec, value: f64) {
         (self.set)(spec, value);
     }

@@ -1,20 +1,23 @@
 //! Simulated drives to be measured. Nothing real is touched, so nothing needs to be confirmed.
 
+mod error;
+
 use std::sync::Arc;
 
-use anyhow::Result;
-use base::{Bank, ByteSize, Geometry, NoBuffers};
+use base::{Bank, Geometry, NoBuffers};
 use device::facts::Facts;
 use device::{Pages, Pool};
 use lab::rig::Clock;
 use lab::run::Subject;
-use lab::{BankRig, Cost, Rig};
+use lab::{BankRig, Rig};
 use load::workload::Content;
 use load::{Plan, Workload};
 use ssd::SimBank;
 use target::{Profiles, SimDrives, SimTarget, Uplink};
 
-use crate::measure::known::{Known, subject};
+use crate::known::{Known, subject};
+
+pub use error::SimulatedRigError;
 
 /// Drives that can be simulated.
 #[derive(Debug)]
@@ -43,7 +46,7 @@ impl SimulatedDrives {
         targets: &[SimTarget],
         uplink: Option<Uplink>,
         profiles: &Profiles,
-    ) -> Result<Self> {
+    ) -> Result<Self, SimulatedRigError> {
         let drives = SimDrives::new(targets, uplink, profiles)?;
         let bank = drives.bank()?;
         let facts = drives.facts(&bank)?;
@@ -69,21 +72,11 @@ impl SimulatedDrives {
         all.map(|(facts, drive)| subject(drive.name.clone(), kind(), Some(facts), drive)).collect()
     }
 
-    /// States what is about to happen to them, in words.
-    pub fn state_cost(&self, cost: &Cost) -> Vec<String> {
-        vec![format!(
-            "simulated: writes up to {}, reads about {}, takes about {} of virtual time; nothing real is touched",
-            ByteSize(cost.written_bytes),
-            ByteSize(cost.read_bytes),
-            cost.time()
-        )]
-    }
-
     /// A rig, of time alone unless the workload looks at data.
     ///
     /// # Errors
     /// If the workload doesn't fit, or there is no memory for its buffers.
-    pub fn open(self, workload: Option<&Workload>) -> Result<SimulatedRig> {
+    pub fn open(self, workload: Option<&Workload>) -> Result<SimulatedRig, SimulatedRigError> {
         let verifies = |workload: &&Workload| {
             workload.streams.iter().any(|stream| stream.content == Content::Verify)
         };

@@ -11,7 +11,7 @@ use lab::{BankRig, Go, Rig, RigError, Unit};
 use load::Measurement;
 use ssd::{SimBank, Slot, Spec, Start};
 
-use super::parts::Part;
+use crate::parts::Part;
 
 /// A scaled drive writes for so long from empty to full, at least: intervals of a millisecond must tell its phases.
 const PASS_SECONDS: f64 = 1.5;
@@ -26,14 +26,14 @@ const UNIT_BYTES: u64 = 1 << 20;
 /// How long a fit may go on.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// Drives that may be tried.
+    /// Number of drives that may be tried.
     pub evaluations: u32,
-    /// Time that it may take.
+    /// Time that it may take; None for as long as the number of drives allows.
     pub time: Option<Duration>,
 }
 
 /// The twin as the search sees it.
-pub struct Twin<'a> {
+pub struct TwinModel<'a> {
     base: Spec,
     parts: Vec<Part>,
     trials: Vec<Trial>,
@@ -46,7 +46,7 @@ pub struct Twin<'a> {
     stopped: bool,
 }
 
-impl<'a> Twin<'a> {
+impl<'a> TwinModel<'a> {
     /// A twin whose `parts` are sought, all else as in `base`. `heard` is told of every drive that was tried, and how much of
     /// the budget is left; it may stop the fit.
     pub fn new(
@@ -72,7 +72,7 @@ impl<'a> Twin<'a> {
         spec
     }
 
-    /// Drives that were tried.
+    /// Number of drives that were tried.
     pub const fn tried(&self) -> u32 {
         self.tried
     }
@@ -105,7 +105,7 @@ impl<'a> Twin<'a> {
     }
 }
 
-impl Model for Twin<'_> {
+impl Model for TwinModel<'_> {
     type Error = RigError;
 
     fn measure(&mut self, values: &[f64]) -> Result<Vec<Option<f64>>, RigError> {

@@ -12,11 +12,11 @@ use ssd::spec::Media;
 /// What is known of one drive of the bank.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Known {
-    /// Its link.
+    /// The host link, as far as the drive tells it.
     pub link: DriveLink,
     /// What it may write and read, if that follows from something better than the link.
     rates: Option<(f64, f64)>,
-    /// Where it warns of heat.
+    /// Temperature at which it warns, in degrees Celsius.
     pub warning_celsius: Option<f64>,
     /// What all targets that are this drive share, and no other.
     drive: Option<String>,
@@ -107,7 +107,7 @@ pub fn subject(
     }
 }
 
-/// What drives may write and read, all together, for stating costs.
+/// The rates at which drives may write and read, all together, for stating costs.
 pub fn guesses(known: &[Known]) -> (Rate, Rate) {
     let (write, read): (Vec<f64>, Vec<f64>) = known.iter().map(Known::guess).unzip();
     (Rate(write.iter().sum()), Rate(read.iter().sum()))

@@ -50,15 +50,15 @@ const EFFICIENCY: f64 = 0.9;
 /// What a drive is, as far as it tells.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// What the twin is called.
+    /// Name of the twin.
     pub name: String,
-    /// Maker's model.
+    /// The maker's model name of the measured drive.
     pub model: String,
-    /// Bytes that can be addressed.
+    /// Addressable bytes.
     pub capacity_bytes: u64,
-    /// Unit of offsets and lengths.
+    /// Unit of offsets and lengths, in bytes.
     pub block_bytes: u32,
-    /// Its link, with all of it payload.
+    /// Its link, as if all of its bandwidth were payload; None if nothing tells it.
     pub link: Option<Link>,
 }
 

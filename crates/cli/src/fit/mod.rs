@@ -1,0 +1,71 @@
+//! `longtake fit`: the simulated drive that comes closest to a measured one, ready for use as `sim:PATH`, and which of its
+//! parameters the measurement could tell.
+
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use target::profiles::is_path;
+use twin::fit::Like;
+use twin::{Budget, MeasuredDrive, Search};
+
+use crate::arguments::FitArguments;
+use crate::measure::setup::stop_on_signals;
+use crate::output::Outputs;
+use crate::profiles::known;
+use crate::progress;
+
+/// Steps of the bar.
+const BAR_LENGTH: u64 = 1000;
+
+/// Fits a simulated drive to a measurement.
+///
+/// # Errors
+/// If the measurement can't be read or doesn't tell enough, or the twin can't be written.
+pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
+    let path = &arguments.measurement;
+    let output = &arguments.output;
+    let like_file = arguments.from.iter().filter(|word| is_path(word)).map(PathBuf::from);
+    let outputs =
+        Outputs::new(arguments.overwrite).reads(std::iter::once(path.clone()).chain(like_file));
+    outputs.check(output)?;
+    // The search takes long, and its result would have no place.
+    let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+    if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+        bail!("{} is not a folder: create it, or write to another file", folder.display());
+    }
+    let name =
+        output.file_stem().map_or_else(|| "twin".to_owned(), |s| s.to_string_lossy().into_owned());
+    let drive = MeasuredDrive::read(path, &name, known())?;
+    let like = arguments.from.as_deref().map(|from| Like::named(from, known())).transpose()?;
+    let search = Search::new(&drive, like)?;
+    let budget =
+        Budget { evaluations: arguments.evaluations, time: arguments.time.map(Into::into) };
+    let stopped = stop_on_signals()?;
+    let bar = bar(!arguments.quiet && !arguments.json);
+    let mut heard = |tried: u32, left: f64| {
+        bar.set_position(((1.0 - left) * BAR_LENGTH as f64) as u64);
+        progress::say(&bar, &format!("{tried} drives tried"));
+        stopped()
+    };
+    let fitted = search.run(budget, &mut heard)?;
+    bar.finish_and_clear();
+    fitted.check()?;
+    let text = fitted.profile().to_toml()?;
+    outputs.write(output, &text)?;
+    show::show(&fitted, output, arguments.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A bar over the budget; it shows on a terminal only, and only if `shown`.
+fn bar(shown: bool) -> ProgressBar {
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(BAR_LENGTH), target);
+    match ProgressStyle::with_template("{msg} {wide_bar} {percent} % of the budget, {elapsed}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}

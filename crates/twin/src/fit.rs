@@ -1,0 +1,315 @@
+//! Calibration: the simulated drive that comes closest to a measured one, and which of its parameters the measurement could tell.
+
+mod error;
+
+use std::path::Path;
+
+use base::units::grouped;
+use lab::Go;
+use lab::experiment::any::Outcome;
+use lab::fitting::trials::{Measured, of_profile, read};
+use lab::fitting::{Fit, Knob, difference, fit};
+use lab::run::Run;
+use profile::{Parameter, Profile, SourceKind};
+use ssd::Spec;
+use target::profiles::{self, Profiles};
+use target::{Model, SimTarget};
+
+use crate::guess::{Identity, guess, known_link};
+use crate::model::{Budget, TwinModel};
+use crate::parts::{PARTS, Part};
+
+pub use error::FitError;
+
+/// A drive that was measured: what there is to fit to.
+#[derive(Clone, Debug)]
+pub struct MeasuredDrive {
+    /// What the drive is, as far as it tells.
+    pub identity: Identity,
+    /// Everything else that is known of it.
+    pub profile: Profile,
+    /// The steps that a twin is put through, and the figures that came of them.
+    pub measured: Measured,
+    /// Path of the measurement, for people.
+    pub origin: String,
+}
+
+/// A drive that a twin begins as, where the measurement doesn't tell.
+#[derive(Clone, Debug)]
+pub struct Like {
+    /// The name that it was given by, for people.
+    pub name: String,
+    /// Its parameters.
+    pub spec: Spec,
+}
+
+/// A search that can begin.
+#[derive(Clone, Debug)]
+pub struct Search<'a> {
+    drive: &'a MeasuredDrive,
+    spec: Spec,
+    parts: Vec<Part>,
+    left_out: Vec<Part>,
+    rest: String,
+}
+
+/// What came of a search.
+#[derive(Clone, Debug)]
+pub struct Fitted<'a> {
+    /// The drive that was measured.
+    pub drive: &'a MeasuredDrive,
+    /// Parameters of the twin.
+    pub spec: Spec,
+    /// Parameters that were fitted.
+    pub parts: Vec<Part>,
+    /// Parameters that nothing was measured for.
+    pub left_out: Vec<Part>,
+    /// Where all other parameters come from, in words.
+    pub rest: String,
+    /// Values, residuals and how sure they are, in the order of `parts`.
+    pub fit: Fit,
+    /// Number of drives that were tried.
+    pub tried: u32,
+    /// How many times smaller than the measured drive they were.
+    pub scale: u64,
+}
+
+impl MeasuredDrive {
+    /// The drive behind a folder of results or a profile. Its twin will be called `name`.
+    ///
+    /// # Errors
+    /// [`FitError`] if it can't be read, is of several drives, or tells nothing of how a drive is made.
+    pub fn read(path: &Path, name: &str, profiles: &Profiles) -> Result<Self, FitError> {
+        if path.is_dir() { of_folder(path, name) } else { of_file(path, name, profiles) }
+    }
+}
+
+impl Like {
+    /// The drive of this name or path; `sim:` may stand before it.
+    ///
+    /// # Errors
+    /// [`FitError`] if there is none, or it can't be simulated.
+    pub fn named(name: &str, profiles: &Profiles) -> Result<Self, FitError> {
+        let spec = model(name)?.spec(profiles)?;
+        Ok(Self { name: name.to_owned(), spec })
+    }
+}
+
+fn model(name: &str) -> Result<Model, FitError> {
+    let name = name.strip_prefix("sim:").unwrap_or(name);
+    Ok(format!("sim:{name}").parse::<SimTarget>()?.model)
+}
+
+impl<'a> Search<'a> {
+    /// A search for the twin of `drive`. What the measurement doesn't tell is as in `like`, or as in most drives of that size.
+    ///
+    /// # Errors
+    /// [`FitError::Guess`] if the drive to begin with can't be simulated.
+    pub fn new(drive: &'a MeasuredDrive, like: Option<Like>) -> Result<Self, FitError> {
+        let (name, from) = like.map(|Like { name, spec }| (name, spec)).unzip();
+        let spec = guess(&drive.identity, &drive.measured, from);
+        let origin = || drive.origin.clone();
+        spec.check().map_err(|reason| FitError::Guess { origin: origin(), reason })?;
+        let has_cache = spec.cache.is_some();
+        let (parts, left_out): (Vec<Part>, Vec<Part>) =
+            PARTS.into_iter().partition(|part| part.needs.are_met(&drive.measured));
+        let left_out =
+            left_out.into_iter().filter(|part| has_cache || !part.is_of_cache()).collect();
+        let rest = name.map_or_else(
+            || "as most drives of that size".to_owned(),
+            |name| format!("as in {name}"),
+        );
+        Ok(Self { drive, spec, parts, left_out, rest })
+    }
+
+    /// Searches until nothing becomes better or the budget is spent. `heard` is told how many drives were tried and which share
+    /// of the budget is left, and may stop it.
+    ///
+    /// # Errors
+    /// [`FitError::Trial`] if a simulated drive fails.
+    pub fn run(
+        self,
+        budget: Budget,
+        heard: &mut dyn FnMut(u32, f64) -> Go,
+    ) -> Result<Fitted<'a>, FitError> {
+        let Self { drive, spec, parts, left_out, rest } = self;
+        let knobs: Vec<Knob> = parts.iter().map(|part| part.knob(&spec)).collect();
+        let mut twin = TwinModel::new(spec, parts.clone(), &drive.measured, budget, heard);
+        let fit = fit(&knobs, &drive.measured.targets, &mut twin)
+            .map_err(|reason| FitError::Trial { origin: drive.origin.clone(), reason })?;
+        let values: Vec<f64> = fit.values.iter().copied().map(significant).collect();
+        let (spec, tried, scale) = (twin.spec(&values), twin.tried(), twin.scale());
+        Ok(Fitted { drive, spec, parts, left_out, rest, fit, tried, scale })
+    }
+}
+
+/// A value with as many digits as a fit can mean.
+fn significant(value: f64) -> f64 {
+    format!("{value:.4e}").parse().unwrap_or(value)
+}
+
+/// What is in a folder of results.
+fn of_folder(folder: &Path, name: &str) -> Result<MeasuredDrive, FitError> {
+    let Some(run) = Run::read(folder)? else {
+        return Err(FitError::NoResults { folder: folder.to_owned() });
+    };
+    let [subject] = run.subjects.as_slice() else {
+        let (folder, drives) = (folder.to_owned(), run.subjects.len());
+        return Err(FitError::Several { folder, drives });
+    };
+    let measured = read(folder, subject.capacity_bytes)?;
+    let origin = folder.display().to_string();
+    enough(&measured, folder, run.outcomes.iter().map(Outcome::name))?;
+    let model = subject.model.clone().unwrap_or_else(|| subject.target.clone());
+    let identity = Identity {
+        name: name.to_owned(),
+        model,
+        capacity_bytes: subject.capacity_bytes,
+        block_bytes: subject.block_bytes,
+        link: known_link(Some(&run), None),
+    };
+    // What the run's own profile knows stays known of the twin; a run that was cut short has none.
+    let path = folder.join("profile.toml");
+    let profile = if path.exists() {
+        profiles::read(&path)?
+    } else {
+        Profile::new(name, &identity.model, &subject.kind, identity.capacity_bytes)
+    };
+    Ok(MeasuredDrive { identity, profile, measured, origin })
+}
+
+/// What is in a profile.
+fn of_file(path: &Path, name: &str, profiles: &Profiles) -> Result<MeasuredDrive, FitError> {
+    let profile = profiles
+        .find(&path.to_string_lossy())
+        .map_err(|reason| FitError::Neither { path: path.to_owned(), reason })?;
+    let measured = of_profile(&profile);
+    enough(&measured, path, std::iter::empty())?;
+    let block_bytes = profile.block_unit().and_then(|unit| unit.0.try_into().ok()).unwrap_or(512);
+    let identity = Identity {
+        name: name.to_owned(),
+        model: profile.model.clone(),
+        capacity_bytes: profile.capacity_bytes,
+        block_bytes,
+        link: known_link(None, Some(&profile)),
+    };
+    let origin = path.display().to_string();
+    Ok(MeasuredDrive { identity, profile, measured, origin })
+}
+
+/// Whether there is anything to fit to.
+fn enough<'a>(
+    measured: &Measured,
+    path: &Path,
+    experiments: impl Iterator<Item = &'a str>,
+) -> Result<(), FitError> {
+    if !measured.targets.is_empty() {
+        return Ok(());
+    }
+    let experiments = experiments.map(str::to_owned).collect();
+    Err(FitError::Nothing { path: path.to_owned(), experiments })
+}
+
+impl Fitted<'_> {
+    /// Whether the drive that was found can be simulated.
+    ///
+    /// # Errors
+    /// [`FitError::Fitted`] if not.
+    pub fn check(&self) -> Result<(), FitError> {
+        self.spec.check().map_err(FitError::Fitted)
+    }
+
+    /// Root mean square of the figures' differences, as a share.
+    pub fn off(&self) -> f64 {
+        let targets = &self.drive.measured.targets;
+        let all = targets.iter().zip(&self.fit.figures);
+        let squares: Vec<f64> =
+            all.filter_map(|(target, &figure)| Some(difference(target, figure)?.powi(2))).collect();
+        (squares.iter().sum::<f64>() / squares.len().max(1) as f64).sqrt()
+    }
+
+    /// The twin as a profile: what was known of the drive, and the parameters that were found, each with how.
+    pub fn profile(&self) -> Profile {
+        let mut profile = self.drive.profile.clone();
+        profile.name.clone_from(&self.spec.name);
+        profile.capacity_bytes = self.spec.capacity_bytes;
+        profile.notes.push(format!(
+            "A simulated twin: its figures differ from those measured by {:.1} % (root mean square).",
+            100.0 * self.off()
+        ));
+        let all = self.spec.to_parameters();
+        let mut simulated = profile::Simulated::default();
+        for (section, parameters) in all.sections() {
+            for (name, parameter) in parameters {
+                let field = (section, name.as_str());
+                let (kind, origin) = self.source(field);
+                let value = parameter.value.clone();
+                simulated.set(section, name, Parameter { value, kind, origin });
+            }
+        }
+        profile.simulated = simulated;
+        profile
+    }
+
+    /// How a parameter became known.
+    fn source(&self, field: (&str, &str)) -> (SourceKind, String) {
+        let of = |parts: &[Part]| parts.iter().position(|part| part.fields.contains(&field));
+        if let Some(at) = of(&self.left_out) {
+            let remedy = self.left_out[at].needs.remedy();
+            return (SourceKind::Assumed, format!("{}; {remedy} to know it", self.rest));
+        }
+        let mine: Vec<usize> =
+            (0..self.parts.len()).filter(|&at| self.parts[at].fields.contains(&field)).collect();
+        if mine.is_empty() {
+            return (SourceKind::Assumed, self.rest.clone());
+        }
+        let doubts: Vec<String> = mine.iter().filter_map(|&at| self.doubt(at)).collect();
+        let determined = mine.iter().all(|&at| self.fit.reaches[at].determined);
+        let origin = &self.drive.origin;
+        if !determined {
+            let doubts = doubts.join("; ");
+            return (SourceKind::Assumed, format!("not determined by {origin}: {doubts}"));
+        }
+        let mut text = format!("fitted to {origin}, residual {:.1} %", 100.0 * self.off());
+        for doubt in doubts {
+            text += &format!("; {doubt}");
+        }
+        (SourceKind::Measured, text)
+    }
+
+    /// Why the value of the part at this index of [`Fitted::parts`] isn't sure; None if it is.
+    pub fn doubt(&self, at: usize) -> Option<String> {
+        let (part, reach) = (&self.parts[at], &self.fit.reaches[at]);
+        if reach.unknown {
+            return Some(format!(
+                "the budget ended before it was known what else {} could be",
+                part.name
+            ));
+        }
+        if !reach.determined {
+            let (low, high) = (value(reach.low), value(reach.high));
+            return Some(format!("{} from {low} to {high} fits as well", part.name));
+        }
+        let pair = self.fit.pairs.iter().find(|pair| pair.first == at || pair.second == at)?;
+        let other = self.parts[if pair.first == at { pair.second } else { pair.first }];
+        let (first, second) = (self.parts[pair.first], self.parts[pair.second]);
+        Some(format!(
+            "not told apart from {}: {} {} with {} {} fits as well",
+            other.name,
+            first.name,
+            value(pair.example.0),
+            second.name,
+            value(pair.example.1)
+        ))
+    }
+}
+
+/// A parameter's value with as many digits as mean something.
+pub fn value(value: f64) -> String {
+    if value.abs() >= 1e4 {
+        grouped(value.round() as u64)
+    } else {
+        let digits = if value.abs() >= 100.0 { 1 } else { 3 };
+        format!("{value:.digits$}")
+    }
+}
