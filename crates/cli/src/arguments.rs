@@ -547,9 +547,10 @@ mod output_options;
 mod tests {
     use std::any::TypeId;
 
-    use clap::{Arg, Command, CommandFactory};
+    use clap::{Arg, Command, CommandFactory, Parser};
+    use recorder::defaults;
 
-    use super::{Arguments, output_options};
+    use super::{Arguments, Verb, output_options};
 
     /// Names that an output would have if its path were not of the type of paths.
     const OUTPUTS: [&str; 5] = ["output", "html", "svg", "csv", "parquet"];
@@ -566,6 +567,18 @@ mod tests {
         for verb in command.get_subcommands() {
             collect(verb, format!("{name} {}", verb.get_name()).trim(), found);
         }
+    }
+
+    #[test]
+    fn a_recording_does_by_default_what_is_planned_and_proved() {
+        let words = ["longtake", "record", "--from", "eth0", "--to", "array"];
+        let Verb::Record(record) = Arguments::parse_from(words).verb else { panic!("{words:?}") };
+        assert_eq!(record.memory.0, defaults::MEMORY_BYTES);
+        assert_eq!(record.depth, defaults::DEPTH);
+        assert_eq!(record.flush_interval, defaults::FLUSH_INTERVAL);
+        assert_eq!(record.trim_rate, defaults::TRIM_RATE);
+        assert_eq!(record.rest_turn, defaults::REST_TURN);
+        assert_eq!((record.drift, record.trim_ahead, record.rest), (None, None, 0));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
-use base::{Bank, BufferId, Buffers, ByteSize, DriveId, Duration, Instant};
+use base::{Bank, BufferId, Buffers, ByteSize, DriveId, Instant};
 use crossbeam_channel::{Receiver, unbounded};
 use device::Waker;
 use device::safety::Purpose;
@@ -18,7 +18,7 @@ use format::parity::OVERHEAD_BYTES;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::{Pid, User};
 use recorder::run::{Feed, Recording, STEP_MAX};
-use recorder::{ArrayImage, Config, Event, ParityMeans, Recorder};
+use recorder::{ArrayImage, Config, Event, ParityMeans, Recorder, defaults};
 use source::clock;
 use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
@@ -60,7 +60,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
         filter: arguments.filter.clone(),
         snap: arguments.snap,
         kernel_buffer: arguments.kernel_buffer.0 as usize,
-        flush_interval: share(arguments.flush_interval, 1, 8),
+        flush_interval: defaults::block_age_max(arguments.flush_interval),
     };
     let successor = if arguments.keep_privileges {
         None
@@ -75,7 +75,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     // As many members as parity makes up for may be missing.
     let parity = targets.iter().filter_map(|t| array::peek(t).ok()).map(|s| s.parity).max();
     let parity = parity.unwrap_or(0);
-    let metadata = targets.len() as u32 + 2;
+    let metadata = defaults::metadata_buffers(targets.len()) as u32;
     let access = Access::Write { exclusive: false };
     let extra = metadata + u32::from(parity);
     let mut opened = opening::open(&targets, access, arguments.memory.0, extra, parity > 0)?;
@@ -138,7 +138,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
             .min()
             .unwrap_or(layout.chunk_max)
             - if parity > 0 { OVERHEAD_BYTES } else { 0 },
-        flush_interval: share(arguments.flush_interval, 3, 4),
+        flush_interval: defaults::chunk_age_max(arguments.flush_interval),
         started,
     };
     let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();
@@ -247,7 +247,7 @@ pub fn parity_means<'b>(
     let each = usize::from(parity);
     let groups = (arguments.depth as usize + 1).min(buffers.len() / 8);
     let (own, left) = buffers.split_at(each * groups.max(1));
-    let wait = share(arguments.flush_interval, 1, 2);
+    let wait = defaults::group_wait(arguments.flush_interval);
     (ParityMeans { buffers: own.to_vec(), wait }, left)
 }
 
@@ -308,20 +308,17 @@ pub fn config(
         },
         depth: arguments.depth,
         buffers,
-        drift_max: arguments.drift.map_or(2 * segment_bytes, |d| d.0),
+        drift_max: arguments.drift.map_or(defaults::drift_max(segment_bytes), |d| d.0),
         flush_interval: arguments.flush_interval,
-        // Trimming a file gives its preallocated space back, which costs more than it saves.
-        trim_ahead: arguments.trim_ahead.unwrap_or(if on_files { 0 } else { 4 }),
+        trim_ahead: arguments.trim_ahead.unwrap_or(if on_files {
+            defaults::TRIM_AHEAD_ON_FILES
+        } else {
+            defaults::TRIM_AHEAD
+        }),
         trim_interval: arguments.trim_rate.time_for(segment_bytes),
         rest: arguments.rest,
         rest_turn: arguments.rest_turn,
     }
-}
-
-/// A share of the flush interval: a block of a stream may wait for an eighth of it, a chunk for three
-/// quarters, so that a packet is on its medium, to be found, within the whole.
-pub fn share(interval: Duration, numerator: u64, denominator: u64) -> Duration {
-    Duration::from_nanos(interval.as_nanos() / denominator * numerator)
 }
 
 /// Tries all processors of `--cpus`, so that a wrong one is known before anything is done.

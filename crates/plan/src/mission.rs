@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 use base::{BankError, BufferId, Duration, Instant, NoBuffers, Rate};
 use recorder::create::CreateError;
 use recorder::run::{Recording, STEP_MAX};
-use recorder::{Config, Placement, Recorder, WhenFull};
+use recorder::{Config, Placement, Recorder, WhenFull, defaults};
 use ssd::{SimBank, Slot, SpecError, Uplink};
 use uuid::Uuid;
 
@@ -162,18 +162,18 @@ impl Mission {
             uplink: None,
             load: vec![Span { time: Duration::from_secs(24 * 3600), rate }],
             chunk,
-            buffers: (512 << 20) / chunk.bytes,
+            buffers: (defaults::MEMORY_BYTES / u64::from(chunk.bytes)) as u32,
             segment_bytes: None,
             placement: Placement::Adaptive,
             when_full: WhenFull::Wrap,
             duration,
-            depth: 4,
+            depth: defaults::DEPTH,
             drift_max: None,
-            flush_interval: Duration::from_secs(1),
-            trim_ahead: 4,
-            trim_rate: Rate(8e9),
+            flush_interval: defaults::FLUSH_INTERVAL,
+            trim_ahead: defaults::TRIM_AHEAD,
+            trim_rate: defaults::TRIM_RATE,
             rest: 0,
-            rest_turn: Duration::from_secs(5),
+            rest_turn: defaults::REST_TURN,
             readers: Vec::new(),
             coarse: true,
             seed: 1,
@@ -202,7 +202,7 @@ impl Mission {
             when_full: self.when_full,
             depth: self.depth,
             buffers: self.buffers,
-            drift_max: self.drift_max.unwrap_or(2 * layout.segment_bytes),
+            drift_max: self.drift_max.unwrap_or(defaults::drift_max(layout.segment_bytes)),
             flush_interval: self.flush_interval,
             trim_ahead: self.trim_ahead,
             trim_interval: self.trim_rate.time_for(layout.segment_bytes),
@@ -213,7 +213,8 @@ impl Mission {
         let members: Vec<_> = found.members.iter().map(|m| m.drive).collect();
         let feed = Descriptors::new(self, chunk_min);
         let memory = NoBuffers { size: layout.chunk_max.max(1 << 20) as usize };
-        let metadata = (0..2 * members.len() as u32).map(|n| BufferId(self.buffers + n)).collect();
+        let metadata = defaults::metadata_buffers(members.len()) as u32;
+        let metadata = (0..metadata).map(|n| BufferId(self.buffers + n)).collect();
         let core = Recorder::new(config, found);
         let mut book = Book::new(self, &data_bytes);
         let mut recording =

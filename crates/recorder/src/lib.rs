@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod create;
+pub mod defaults;
 pub mod extract;
 pub mod live;
 pub mod machine;

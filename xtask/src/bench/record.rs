@@ -14,6 +14,7 @@ use device::{Options, Pages, Pool, UringBank};
 use format::layout::CHUNK_MAX_DEFAULT;
 use format::{ChunkWriter, Interface, Ledger, LinkType, Packet, Summary};
 use recorder::create::{self, Plan};
+use recorder::defaults::{FLUSH_INTERVAL, metadata_buffers};
 use recorder::open::open;
 use recorder::reader::Reader;
 use recorder::run::{Feed, Recording, STEP_MAX};
@@ -182,7 +183,7 @@ impl Rig {
 
     /// Bytes a second by the recorder's core, run loop and bank, from chunks that lie ready.
     fn core(&self) -> Result<f64> {
-        let metadata = MEMBERS as u32 + 2;
+        let metadata = metadata_buffers(MEMBERS) as u32;
         let (mut bank, pool) = self.bank(BUFFERS + metadata)?;
         let all: Vec<BufferId> = pool.buffer_ids().collect();
         let (metadata, chunks) = all.split_at(metadata as usize);
@@ -198,7 +199,7 @@ impl Rig {
             depth: DEPTH,
             buffers: chunks.len() as u32,
             drift_max: 512 << 20,
-            flush_interval: Duration::from_secs(1),
+            flush_interval: FLUSH_INTERVAL,
             trim_ahead: 0,
             trim_interval: Duration::ZERO,
             rest: 0,

@@ -15,7 +15,7 @@ use recorder::open::{open, superblock};
 use recorder::reader::Reader;
 use recorder::run::Recording;
 use recorder::takes::Catalog;
-use recorder::{ArrayImage, Recorder, TimeRange};
+use recorder::{ArrayImage, Recorder, TimeRange, defaults};
 use source::clock;
 use source::filtering::Filtering;
 use source::packer::{Packer, Pressure, Progress, Supply};
@@ -28,7 +28,7 @@ use super::descriptors;
 use super::feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
 use crate::arguments::RecordArguments;
 use crate::preparation::stop_on_signals;
-use crate::record::{config, finish, parity_means, run, share};
+use crate::record::{config, finish, parity_means, run};
 use crate::record_status::{Status, Totals};
 use crate::sources::{self, Taking};
 use crate::{exit, outlet, profiles};
@@ -155,7 +155,7 @@ fn array(drives: &SimDrives, arguments: &RecordArguments) -> Result<Array> {
     };
     let layouts = create::layouts(&timed, &plan)?;
     let chunk_max = layouts.iter().map(|layout| layout.chunk_max).max().unwrap_or(0) as usize;
-    let metadata = layouts.len() + 2;
+    let metadata = defaults::metadata_buffers(layouts.len());
     let chunks = (arguments.memory.0 / chunk_max.max(1) as u64).clamp(4, 1 << 16) as usize;
     let chunks = chunks + usize::from(plan.parity);
     let (pool, _) = Pool::new((metadata + chunks) as u32, chunk_max, Pages::Transparent)?;
@@ -266,7 +266,7 @@ impl Stage<'_> {
         let (ready_in, ready) = unbounded();
         let (go, going) = bounded(1);
         let (reached_in, reached) = bounded(1);
-        let age = share(self.arguments.flush_interval, 3, 4);
+        let age = defaults::chunk_age_max(self.arguments.flush_interval);
         let packer = Packer::new(
             self.supply(ready_in, taken.clone(), age)?,
             number,

@@ -4,8 +4,8 @@
 use base::{BufferId, Duration, Instant};
 use format::section::HEADER_BYTES;
 use format::{Count, Ledger, PAGE_BYTES, Stage, Summary};
-use recorder::ReadyChunk;
 use recorder::run::Feed;
+use recorder::{ReadyChunk, defaults};
 
 use super::array::time;
 use super::{Chunk, Mission, Span};
@@ -45,7 +45,7 @@ impl Descriptors {
             load: Load::new(&mission.load, f64::from(chunk.bytes) / f64::from(chunk.packets)),
             chunk,
             chunk_min,
-            age_max: Duration::from_nanos(mission.flush_interval.as_nanos() / 4 * 3),
+            age_max: defaults::chunk_age_max(mission.flush_interval),
             end: Instant::START + mission.duration,
             free,
             filling,
