@@ -12,7 +12,7 @@
 //! let uplink: Uplink = "7GB/s".parse()?;
 //! let drives = SimDrives::new(&targets, Some(uplink), &Profiles::of_user())?;
 //! let bank = drives.bank()?;
-//! assert_eq!(bank.drives()[1].name, "ideal:full#2");
+//! assert_eq!(bank.drives()[1].name, "sim:ideal:full#2");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

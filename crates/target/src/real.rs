@@ -82,17 +82,17 @@ impl RealDrives {
         Ok(Self { paths, geometry, new_file_bytes, facts: OnceCell::new() })
     }
 
-    /// Where they are.
+    /// Path of each drive, as the user gave it.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// What they are like.
+    /// Geometry of each drive, in the order of the paths.
     pub fn geometry(&self) -> &[Geometry] {
         &self.geometry
     }
 
-    /// What they tell of themselves; None for one that can't be asked.
+    /// What each drive tells of itself, in the order of the paths; None for one that can't be asked.
     pub fn facts(&self) -> &[Option<Facts>] {
         self.facts.get_or_init(|| self.paths.iter().map(|path| facts::read(path).ok()).collect())
     }

@@ -27,7 +27,7 @@ pub struct Known {
 }
 
 impl Known {
-    /// Of a real drive.
+    /// From the facts that a real drive tells of itself.
     pub fn of_facts(facts: &Facts) -> Self {
         let nvme = facts.nvme.as_ref();
         let set = nvme.and_then(|nvme| nvme.namespace.known()?.nvm_set_id);
@@ -42,7 +42,7 @@ impl Known {
         }
     }
 
-    /// Of a simulated drive, whose parameters tell more than it would say itself.
+    /// From the facts and parameters of a simulated drive: parameters tell more than it would say itself.
     pub fn of_simulated(facts: &Facts, spec: &Spec) -> Self {
         let name = facts.drive.path.display().to_string();
         Self { rates: Some(rates(spec)), drive: Some(name), ..Self::of_facts(facts) }
@@ -68,7 +68,7 @@ impl Known {
         }
     }
 
-    /// What it shares with another.
+    /// What this target shares with another.
     pub fn relation(&self, other: &Self) -> Relation {
         if self.drive.is_some() && self.drive == other.drive {
             return Relation::Same;
@@ -85,7 +85,7 @@ impl Known {
     }
 }
 
-/// What a report says of a drive.
+/// Description of a drive for reports.
 pub fn subject(
     target: String,
     kind: String,

@@ -1,4 +1,4 @@
-//! Simulated drives to be measured. Nothing real is touched, so nothing needs to be confirmed.
+//! Simulated drives to be measured, and the rigs that measure them. Nothing real is touched, so nothing needs to be confirmed.
 
 mod error;
 
@@ -31,9 +31,9 @@ pub struct SimulatedDrives {
 /// Simulated drives with all that measures them.
 #[derive(Debug)]
 pub enum SimulatedRig {
-    /// Of time alone.
+    /// Drives that keep time and no data.
     Time(BankRig<SimBank<NoBuffers>, NoBuffers>),
-    /// Of time and data.
+    /// Drives that keep data, too, for a workload that verifies it.
     Data(BankRig<SimBank<Arc<Pool>>, Arc<Pool>>),
 }
 
@@ -53,19 +53,19 @@ impl SimulatedDrives {
         Ok(Self { drives, bank, facts })
     }
 
-    /// What they are like.
+    /// Geometry of each drive, in the order of the bank.
     pub fn geometry(&self) -> &[Geometry] {
         self.bank.drives()
     }
 
-    /// What is known of them.
+    /// What is known of each drive, in the order of the bank.
     pub fn known(&self) -> Vec<Known> {
         let all = self.drives.namespaces().iter().zip(&self.facts);
         all.map(|(namespace, facts)| Known::of_simulated(facts, &self.drives.slot(namespace).spec))
             .collect()
     }
 
-    /// What a report says of them.
+    /// Description of each drive for reports, in the order of the bank.
     pub fn subjects(&self) -> Vec<Subject> {
         let all = self.facts.iter().zip(self.geometry());
         let kind = || "simulated".to_owned();
