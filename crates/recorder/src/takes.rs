@@ -252,7 +252,8 @@ impl Catalog {
             return;
         }
         take.overwritten += count;
-        let to_ns = self.reused_to_ns.map_or(to_ns, |given_up| to_ns.min(given_up.saturating_add(1)));
+        let to_ns =
+            self.reused_to_ns.map_or(to_ns, |given_up| to_ns.min(given_up.saturating_add(1)));
         let gap = Gap { to_ns, ..gap };
         if !is_planted(Bug::HidesHoles) {
             take.holes.push(gap);

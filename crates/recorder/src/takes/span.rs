@@ -102,10 +102,10 @@ fn is_untimed(live: &Live) -> bool {
     live.last_ns == 0
 }
 
-/// The earliest time that chunks missing before this segment's may have. A take's numbers begin with its start in
-/// microseconds: packets older than that come from a file, and what is missing at its start may be of any time.
+/// The earliest time that chunks missing before one of this segment's may have. A take's numbers begin with its start in
+/// microseconds at least: packets older than that come from a file, and what is missing at its start may be of any time.
 fn earliest(live: &Live) -> u64 {
-    if is_untimed(live) || live.first_ns / 1000 < live.first_sequence { 0 } else { live.first_ns }
+    if is_untimed(live) || live.first_ns / 1000 <= live.last_sequence { 0 } else { live.first_ns }
 }
 
 /// The latest time that chunks missing before one of this segment's may have.
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn packets_older_than_their_take_may_be_missing_from_any_time_before_it() {
         // Numbers are microseconds from the start of the take: these packets come from a file.
-        let file = [(0, 900_000_000, 900_000_009, 10, 19), (0, 900_000_020, 900_000_029, 20, 29)];
+        let file = [(0, 1_000, 900_000_009, 10, 19), (0, 900_000_020, 900_000_029, 20, 29)];
         assert_eq!(needed_of(&file, (1, 2)), [0, 1]);
     }
 
