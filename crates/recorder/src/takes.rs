@@ -42,7 +42,7 @@ impl Entry {
 }
 
 /// The chunks of an array, by sequence number, each once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// In order of sequence number.
     pub entries: Vec<Entry>,
@@ -57,19 +57,6 @@ pub struct Catalog {
     /// Numbers that may be those of chunks in segments that were not read, because their packets lie outside the span of time
     /// that was asked for. Of all others every chunk that is there was listed.
     pub unread: Unread,
-}
-
-impl Default for Catalog {
-    fn default() -> Self {
-        Self {
-            entries: Vec::new(),
-            reused: None,
-            reused_to_ns: None,
-            recovered: HashSet::new(),
-            unindexed: Vec::new(),
-            unread: Unread::default(),
-        }
-    }
 }
 
 impl Catalog {
