@@ -393,12 +393,6 @@ pub fn open_some<B: Bank, M: Buffers>(
             let replaced_by = row.identity.clone();
             return Err(OpenError::Stale { drive, name, member, replaced_by });
         }
-        let (row, own) =
-            (&newest.members[usize::from(member)], &found.members[usize::from(member)]);
-        if own.joined_ns < row.joined_ns {
-            let replaced_by = row.identity.clone();
-            return Err(OpenError::Stale { drive, name, member, replaced_by });
-        }
         if let Some(first) = place.replace(DriveId(at as u16)) {
             return Err(OpenError::Twice {
                 first: names[first.index()].clone(),
