@@ -7,6 +7,8 @@ mod extraction;
 mod full;
 mod golden_members;
 mod ledger;
+mod opening;
+mod pacing;
 mod parity;
 mod progress;
 mod protection;

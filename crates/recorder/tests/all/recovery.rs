@@ -33,7 +33,7 @@ const EVER: TimeRange = TimeRange::ALL;
 /// Members' bytes; None for those that are gone.
 pub type Members = Vec<Option<Vec<u8>>>;
 
-fn all() -> Members {
+pub fn all() -> Members {
     GOLDEN.iter().map(|bytes| Some(bytes.to_vec())).collect()
 }
 
