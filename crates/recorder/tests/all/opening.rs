@@ -107,8 +107,10 @@ fn a_drive_that_was_replaced_is_refused_and_its_successor_named_by_whoever_knows
         // Also by a superblock that is older than the others.
         for generations in [0, 1] {
             let mut members = all();
+            (0..4)
+                .filter(|&at| at != knows)
+                .for_each(|at| change(&mut members, at, |s| s.generation += generations));
             change(&mut members, knows, |s| {
-                s.generation -= generations;
                 s.members[1].joined_ns += 1;
                 s.members[1].identity = "successor".into();
             });
@@ -218,14 +220,20 @@ fn buffers_must_take_the_longest_chunk() {
     let needed_bytes = opened(&members).superblock.layout.chunk_max;
     // The superblock is read whole too, so no smaller buffers than that can be tried.
     assert!(open_with(&members, false, needed_bytes as usize).0.is_ok());
-    let mut members = members;
-    let chunk_max = needed_bytes * 2;
-    for at in 0..members.len() {
-        change(&mut members, at, |s| {
-            let capacity = s.members[at].capacity_bytes;
-            s.layout = Layout::new(capacity, s.layout.segment_bytes, chunk_max).expect("it fits");
-        });
-    }
+    // Larger drives, whose segments take longer chunks.
+    let (chunk_max, capacity_bytes) = (2 * needed_bytes, 8 << 20);
+    let larger = members.iter().flatten().map(|bytes| {
+        let mut superblock = Superblock::read(bytes, 0).expect("a sound copy");
+        let segment_bytes = 2 * superblock.layout.segment_bytes;
+        superblock.layout = Layout::new(capacity_bytes, segment_bytes, chunk_max).expect("it fits");
+        let mut bytes = vec![0; capacity_bytes as usize];
+        for offset in copies(&bytes) {
+            let slot = offset..offset + SUPERBLOCK_BYTES as usize;
+            bytes[slot].copy_from_slice(&superblock.encode(offset as u64));
+        }
+        Some(bytes)
+    });
+    let members: Members = larger.collect();
     let why = open_with(&members, false, needed_bytes as usize).0.expect_err("too small");
     assert!(why.to_string().contains(&format!("chunks of {chunk_max}")), "{why}");
     let (buffer_bytes, needed_bytes) = (needed_bytes, chunk_max);
@@ -241,13 +249,16 @@ enum Copy {
 
 #[test]
 fn of_a_members_copies_the_newest_sound_one_counts() {
-    let base = opened(&all()).superblock.generation;
+    // Generation 0 would be a drive under rebuild.
+    let mut whole = all();
+    (0..4).for_each(|at| change(&mut whole, at, |s| s.generation = 2));
+    let base = 2;
     let kinds = [Copy::Damaged, Copy::Sound(base - 1), Copy::Sound(base), Copy::Sound(base + 1)];
     for first in kinds {
         for last in
             kinds.into_iter().filter(|&last| (first, last) != (Copy::Damaged, Copy::Damaged))
         {
-            let mut members = all();
+            let mut members = whole.clone();
             for (copy, state) in [first, last].into_iter().enumerate() {
                 match state {
                     Copy::Sound(generation) => change_copy(&mut members, 1, copy, |s| {
