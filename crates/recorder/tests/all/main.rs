@@ -17,6 +17,7 @@ mod rebuild;
 mod rebuilt;
 mod recovery;
 mod regressions;
+mod rereading;
 mod rest;
 mod sequence;
 mod superblocks;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
-use crate::recovery::{all, with_array};
-use base::{Bank, Duration, Rate, Timestamp};
+use crate::recovery::{Packets, all, with_array};
+use base::{Bank, DriveId, Duration, Rate, Timestamp};
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Damage, Interface};
 use longtake_recorder::TimeRange;
@@ -92,6 +92,37 @@ fn a_limit_is_kept_to_the_byte() {
         assert!(counter.packets > 0);
     }
     assert_eq!(paced(TimeRange::ALL, None, false).1, Duration::ZERO, "without one, none waits");
+}
+
+#[test]
+fn a_limit_covers_what_it_takes_to_make_a_chunk_again() {
+    let (_, _, entries) = paced(TimeRange::ALL, None, false);
+    let rate = Rate(50e6);
+    // With its parity, at the price of its whole group, and without.
+    for members in [4, 0] {
+        let mut lost = 0;
+        let took = with_array(&mut all(), false, |reader, image| {
+            let catalog = Catalog::load(reader, image, TimeRange::ALL).expect("drives that read");
+            let entry = catalog.entries[0];
+            lost = entry.record.summary.length;
+            let at = entry.place.offset + 5000;
+            reader.bank.poke(DriveId(entry.place.member), at, &[0xAA; 64]);
+            let mut packets = Packets::default();
+            let mut entries = catalog.entries;
+            entries.retain(|e| members > 0 || e.record.parity.is_none());
+            let start = reader.bank.now();
+            extract(reader, image, &entries, TimeRange::ALL, Some(rate), &mut packets)
+                .expect("none fails");
+            assert_eq!(packets.recovered.len() + packets.lost.len(), 1);
+            assert_eq!(packets.lost.is_empty(), members > 0);
+            reader.bank.now().since(start)
+        })
+        .expect("the array opens");
+        let read: u64 = entries.iter().map(|e| u64::from(e.record.summary.length)).sum();
+        let due = rate.time_for(read + u64::from(lost) * members);
+        let rounding = Duration::from_micros(1);
+        assert!(took + rounding >= due && took <= due + rounding, "{took:?} for {due:?}");
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ const GOLDEN: [&[u8]; 4] = [
     include_bytes!("../../../format/tests/golden/parity3.bin"),
 ];
 /// The first chunk's sequence number.
-const FIRST: u64 = 1_800_000_000_000_000;
+pub const FIRST: u64 = 1_800_000_000_000_000;
 /// The chunk that no parity is of, on member 0, from there.
 const ALONE: u64 = 15;
 const EVER: TimeRange = TimeRange::ALL;
@@ -72,11 +72,11 @@ pub fn with_array<T>(
 
 /// What comes out of an extraction.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Packets {
+pub struct Packets {
     /// Every packet's time and bytes, in order.
-    packets: Vec<(u64, Vec<u8>)>,
-    recovered: Vec<u64>,
-    lost: Vec<u64>,
+    pub packets: Vec<(u64, Vec<u8>)>,
+    pub recovered: Vec<u64>,
+    pub lost: Vec<u64>,
 }
 
 impl Visitor for Packets {
