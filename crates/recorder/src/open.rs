@@ -649,8 +649,7 @@ pub fn walk<B: Bank, M: Buffers>(
                     && (record.take == last.take || record.take.first_sequence > last.sequence)
             }) || is_planted(Bug::OpensPastTheEnd);
             let length = record.summary.length;
-            let fits = place.offset + u64::from(length) <= end && length <= layout.chunk_max;
-            if !longer || !fits {
+            if !longer || length > layout.chunk_max {
                 return Ok(chunks);
             }
             match check_body(rest, &record) {
