@@ -17,6 +17,7 @@ mod protection;
 mod reach;
 mod rebuild;
 mod rebuilt;
+mod recovering;
 mod recovery;
 mod regressions;
 mod rereading;

@@ -318,7 +318,7 @@ fn a_scrub_tells_what_a_missing_member_held_and_how_much_of_it_can_be_had() {
 }
 
 /// Rebuilds a member on an empty drive; the members then.
-fn rebuilt(members: &mut Members, lost: usize) -> (Rebuilt, u64) {
+pub fn rebuilt(members: &mut Members, lost: usize) -> (Rebuilt, u64) {
     let mut target = vec![0; GOLDEN[lost].len()];
     let done = onto(members, lost, &mut target);
     members[lost] = Some(target);

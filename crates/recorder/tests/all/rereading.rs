@@ -16,8 +16,8 @@ use uuid::Uuid;
 use crate::recovery::{FIRST, Packets, all, with_array};
 
 /// A bank whose media change by themselves at a time, and that counts how many reads are under way at once.
-struct Changing {
-    bank: MemoryBank,
+pub struct Changing {
+    pub bank: MemoryBank,
     changes: Vec<(Instant, Entry, Vec<u8>)>,
     under_way: usize,
     most: usize,
@@ -46,6 +46,8 @@ impl Bank for Changing {
     fn submit(&mut self, command: Command) -> Result<(), Full> {
         self.bank.submit(command)?;
         assert!(matches!(command.operation, Operation::Read { .. }), "readers read");
+        let geometry = &self.bank.drives()[command.drive.index()];
+        assert_eq!(geometry.check(&command.operation, 64 << 10), Ok(()), "none is refused");
         self.under_way += 1;
         self.most = self.most.max(self.under_way);
         Ok(())
@@ -64,13 +66,12 @@ impl Bank for Changing {
 }
 
 /// The golden array with two parities, and so many buffers of 64 KiB.
-fn array(buffers: u32) -> (Changing, MemoryBuffers) {
+pub fn array(buffers: u32) -> (Changing, MemoryBuffers) {
     let members = all();
     let memory = MemoryBuffers::new(buffers, 64 << 10);
     let there = || members.iter().flatten();
     let drive = |bytes: &Vec<u8>| MemoryDrive {
         capacity_bytes: bytes.len() as u64,
-        block_bytes: 512,
         ..MemoryDrive::default()
     };
     let mut bank = MemoryBank::new(there().map(drive).collect(), memory.clone());
@@ -80,8 +81,16 @@ fn array(buffers: u32) -> (Changing, MemoryBuffers) {
     (Changing { bank, changes: Vec::new(), under_way: 0, most: 0 }, memory)
 }
 
+/// A reader of it with all of its buffers.
+pub fn reader_of<'a>(
+    bank: &'a mut Changing,
+    memory: &'a MemoryBuffers,
+) -> Reader<'a, Changing, MemoryBuffers> {
+    Reader { bank, memory, buffers: memory.buffer_ids().collect() }
+}
+
 /// The chunks of the array, in order of their numbers, which start at 0.
-fn chunks() -> Vec<Entry> {
+pub fn chunks() -> Vec<Entry> {
     let load = |reader: &mut Reader<'_, _, _>, image: &_| {
         Catalog::load(reader, image, TimeRange::ALL).expect("drives that read").entries
     };
@@ -89,7 +98,7 @@ fn chunks() -> Vec<Entry> {
 }
 
 /// The same chunk header, changed and stamped for a place.
-fn header(entry: &Entry, place: Place, change: impl FnOnce(&mut ChunkRecord)) -> Vec<u8> {
+pub fn header(entry: &Entry, place: Place, change: impl FnOnce(&mut ChunkRecord)) -> Vec<u8> {
     let mut record = entry.record;
     change(&mut record);
     let mut page = vec![0; 4096];
@@ -108,8 +117,7 @@ fn read_while(
     let names = memory.buffer_ids().collect();
     let image = {
         let (mut bank, memory) = array(4);
-        let buffers = memory.buffer_ids().collect();
-        open(&mut Reader { bank: &mut bank, memory: &memory, buffers }).expect("the array opens")
+        open(&mut reader_of(&mut bank, &memory)).expect("the array opens")
     };
     let start = bank.now();
     bank.changes = changes.into_iter().map(|(at, e, bytes)| (start + at, e, bytes)).collect();
