@@ -380,7 +380,7 @@ fn a_group_waits_for_members_that_are_busy_and_not_for_those_that_are_slow() {
     chunks(&mut hand, 1);
     assert_eq!((hand.writes.len(), hand.seals.len()), (writes, seals));
     // They take a second for what should take milliseconds: the chunk goes to the same member, in another group.
-    hand.now = hand.now + Duration::from_secs(1);
+    hand.now += Duration::from_secs(1);
     chunks(&mut hand, 1);
     assert_eq!((hand.writes.len(), hand.members(false).last()), (writes + 1, Some(&0)));
     assert!(hand.seals[seals..].iter().all(|(_, table)| table.rows.len() == 1));
@@ -394,7 +394,7 @@ fn a_slow_member_is_better_than_none() {
     assert_eq!(hand.members(false).last(), Some(&0));
     one_done(&mut hand, 1);
     let seals = hand.seals.len();
-    hand.now = hand.now + Duration::from_secs(1);
+    hand.now += Duration::from_secs(1);
     chunks(&mut hand, 1);
     assert_eq!(hand.members(false).last(), Some(&1));
     let rows: Vec<usize> = hand.seals[seals..].iter().map(|(_, table)| table.rows.len()).collect();
@@ -406,7 +406,8 @@ fn the_rest_of_a_protected_chunks_group_is_kept_with_it() {
     let ring = Config { when_full: WhenFull::Wrap, placement: Placement::Stripe, ..config() };
     let mut hand = Hand::new(ring, image(1, 4, &[&[][..]; 3]));
     // Times far apart in one group, whose chunks do not begin their segments.
-    chunks(&mut hand, 2);
+    hand.chunk(LONG, (60_000, 60_100));
+    hand.chunk(LONG, (60_000, 60_100));
     hand.settle();
     let before = hand.writes.len();
     hand.chunk(LONG, (10_000, 10_100));

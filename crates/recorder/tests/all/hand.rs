@@ -217,7 +217,7 @@ impl Hand {
 
     /// So much time passes.
     pub fn pass(&mut self, time: Duration) {
-        self.now = self.now + time;
+        self.now += time;
         self.tell(Input::Tick);
     }
 

@@ -63,12 +63,8 @@ fn a_take_counts_data_and_parity_apart_and_what_parity_gave_back_in_both() {
     parity.record.ledger = entries[1].record.ledger;
     parity.record.parity = Some(Part { group: 1, span: 1, place: 0, of: 1 });
     // The number of a parity chunk stands for no packets.
-    let stored = |n| {
-        let mut ledger = Ledger::default();
-        ledger.store(Count::new(n, n * 50));
-        ledger
-    };
-    entries[2].record.ledger = stored(3);
+    entries[2].record.ledger = Ledger::default();
+    entries[2].record.ledger.store(Count::new(3, 150));
     entries.push(parity);
     let catalog = Catalog { recovered: [2].into(), ..Catalog::of(entries) };
     let take = take_of(&catalog);

@@ -66,6 +66,7 @@ pub struct Media {
     members: Vec<Vec<u8>>,
     /// Drive and offset of each page that can't be read.
     pub unreadable: Vec<(DriveId, u64)>,
+    pub trim_unit_bytes: Option<u32>,
 }
 
 impl Media {
@@ -94,7 +95,12 @@ impl Media {
             }
             bytes
         };
-        Self { layout, members: (0..members).map(made).collect(), unreadable: Vec::new() }
+        Self {
+            layout,
+            members: (0..members).map(made).collect(),
+            unreadable: Vec::new(),
+            trim_unit_bytes: Some(4096),
+        }
     }
 
     fn place(&self, member: u16, offset: u64) -> Place {
@@ -117,6 +123,12 @@ impl Media {
             offset += u64::from(record.summary.length);
         }
         entries
+    }
+
+    /// Writes a chunk's header again, with another place in it.
+    pub fn header_at(&mut self, entry: &Entry, place: Place) {
+        let bytes = &mut self.members[usize::from(entry.place.member)];
+        entry.record.stamp(&place, &mut bytes[entry.place.offset as usize..]);
     }
 
     /// Writes the index of a segment that holds these chunks.
@@ -160,6 +172,7 @@ impl Media {
         let memory = MemoryBuffers::new(3, buffer_bytes);
         let drive = |bytes: &Vec<u8>| MemoryDrive {
             capacity_bytes: bytes.len() as u64,
+            trim_unit_bytes: self.trim_unit_bytes,
             ..MemoryDrive::default()
         };
         let mut bank = MemoryBank::new(self.members.iter().map(drive).collect(), memory.clone());

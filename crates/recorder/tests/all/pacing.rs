@@ -146,6 +146,32 @@ fn runs_of_blocks_come_with_their_interfaces_and_hold_what_single_packets_do() {
     assert_eq!(whole.runs > 0, queues.len() == 1, "runs of one queue alone need no merging");
 }
 
+#[test]
+fn a_chunk_that_reaches_over_the_span_does_not_go_whole() {
+    let (_, _, entries) = paced(TimeRange::ALL, None, false);
+    let times = |at: usize| {
+        let s = &entries[at].record.summary;
+        (s.first_ns, s.last_ns)
+    };
+    let last = entries.len() - 1;
+    // Cut at its start, at its end, at both, and not at all.
+    let spans = [
+        (times(0).0 + 1, times(last).1),
+        (times(0).0, times(last).1 - 1),
+        (times(1).0 + 1, times(1).1 - 1),
+        times(1),
+    ];
+    for (from, to) in spans {
+        let range = TimeRange { from: Timestamp::from_nanos(from), to: Timestamp::from_nanos(to) };
+        let (single, _, inside) = paced(range, None, false);
+        let (whole, _, _) = paced(range, None, true);
+        assert_eq!(single.packets, whole.packets);
+        let uncut =
+            |e: &&Entry| e.record.summary.first_ns >= from && e.record.summary.last_ns <= to;
+        assert_eq!(whole.runs, inside.iter().filter(uncut).count() as u64);
+    }
+}
+
 /// Ends the extraction at some call.
 struct Refuses(u32);
 

@@ -8,6 +8,7 @@ use base::{
 use format::{ChunkRecord, Damage, Place};
 use longtake_recorder::TimeRange;
 use longtake_recorder::extract::{Had, Unreadable, extract, verify};
+use longtake_recorder::live;
 use longtake_recorder::open::open;
 use longtake_recorder::reader::Reader;
 use longtake_recorder::takes::{Catalog, Entry};
@@ -236,8 +237,41 @@ fn what_the_ring_has_overwritten_since_comes_back_as_long_as_its_group_has_parit
 
 #[test]
 fn parity_does_not_give_back_another_chunk_than_the_one_that_was_listed() {
-    let found = read_with(|entries| entries[0].record.summary.sealed_ns += 1, None);
+    let entry = chunks()[0];
+    let body = Place { offset: entry.place.offset + 4096, ..entry.place };
+    let torn = || Some((Entry { place: body, ..entry }, vec![0xAA; 64]));
+    assert_eq!(read_with(|_| (), torn()).recovered, [0]);
+    let found = read_with(|entries| entries[0].record.summary.sealed_ns += 1, torn());
     assert_eq!((found.lost, found.recovered), (vec![0], vec![]));
+}
+
+#[test]
+fn what_the_ring_has_overwritten_and_nothing_gives_back_is_reported_as_lost() {
+    let entry = chunks()[4];
+    let page = header(&entry, entry.place, |record| record.sequence += 1000);
+    let without_parity = |entries: &mut Vec<Entry>| entries.retain(|e| e.record.parity.is_none());
+    let found = read_with(without_parity, Some((entry, page)));
+    assert_eq!((found.lost, found.recovered), (vec![4], vec![]));
+}
+
+#[test]
+fn a_chunk_that_arrives_between_two_looks_is_not_called_recovered() {
+    // Its header, and with it what lies behind it in a segment without an index, is torn at first.
+    let chunk = chunks()[7];
+    let (mut bank, memory) = array(4);
+    let whole = bank.bank.peek(DriveId(chunk.place.member), chunk.place.offset, 4096);
+    let at = |ms| Instant::START + Duration::from_millis(ms);
+    bank.changes = vec![(at(0), chunk, vec![0xAA; 4096]), (at(20), chunk, whole)];
+    bank.change();
+    let mut reader = reader_of(&mut bank, &memory);
+    let mut image = open(&mut reader).expect("the array opens");
+    let first = Catalog::load(&mut reader, &image, TimeRange::ALL).expect("drives that read");
+    assert_eq!(first.recovered, [FIRST + 7].into());
+    let looked = live::catalog(&mut reader, &mut image, false, TimeRange::ALL);
+    let looked = looked.expect("drives that read");
+    assert_eq!(looked.recovered, [].into());
+    // Up to the last one that the first look found.
+    assert_eq!(looked.entries, chunks()[..first.entries.len()]);
 }
 
 #[test]

@@ -244,6 +244,20 @@ fn a_flush_waits_for_its_time_and_at_the_takes_end_for_the_writes_before_it() {
 }
 
 #[test]
+fn at_the_takes_end_a_member_with_nothing_left_to_do_is_flushed_while_others_write() {
+    // In turn, with one write under way on each: the third chunk waits for the first member.
+    let mut hand = Hand::new(stripe(), image(0, 3, &[&[], &[]]));
+    (0..3).for_each(|_| chunk(&mut hand));
+    let flush = |c: &Command| (c.member, c.asked) == (1, Asked::Flush);
+    hand.finish(|c| c.member == 1);
+    hand.tell(Input::Stop);
+    assert_eq!(hand.asked(flush).len(), 0, "what waits may come to it yet");
+    let tag = hand.asked(is_chunk)[0];
+    hand.done(tag, Ok(()));
+    assert_eq!((hand.members(false), hand.asked(flush).len()), (vec![0, 1, 0], 1));
+}
+
+#[test]
 fn a_member_that_rests_is_woken_when_the_others_have_failed_or_are_full() {
     let rests = Config { rest: 1, ..config() };
     let mut hand = Hand::new(rests.clone(), image(0, 3, &[&[], &[]]));

@@ -3,7 +3,7 @@
 
 use crate::media::{Media, record};
 use base::{DeviceError, DriveId};
-use format::ChunkRecord;
+use format::{ChunkRecord, Place};
 use longtake_recorder::open::{HeadImage, Live, OpenError};
 use longtake_recorder::reader::ReadError;
 use longtake_recorder::takes::extents;
@@ -154,4 +154,61 @@ fn an_index_whose_first_chunk_was_written_over_does_not_count() {
     media.chunks(0, 0, &[record(50, 8192, (5, 6))]);
     assert_eq!(sound(&media).segments[0], live(50, 50, (5, 6), false));
     assert_eq!(entries.len(), 2);
+}
+
+#[test]
+fn an_index_tells_of_the_first_page_of_its_own_segment() {
+    let mut media = Media::new(1, 4, 256 << 10);
+    for segment in 0..3 {
+        let first = 10 * (segment + 1);
+        let records =
+            [record(first, 8192, (first, first)), record(first + 1, 4096, (first, first))];
+        media.full(&[(0, segment, &records)]);
+    }
+    let whole = sound(&media);
+    for segment in 0..3 {
+        media.unreadable = vec![(DriveId(0), media.layout.segment_offset(segment))];
+        let left = opened(&media, true).expect("it opens for reading");
+        assert_eq!(left.segments, whole.segments, "segment {segment}");
+    }
+}
+
+#[test]
+fn a_chunk_that_belongs_elsewhere_is_none() {
+    let places: [fn(&mut Place); 4] = [
+        |_| (),
+        |place| place.array = Uuid::from_u128(99),
+        |place| place.member += 1,
+        |place| place.offset += 4096,
+    ];
+    for (at, change) in places.into_iter().enumerate() {
+        let mut media = Media::new(2, 4, 256 << 10);
+        let entries = media.chunks(0, 0, &[record(1, 8192, (1, 2)), record(2, 8192, (3, 4))]);
+        // First the second one, then the first.
+        for (left, entry) in [(&[1][..], entries[1]), (&[], entries[0])] {
+            let mut place = entry.place;
+            change(&mut place);
+            media.header_at(&entry, place);
+            let found = sound(&media).head.map_or(Vec::new(), |head| numbers(&head));
+            assert_eq!(found, if at == 0 { &[1, 2][..] } else { left }, "place {at}");
+        }
+    }
+}
+
+#[test]
+fn a_member_is_trimmed_only_in_whole_units_of_its_drive() {
+    // Segments of 384 KiB begin at 1 MiB.
+    let units = [
+        (Some(4096), true),
+        (Some(128 << 10), true),
+        (Some(384 << 10), false),
+        (Some(1 << 20), false),
+        (Some(256 << 10), false),
+        (None, false),
+    ];
+    for (unit, trims) in units {
+        let mut media = Media::new(1, 4, 384 << 10);
+        media.trim_unit_bytes = unit;
+        assert_eq!(sound(&media).trims, trims, "{unit:?}");
+    }
 }
