@@ -125,3 +125,26 @@ fn a_damaged_chunk_is_made_again_first_if_a_lost_members_parity_is_of_it() {
         );
     }
 }
+
+#[test]
+fn a_listing_reads_a_page_of_each_chunk_beside_a_lost_one_and_the_front_and_end_of_its_parity() {
+    let chunks = chunks();
+    let (mut bank, memory) = array(4);
+    let mut reader = reader_of(&mut bank, &memory);
+    let mut image = open(&mut reader).expect("the array opens");
+    image.members[3].segments.clear();
+    image.members[3].head = None;
+    let mut read = |parity| {
+        let mut image = image.clone();
+        image.superblock.parity = parity;
+        let before = reader.bank.bytes;
+        Catalog::load(&mut reader, &image, TimeRange::ALL).expect("drives that read");
+        reader.bank.bytes - before
+    };
+    // Groups that lack chunks 7 and 13: their chunks, and their parity, as far as they are on other members.
+    let (pages, parities) = ([8, 11, 12], [9, 10, 14]);
+    let here = |at: &usize| chunks[*at].place.member != 3;
+    assert!(pages.iter().chain(&parities).all(here) && !here(&7) && !here(&13));
+    let more = read(2) - read(0);
+    assert_eq!(more, pages.len() as u64 * 4096 + parities.len() as u64 * (8192 + 4096));
+}

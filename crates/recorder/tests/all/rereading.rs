@@ -22,6 +22,8 @@ pub struct Changing {
     changes: Vec<(Instant, Entry, Vec<u8>)>,
     under_way: usize,
     most: usize,
+    /// Bytes that were asked for.
+    pub bytes: u64,
 }
 
 impl Changing {
@@ -46,7 +48,8 @@ impl Bank for Changing {
     }
     fn submit(&mut self, command: Command) -> Result<(), Full> {
         self.bank.submit(command)?;
-        assert!(matches!(command.operation, Operation::Read { .. }), "readers read");
+        let Operation::Read { length, .. } = command.operation else { panic!("readers read") };
+        self.bytes += u64::from(length);
         let geometry = &self.bank.drives()[command.drive.index()];
         assert_eq!(geometry.check(&command.operation, 64 << 10), Ok(()), "none is refused");
         self.under_way += 1;
@@ -79,7 +82,7 @@ pub fn array(buffers: u32) -> (Changing, MemoryBuffers) {
     for (at, bytes) in (0u16..).zip(there()) {
         bank.poke(DriveId(at), 0, bytes);
     }
-    (Changing { bank, changes: Vec::new(), under_way: 0, most: 0 }, memory)
+    (Changing { bank, changes: Vec::new(), under_way: 0, most: 0, bytes: 0 }, memory)
 }
 
 /// A reader of it with all of its buffers.
