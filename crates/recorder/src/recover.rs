@@ -372,8 +372,8 @@ fn range_of_row(image: &ArrayImage, row: &Row) -> Option<Range> {
     let Row { offset, length, .. } = *row;
     let layout = &member.layout;
     let end = layout.segment_offset(layout.segments);
+    // A table's chunks are no longer than its parity, which a buffer takes.
     let sound = offset.is_multiple_of(PAGE_BYTES)
-        && length <= layout.chunk_max
         && offset.checked_add(length.into()).is_some_and(|to| to <= end);
     (!member.is_missing() && sound).then_some(Range { drive: member.drive, offset, length })
 }

@@ -193,11 +193,9 @@ impl Catalog {
         );
         for pair in entries.windows(2) {
             let (one, two) = (&pair[0].record, &pair[1].record);
-            if two.sequence > one.sequence + 1 {
-                let missing =
-                    before(two) - one.ledger.stored - elsewhere(one.sequence + 1, two.sequence);
-                self.missing(&mut take, missing, one.sequence + 1, two, one.summary.last_ns);
-            }
+            let next = one.sequence + 1;
+            let missing = before(two) - one.ledger.stored - elsewhere(next, two.sequence);
+            self.missing(&mut take, missing, next, two, one.summary.last_ns);
         }
         for entry in entries {
             let s = &entry.record.summary;
