@@ -38,7 +38,8 @@ impl SegmentAt {
 pub struct Unread(Vec<RangeInclusive<u64>>);
 
 impl Unread {
-    pub(super) fn of(ranges: impl Iterator<Item = RangeInclusive<u64>>) -> Self {
+    /// Those of segments with these numbers, which may meet.
+    pub fn of(ranges: impl Iterator<Item = RangeInclusive<u64>>) -> Self {
         let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_by_key(|range| *range.start());
         let mut merged: Vec<RangeInclusive<u64>> = Vec::new();

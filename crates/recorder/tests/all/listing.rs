@@ -1,12 +1,14 @@
 //! What a listing says: which chunks of a span there are, what a take holds to the byte, and what is missing from it, between
 //! which numbers and times, and whether a ring gave it up.
 
+use std::ops::RangeInclusive;
+
 use crate::media::{Media, record};
 use base::{Duration, Timestamp};
 use format::parity::Part;
 use format::{ChunkRecord, Count, Ledger, Place, Stage};
 use longtake_recorder::recover::Groups;
-use longtake_recorder::takes::{Catalog, Entry, Gap, Take};
+use longtake_recorder::takes::{Catalog, Entry, Gap, Take, Unread};
 use longtake_recorder::{ArrayImage, TimeRange};
 use uuid::Uuid;
 
@@ -139,18 +141,18 @@ fn where_the_ring_gave_it_up_what_is_missing_is_overwritten_and_reaches_no_furth
 }
 
 #[test]
-fn outside_the_numbers_that_were_listed_nothing_is_called_missing() {
-    let gaps = |complete| {
-        let catalog = Catalog { complete, ..Catalog::of(numbered(&[1, 4, 8])) };
+fn what_segments_that_were_not_read_may_hold_is_not_called_missing() {
+    let gaps = |unread: &[RangeInclusive<u64>]| {
+        let unread = Unread::of(unread.iter().cloned());
+        let catalog = Catalog { unread, ..Catalog::of(numbered(&[1, 4, 8])) };
         let take = take_of(&catalog);
         take.gaps.iter().map(|gap| gap.first_sequence).collect::<Vec<_>>()
     };
-    assert_eq!(gaps(0..=u64::MAX), [2, 5]);
-    assert_eq!(gaps(2..=7), [2, 5]);
-    // A gap that begins before them, or ends behind them, is not known to be one.
-    assert_eq!(gaps(3..=7), [5]);
-    assert_eq!(gaps(2..=6), [2]);
-    assert_eq!(gaps(9..=20), [0u64; 0]);
+    assert_eq!(gaps(&[]), [2, 5]);
+    assert_eq!(gaps(&[1..=1, 4..=4, 8..=20]), [2, 5]);
+    assert_eq!(gaps(&[0..=2]), [5]);
+    assert_eq!(gaps(&[7..=9]), [2]);
+    assert_eq!(gaps(&[0..=u64::MAX]), [0u64; 0]);
 }
 
 #[test]
@@ -201,6 +203,16 @@ fn listed(media: &Media, buffer_bytes: usize, range: TimeRange) -> (Vec<u64>, Ca
     (catalog.entries.iter().map(|e| e.record.sequence).collect(), catalog)
 }
 
+/// Milliseconds as packets' times. Numbers grow more slowly than microseconds.
+fn ms(from: u64, to: u64) -> (u64, u64) {
+    (from * 1_000_000, to * 1_000_000)
+}
+
+fn span_ms(from: u64, to: u64) -> TimeRange {
+    let (from, to) = ms(from, to);
+    span(from, to)
+}
+
 /// Two chunks with these numbers, and times from the first's to the other's.
 fn pair(first: u64, (from, to): (u64, u64)) -> [ChunkRecord; 2] {
     [record(first, 4096, (from, to)), record(first + 1, 4096, (from, to))]
@@ -210,7 +222,7 @@ fn pair(first: u64, (from, to): (u64, u64)) -> [ChunkRecord; 2] {
 fn a_span_is_listed_with_a_segment_more_on_either_side_and_the_newest_one() {
     let mut media = Media::new(1, 8, 256 << 10);
     let mut segments: Vec<[ChunkRecord; 2]> =
-        (0..6).map(|n| pair(10 * (n + 1), (100 * (n + 1), 100 * (n + 1) + 50))).collect();
+        (0..6).map(|n| pair(10 * (n + 1), ms(100 * (n + 1), 100 * (n + 1) + 50))).collect();
     // The newest chunk tells what the ring has given up.
     segments[5][1].reused = Some(3);
     segments[5][1].reused_to_ns = 30;
@@ -220,14 +232,14 @@ fn a_span_is_listed_with_a_segment_more_on_either_side_and_the_newest_one() {
     let (all, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
     assert_eq!(catalog.entries, entries);
     assert_eq!((catalog.reused, catalog.reused_to_ns), (Some(3), Some(30)));
-    assert_eq!(catalog.complete, 0..=u64::MAX);
-    let (some, catalog) = listed(&media, 64 << 10, span(110, 120));
+    assert_eq!(catalog.unread, Unread::default());
+    let (some, catalog) = listed(&media, 64 << 10, span_ms(110, 120));
     assert_eq!(some, [10, 11, 20, 21, 60, 61]);
     assert_eq!((catalog.reused, catalog.reused_to_ns), (Some(3), Some(30)));
-    assert_eq!(catalog.complete, 0..=29);
-    let (some, catalog) = listed(&media, 64 << 10, span(310, 420));
+    assert_eq!(catalog.unread, Unread::of([30..=31, 40..=41, 50..=51].into_iter()));
+    let (some, catalog) = listed(&media, 64 << 10, span_ms(310, 420));
     assert_eq!(some, [20, 21, 30, 31, 40, 41, 50, 51, 60, 61]);
-    assert_eq!(catalog.complete, 20..=59);
+    assert_eq!(catalog.unread, Unread::of([10..=11].into_iter()));
     assert_eq!(all.len(), 12);
 }
 
@@ -235,14 +247,14 @@ fn a_span_is_listed_with_a_segment_more_on_either_side_and_the_newest_one() {
 fn what_the_ring_gave_up_is_known_whatever_the_span_if_the_head_is_still_open() {
     let mut media = Media::new(1, 8, 256 << 10);
     let segments: Vec<[ChunkRecord; 2]> =
-        (0..4).map(|n| pair(10 * (n + 1), (100 * (n + 1), 100 * (n + 1) + 50))).collect();
+        (0..4).map(|n| pair(10 * (n + 1), ms(100 * (n + 1), 100 * (n + 1) + 50))).collect();
     let full: Vec<(u16, u64, &[ChunkRecord])> =
         (0..).zip(&segments).map(|(at, records)| (0, at, &records[..])).collect();
     media.full(&full);
-    let mut newest = record(50, 4096, (500, 501));
+    let mut newest = record(50, 4096, ms(500, 501));
     (newest.reused, newest.reused_to_ns) = (Some(4), 44);
     media.chunks(0, 4, &[newest]);
-    let (some, catalog) = listed(&media, 64 << 10, span(110, 120));
+    let (some, catalog) = listed(&media, 64 << 10, span_ms(110, 120));
     assert_eq!(some, [10, 11, 20, 21]);
     assert_eq!((catalog.reused, catalog.reused_to_ns), (Some(4), Some(44)));
 }
@@ -279,23 +291,24 @@ fn the_time_that_a_ring_gave_up_is_known_if_every_members_newest_chunk_says_it()
 #[test]
 fn a_segment_of_another_member_is_listed_for_its_numbers_if_its_times_lie_outside() {
     let mut media = Media::new(2, 8, 256 << 10);
-    let one = [pair(10, (100, 150)), pair(60, (160, 180))];
+    let one = [pair(10, ms(100, 150)), pair(60, ms(160, 180))];
     // A slow queue's: their numbers lie between, their packets are later.
     let other = [
-        pair(12, (1000, 1010)),
-        pair(30, (1100, 1110)),
-        pair(52, (1200, 1210)),
-        pair(70, (1300, 1310)),
-        pair(80, (1400, 1410)),
-        pair(90, (1500, 1510)),
+        pair(12, ms(1000, 1010)),
+        pair(30, ms(1100, 1110)),
+        pair(52, ms(1200, 1210)),
+        pair(70, ms(1300, 1310)),
+        pair(80, ms(1400, 1410)),
+        pair(90, ms(1500, 1510)),
     ];
     let mut full: Vec<(u16, u64, &[ChunkRecord])> =
         (0..).zip(&one).map(|(at, records)| (0, at, &records[..])).collect();
     full.extend((0..).zip(&other).map(|(at, records)| (1, at, &records[..])));
     media.full(&full);
-    let (some, catalog) = listed(&media, 64 << 10, span(110, 170));
-    assert_eq!(some, [10, 11, 12, 13, 30, 31, 52, 53, 60, 61, 70, 71, 90, 91]);
-    assert_eq!(catalog.complete, 0..=79);
+    let (some, catalog) = listed(&media, 64 << 10, span_ms(110, 170));
+    assert_eq!(some, [10, 11, 12, 13, 52, 53, 60, 61, 70, 71, 90, 91]);
+    // Before and behind these all packets are later.
+    assert_eq!(catalog.unread, Unread::of([30..=31, 80..=81].into_iter()));
 }
 
 #[test]
