@@ -1,5 +1,7 @@
 //! Groups of an array with parity, by hand: when they close, where their parity goes, and what becomes of them if members fail.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::hand::{Asked, Hand, LATE, LONG, SEGMENT, config, image, live, protected};
 use base::{Duration, Instant};
 use format::Count;
@@ -472,4 +474,63 @@ fn groups_of_an_earlier_recording_are_kept_by_their_numbers_if_the_array_has_par
             }
         }
     }
+}
+
+/// Packets of each group, by the group's number: the latest time, and whether a chunk of it lies in a place that was given up.
+fn groups_given_up(hand: &Hand, given_up: &BTreeSet<u64>) -> BTreeMap<u64, (u64, bool)> {
+    let mut groups: BTreeMap<u64, (u64, bool)> = BTreeMap::new();
+    for record in hand.writes.iter().map(|write| write.record) {
+        let Some(joined) = record.group else { continue };
+        let group = groups.entry(joined.group).or_default();
+        group.0 = group.0.max(record.summary.last_ns);
+        group.1 |= given_up.contains(&record.sequence);
+    }
+    groups
+}
+
+#[test]
+fn a_ring_that_gives_up_a_chunk_of_a_group_says_so_of_all_its_chunks_even_of_those_that_come_later()
+{
+    let ring = Config {
+        when_full: WhenFull::Wrap,
+        placement: Placement::Stripe,
+        trim_ahead: 1,
+        ..config()
+    };
+    let mut open_when_given_up = 0;
+    for odd in 0..40 {
+        // Two segments a member: the one before the head is the one behind it, and given up soon after its last chunk.
+        let mut hand = Hand::new(ring.clone(), image(1, 2, &[&[][..]; 4]));
+        let mut given_up = BTreeSet::new();
+        for n in 0..120 {
+            let (written, seen) = (hand.writes.len(), hand.events.len());
+            let length = (1 + (n * (odd + 3) + odd) % 15) as u32 * 4096;
+            hand.chunk(length, (100_000 + n * 100, 100_050 + n * 100));
+            hand.finish(|_| true);
+            // The parity of a group is ready while the next one is open.
+            if n % 4 == odd % 4 {
+                hand.seal();
+                hand.finish(|_| true);
+            }
+            for event in &hand.events[seen..] {
+                let Event::Reused { member, segment, .. } = *event else { continue };
+                let here = hand.writes[..written].iter().filter(|write| {
+                    let at = (write.place.offset - (1 << 20)) / SEGMENT;
+                    (write.place.member, at) == (member, segment)
+                });
+                given_up.extend(here.map(|write| write.record.sequence));
+            }
+            let closed: BTreeSet<u64> =
+                hand.writes.iter().filter_map(|w| w.record.parity.map(|part| part.group)).collect();
+            for (group, (last_ns, gone)) in groups_given_up(&hand, &given_up) {
+                open_when_given_up += u32::from(gone && !closed.contains(&group));
+                assert!(
+                    !gone || !closed.contains(&group) || last_ns <= hand.core.reused_to_ns(),
+                    "group {group} of times up to {last_ns}, and nothing is said to be missing since {}",
+                    hand.core.reused_to_ns()
+                );
+            }
+        }
+    }
+    assert!(open_when_given_up > 0, "some group was open when a chunk of it was given up");
 }
