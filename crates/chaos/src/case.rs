@@ -72,6 +72,8 @@ pub struct Round {
     pub accident: Option<(u16, Accident)>,
     /// Whether the media are also read with drives that misread, in the end.
     pub misread: bool,
+    /// How much older its packets are than its chunks, as those of a capture file are.
+    pub older: Duration,
 }
 
 /// Everything that a seed chooses.
@@ -126,6 +128,11 @@ pub struct Case {
 }
 
 impl Case {
+    /// How much older than its chunks the oldest packets are.
+    pub fn oldest(&self) -> Duration {
+        self.rounds.iter().map(|round| round.older).max().unwrap_or(Duration::ZERO)
+    }
+
     /// The longest chunk that holds packets.
     pub const fn data_chunk_max(&self) -> u32 {
         CHUNK_MAX - if self.parity > 0 { OVERHEAD_BYTES } else { 0 }
@@ -157,8 +164,15 @@ impl Case {
         let reads = random.one_in(4);
         let round =
             |random: &mut Random| round(random, &drives, interval_us, (protects, faulty, reads));
-        let rounds = (0..1 + random.below(3)).map(|_| round(random)).collect();
+        let mut rounds: Vec<Round> = (0..1 + random.below(3)).map(|_| round(random)).collect();
         let flush_us = 1 << (4 + random.below(14));
+        let groups = 1 + other.below(4) as u32;
+        let group_wait = Duration::from_micros(1 + other.below(4000));
+        if other.one_in(6) {
+            for round in &mut rounds {
+                round.older = Duration::from_micros(other.below(2) << other.below(32));
+            }
+        }
         Self {
             seed,
             segment_bytes,
@@ -180,8 +194,8 @@ impl Case {
             rounds,
             trick: None,
             parity,
-            groups: 1 + other.below(4) as u32,
-            group_wait: Duration::from_micros(1 + other.below(4000)),
+            groups,
+            group_wait,
             drives,
         }
     }
@@ -278,6 +292,7 @@ fn round(
         remember,
         accident,
         misread: random.one_in(10),
+        older: Duration::ZERO,
     }
 }
 

@@ -147,7 +147,7 @@ impl Run<'_> {
             return;
         }
         let ranges: Vec<Protected> =
-            shares.into_iter().map(|shares| protected(now, shares)).collect();
+            shares.into_iter().map(|shares| protected(now, self.round.older, shares)).collect();
         if self.recording.protect(ranges.clone()) {
             self.protections.pop_front();
             self.book.in_order = false;
@@ -192,14 +192,15 @@ impl Run<'_> {
 }
 
 /// A range between two shares of the time so far.
-fn protected(now: Instant, shares: (u8, u8)) -> Protected {
-    let TimeRange { from, to } = range(now, shares);
+fn protected(now: Instant, oldest: Duration, shares: (u8, u8)) -> Protected {
+    let TimeRange { from, to } = range(now, oldest, shares);
     Protected { from, to, made: time(now), label: "kept".into() }
 }
 
-/// The time between two shares of 1/255 of all time so far.
-pub fn range(now: Instant, (from, to): (u8, u8)) -> TimeRange {
-    let at = |share: u8| Timestamp::from_nanos(EPOCH_NS + now.as_nanos() / 255 * u64::from(share));
+/// The time between two shares of 1/255 of all time so far; half of them are so much older.
+pub fn range(now: Instant, oldest: Duration, (from, to): (u8, u8)) -> TimeRange {
+    let begin = EPOCH_NS - if (from ^ to) & 1 == 0 { 0 } else { oldest.as_nanos() };
+    let at = |share: u8| Timestamp::from_nanos(begin + now.as_nanos() / 255 * u64::from(share));
     TimeRange { from: at(from), to: at(to) }
 }
 
@@ -276,7 +277,7 @@ pub fn view(
         .collect();
     let range = match viewer.range {
         (0, 255) => TimeRange::ALL,
-        shares => range(run.recording.now(), shares),
+        shares => range(run.recording.now(), run.round.older, shares),
     };
     let mut met = Met::default();
     let mut bank = Beside { handle, run };

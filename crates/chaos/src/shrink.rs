@@ -1,5 +1,7 @@
 //! Makes a case that breaks a law smaller, so that what is left is what it takes.
 
+use base::Duration;
+
 use crate::case::Case;
 use crate::world::{Violation, judged};
 
@@ -38,6 +40,9 @@ fn smaller(case: &Case) -> impl Iterator<Item = Case> + '_ {
         }
         if round.accident.is_some() {
             cases.push(with(&|c| c.rounds[at].accident = None));
+        }
+        if round.older != Duration::ZERO {
+            cases.push(with(&|c| c.rounds[at].older = Duration::ZERO));
         }
         if round.misread {
             cases.push(with(&|c| c.rounds[at].misread = false));

@@ -117,6 +117,8 @@ pub struct Source {
     chunk_min: u32,
     chunk_max: u32,
     stop_at: Instant,
+    /// How much older its packets are than its chunks.
+    older: Duration,
     /// Whether it has stopped, or is to stop.
     pub stopped: bool,
     /// The number of the next packet.
@@ -140,6 +142,7 @@ impl Source {
         free: Vec<BufferId>,
         chunk_min: u32,
         (start, stop_at): (Instant, Instant),
+        older: Duration,
         next_packet: u64,
     ) -> Self {
         let mut random = Random::new(case.seed ^ start.as_nanos().rotate_left(32));
@@ -147,7 +150,7 @@ impl Source {
             .map(|_| Queue {
                 ready: start + Duration::from_nanos(random.below(case.interval.as_nanos() + 1)),
                 burst: 0,
-                last_ns: time(start).as_nanos(),
+                last_ns: time(start).as_nanos() - older.as_nanos(),
                 losses: Ledger::default(),
             })
             .collect();
@@ -164,6 +167,7 @@ impl Source {
             chunk_min,
             chunk_max: case.data_chunk_max(),
             stop_at,
+            older,
             stopped: false,
             next_packet,
             told: Ledger::default(),
@@ -188,7 +192,8 @@ impl Source {
     /// Seals the chunk of one queue; None if there was no buffer for it.
     fn seal(&mut self, at: usize) -> Option<ReadyChunk> {
         let queue = &mut self.queues[at];
-        let ready_ns = time(queue.ready).as_nanos();
+        let sealed_at = time(queue.ready);
+        let ready_ns = sealed_at.as_nanos() - self.older.as_nanos();
         let random = &mut self.random;
         let stage = random.below(24) as usize;
         if stage < 4 {
@@ -254,7 +259,7 @@ impl Source {
         contents.packets = writer.packets();
         self.queues[at].losses.lose(Stage::NoBuffer, offered - contents.count());
         let losses = std::mem::take(&mut self.queues[at].losses);
-        let sealed = writer.seal(&[], Timestamp::from_nanos(ready_ns), false);
+        let sealed = writer.seal(&[], sealed_at, false);
         let used = sealed.summary.length as usize;
         self.memory.with(buffer, &mut |b| b[..used].copy_from_slice(&sealed.buffer[..used]));
         self.scratch = sealed.buffer;
@@ -322,7 +327,8 @@ impl Feed for Source {
         let writer =
             ChunkWriter::new(std::mem::take(&mut self.scratch), self.chunk_min, self.chunk_max, 0);
         let last_ns = self.queues[0].last_ns;
-        let sealed = writer.seal(&[], Timestamp::from_nanos(last_ns), true);
+        let sealed_at = Timestamp::from_nanos(last_ns + self.older.as_nanos());
+        let sealed = writer.seal(&[], sealed_at, true);
         let used = sealed.summary.length as usize;
         self.memory.with(buffer, &mut |b| b[..used].copy_from_slice(&sealed.buffer[..used]));
         self.scratch = sealed.buffer;

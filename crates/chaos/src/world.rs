@@ -259,6 +259,7 @@ impl<'c> World<'c> {
             Self::names(READ_BUFFERS + case.metadata, case.buffers),
             image.superblock.layout.chunk_min,
             (start, stop_at),
+            round.older,
             self.next_packet,
         );
         let memory = self.memory.clone();
@@ -405,7 +406,7 @@ impl<'c> World<'c> {
         extracted.judge_at_rest(&catalog, &self.book);
         // A part of it by time gives the same part.
         if self.case.seed.is_multiple_of(3) {
-            listed_by_time(&mut reader, &image, &catalog, &self.book, self.case.seed);
+            listed_by_time(&mut reader, &image, &catalog, &self.book, self.case);
         }
         let volatile = |d: &u16| cut && self.case.drives[usize::from(*d)].volatile;
         let circumstances = Circumstances {
@@ -560,10 +561,10 @@ fn listed_by_time(
     image: &ArrayImage,
     all: &Catalog,
     book: &Book,
-    seed: u64,
+    case: &Case,
 ) {
-    let (one, other) = ((seed >> 2) as u8, (seed >> 5) as u8);
-    let part = range(reader.bank.now(), (one.min(other), one.max(other)));
+    let (one, other) = ((case.seed >> 2) as u8, (case.seed >> 5) as u8);
+    let part = range(reader.bank.now(), case.oldest(), (one.min(other), one.max(other)));
     let Ok(by_time) = Catalog::load(reader, image, part) else {
         panic!("media: the array can't be listed by time")
     };

@@ -297,7 +297,7 @@ pub struct RecordArguments {
     #[arg(long, value_name = "SIZE")]
     pub chunk: Option<ByteSize>,
     /// Parity chunks for each group of chunks in a new directory: so many members may die and nothing is lost [default: 0].
-    /// An array that is there has what it was made with.
+    /// An existing array keeps the settings it was made with.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2))]
     pub parity: Option<u8>,
     /// Record only what this expression accepts, in tcpdump's language.

@@ -177,7 +177,7 @@ pub fn extract<B: Bank, M: Buffers, V: Visitor>(
     }
 }
 
-/// The next chunk of a queue that has packets to merge; chunks that can go whole go on the way.
+/// The next chunk of a queue, at its first packet to merge, if it has one; chunks that can go whole go on the way.
 fn next_stream<B: Bank, M: Buffers, V: Visitor>(
     fetch: &mut Fetch<'_, '_, B, M>,
     queue: usize,
@@ -226,8 +226,7 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
             }
         }
         match Stream::new(bytes, &entry.record, range) {
-            Ok(stream) if !stream.ended => return Ok(Some(stream)),
-            Ok(stream) => bytes = stream.bytes,
+            Ok(stream) => return Ok(Some(stream)),
             Err(damage) => {
                 bytes = Vec::new();
                 let why = Unreadable::Damaged(damage);
@@ -521,8 +520,10 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
     ) -> Result<Result<(), Unreadable>, ReadError> {
         let checked = outcome.and_then(|()| check(bytes, entry));
         let Err(Unreadable::Damaged(damage)) = checked else { return Ok(checked) };
+        // With a single buffer there is none to look with.
+        let Some(spare) = self.spare else { return Ok(Err(Unreadable::Damaged(damage))) };
         for _ in 0..REWRITE_LOOKS_MAX {
-            match self.first_sequence(entry)? {
+            match self.first_sequence(entry, spare)? {
                 Some(first) if first > entry.record.sequence => {
                     return Ok(Err(Unreadable::Overwritten));
                 }
@@ -541,8 +542,11 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
 
     /// The number of the chunk at the start of the segment that should hold `entry`, if one is
     /// there and can be read.
-    fn first_sequence(&mut self, entry: &Entry) -> Result<Option<u64>, ReadError> {
-        let Some(buffer) = self.spare else { return Ok(None) };
+    fn first_sequence(
+        &mut self,
+        entry: &Entry,
+        buffer: BufferId,
+    ) -> Result<Option<u64>, ReadError> {
         let member = &self.image.members[usize::from(entry.place.member)];
         let layout = member.layout;
         let within = entry.place.offset.saturating_sub(layout.segment_offset(0));

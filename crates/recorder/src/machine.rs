@@ -200,8 +200,8 @@ impl Recorder {
     /// Takes one input at `now`.
     pub fn handle(&mut self, now: Instant, input: Input) {
         // A chunk or a completion concerns the members it touches; anything else may concern all.
-        let mut all = self.phase != Phase::Running
-            || matches!(input, Input::Tick | Input::Stop | Input::Protect(_) | Input::Hold(_));
+        let mut all =
+            matches!(input, Input::Tick | Input::Stop | Input::Protect(_) | Input::Hold(_));
         match input {
             Input::Chunk(chunk) => {
                 self.held += 1;

@@ -122,14 +122,21 @@ pub(crate) fn lost<B: Bank, M: Buffers>(
         let hidden = fronts
             .iter()
             .flat_map(|front| &front.table.rows)
-            .filter(|row| lost(row) && range_of_row(image, row).is_some());
+            .filter(|row| lost(row) && !image.members[usize::from(row.member)].is_missing());
         for row in hidden {
             let bytes = read(reader, &[range_of_row(image, row)])?.pop().flatten();
             if let Some(entry) = bytes.and_then(|bytes| whole(image, row, &bytes)) {
                 found.hidden.push(entry);
-            } else if let Some((entry, _)) = chunk(reader, image, &groups, row.sequence)? {
-                found.recovered.push(entry);
+                continue;
             }
+            let Some(group) = Group::read(reader, image, groups.around(row.sequence))? else {
+                continue;
+            };
+            let is_row = |entry: &Entry| entry.record.sequence == row.sequence;
+            // A damaged table of another parity may have named a wrong place.
+            found.hidden.extend(group.in_place(image).filter(is_row));
+            let made = group.made_again(image).into_iter().map(|(entry, _)| entry);
+            found.recovered.extend(made.filter(is_row));
         }
     }
     Ok(found)
@@ -242,6 +249,12 @@ impl Group {
     ) -> Result<Self, ReadError> {
         let chunks = read_rows(reader, image, &table.rows)?;
         Ok(Self { table, chunks, parity: [None, None] })
+    }
+
+    /// The chunks that are sound in the places that the table names.
+    fn in_place<'a>(&'a self, image: &'a ArrayImage) -> impl Iterator<Item = Entry> + 'a {
+        let rows = self.table.rows.iter().zip(&self.chunks);
+        rows.filter_map(|(row, bytes)| whole(image, row, bytes.as_deref()?))
     }
 
     /// The chunks that are not sound, made again; those that can't be are left out.
@@ -372,8 +385,8 @@ fn range_of_row(image: &ArrayImage, row: &Row) -> Option<Range> {
     let Row { offset, length, .. } = *row;
     let layout = &member.layout;
     let end = layout.segment_offset(layout.segments);
+    // A table's chunks are no longer than its parity, which a buffer takes.
     let sound = offset.is_multiple_of(PAGE_BYTES)
-        && length <= layout.chunk_max
         && offset.checked_add(length.into()).is_some_and(|to| to <= end);
     (!member.is_missing() && sound).then_some(Range { drive: member.drive, offset, length })
 }

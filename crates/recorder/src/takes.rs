@@ -42,7 +42,7 @@ impl Entry {
 }
 
 /// The chunks of an array, by sequence number, each once.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// In order of sequence number.
     pub entries: Vec<Entry>,
@@ -57,19 +57,6 @@ pub struct Catalog {
     /// Numbers that may be those of chunks in segments that were not read, because their packets lie outside the span of time
     /// that was asked for. Of all others every chunk that is there was listed.
     pub unread: Unread,
-}
-
-impl Default for Catalog {
-    fn default() -> Self {
-        Self {
-            entries: Vec::new(),
-            reused: None,
-            reused_to_ns: None,
-            recovered: HashSet::new(),
-            unindexed: Vec::new(),
-            unread: Unread::default(),
-        }
-    }
 }
 
 impl Catalog {
@@ -206,11 +193,9 @@ impl Catalog {
         );
         for pair in entries.windows(2) {
             let (one, two) = (&pair[0].record, &pair[1].record);
-            if two.sequence > one.sequence + 1 {
-                let missing =
-                    before(two) - one.ledger.stored - elsewhere(one.sequence + 1, two.sequence);
-                self.missing(&mut take, missing, one.sequence + 1, two, one.summary.last_ns);
-            }
+            let next = one.sequence + 1;
+            let missing = before(two) - one.ledger.stored - elsewhere(next, two.sequence);
+            self.missing(&mut take, missing, next, two, one.summary.last_ns);
         }
         for entry in entries {
             let s = &entry.record.summary;
@@ -252,7 +237,8 @@ impl Catalog {
             return;
         }
         take.overwritten += count;
-        let to_ns = self.reused_to_ns.map_or(to_ns, |given_up| to_ns.min(given_up.saturating_add(1)));
+        let to_ns =
+            self.reused_to_ns.map_or(to_ns, |given_up| to_ns.min(given_up.saturating_add(1)));
         let gap = Gap { to_ns, ..gap };
         if !is_planted(Bug::HidesHoles) {
             take.holes.push(gap);

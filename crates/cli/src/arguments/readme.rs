@@ -1,4 +1,4 @@
-//! The commands of README.md, held against the command line: each one is accepted as it stands there.
+//! The commands of README.md, checked against the command line: the program accepts each one as README has it.
 
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Parser};

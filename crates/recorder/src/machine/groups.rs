@@ -265,8 +265,8 @@ impl Groups {
 
     /// A parity has got a place.
     pub(super) fn placed(&mut self, parity: PlacedParity) {
-        self.placed.truncate(LastParities::COUNT - 1);
         self.placed.push_front(parity);
+        self.placed.truncate(LastParities::COUNT);
     }
 
     /// What a chunk of this number says of the parities before it.

@@ -248,7 +248,7 @@ impl Recorder {
     fn too_wide(&self, group: &Group) -> bool {
         let holds = |at: usize| group.data.iter().any(|p| usize::from(p.row.member) == at);
         let working = self.members.iter().enumerate().filter(|(_, m)| m.failed.is_none());
-        group.data.len() > 1 && working.filter(|(at, _)| !holds(*at)).count() < self.parities()
+        working.filter(|(at, _)| !holds(*at)).count() < self.parities()
     }
 
     /// A chunk of a broken group is not under way any more.

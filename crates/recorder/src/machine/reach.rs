@@ -80,4 +80,18 @@ mod tests {
         assert_eq!(reach[0], [times(100, 230), times(300, 500), Times::NONE]);
         assert_eq!(reach[1], [times(100, 230), times(300, 500), times(600, 700), Times::NONE]);
     }
+
+    #[test]
+    fn numbers_are_near_up_to_the_reach_of_a_group_on_either_side() {
+        let one = member(&[(10_000, 10_100, 300, 400)]);
+        let reach = |before: u64, after: u64| {
+            let other = member(&[(8_000, before, 100, 150), (after, 20_000, 500, 600)]);
+            of(&[one.clone(), other])[0][0]
+        };
+        let times = |first_ns, last_ns| Times { first_ns, last_ns };
+        let (before, after) = (10_000 - GROUP_REACH, 10_100 + GROUP_REACH);
+        assert_eq!(reach(before, after), times(100, 600));
+        assert_eq!(reach(before - 1, after), times(300, 600));
+        assert_eq!(reach(before, after + 1), times(100, 400));
+    }
 }

@@ -38,7 +38,8 @@ impl SegmentAt {
 pub struct Unread(Vec<RangeInclusive<u64>>);
 
 impl Unread {
-    pub(super) fn of(ranges: impl Iterator<Item = RangeInclusive<u64>>) -> Self {
+    /// Those of segments with these numbers, which may meet.
+    pub fn of(ranges: impl Iterator<Item = RangeInclusive<u64>>) -> Self {
         let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_by_key(|range| *range.start());
         let mut merged: Vec<RangeInclusive<u64>> = Vec::new();
@@ -102,15 +103,14 @@ fn is_untimed(live: &Live) -> bool {
     live.last_ns == 0
 }
 
-/// The earliest time that chunks missing before this segment's may have. A take's numbers begin with its start in
-/// microseconds: packets older than that come from a file, and what is missing at its start may be of any time.
-fn earliest(live: &Live) -> u64 {
-    if is_untimed(live) || live.first_ns / 1000 < live.first_sequence { 0 } else { live.first_ns }
-}
-
-/// The latest time that chunks missing before one of this segment's may have.
-fn latest(live: &Live) -> u64 {
-    if is_untimed(live) { u64::MAX } else { live.last_ns }
+/// The times that chunks missing next to a segment's may have. A take's numbers begin with its start in microseconds at least. Packets
+/// older than their numbers come from a file, or a take begins behind them: then what is missing may be of any time.
+fn times(live: &Live) -> (u64, u64) {
+    if is_untimed(live) || live.first_ns / 1000 <= live.last_sequence {
+        (0, u64::MAX)
+    } else {
+        (live.first_ns, live.last_ns)
+    }
 }
 
 /// Each segment's neighbours by number on its member, as places in the list.
@@ -156,24 +156,30 @@ impl Stretches {
 
     /// Which of them may miss chunks of the span.
     fn that_may_miss(&self, places: &[SegmentAt], range: TimeRange) -> Vec<bool> {
-        let mut times = vec![(u64::MAX, 0); self.count()];
+        let mut bounds = vec![(u64::MAX, 0); self.count()];
         for SegmentAt { live, .. } in places {
-            for (first, last) in &mut times[self.of_segment(live)] {
-                *first = earliest(live).min(*first);
-                *last = latest(live).max(*last);
+            let (from, to) = times(live);
+            for (first, last) in &mut bounds[self.of_segment(live)] {
+                *first = from.min(*first);
+                *last = to.max(*last);
             }
         }
         // Below all that is there a take may have begun at any time.
-        times[0].0 = 0;
-        times[self.bounds.len()].1 = u64::MAX;
+        bounds[0].0 = 0;
+        bounds[self.bounds.len()].1 = u64::MAX;
         let may_miss = |at: usize| {
             // Behind the last chunk that is there nothing can be missing.
             let Some(&bound) = self.bounds.get(at) else { return false };
             let room = at == 0 || bound - self.bounds[at - 1] > 1;
             // A chunk without packets, as at the end of a take, is dated by when it was sealed. That may be as late as
             // what follows.
-            let latest = times[at].1.max(times[at + 1].1);
-            room && times[at].0 <= range.to.as_nanos() && latest >= range.from.as_nanos()
+            let latest = bounds[at].1.max(bounds[at + 1].1);
+            // Within a take numbers grow by less than one a microsecond. Where they catch up with the packets' times, another take
+            // begins: what is missing at its start may be as old as that.
+            let begins = at > 0 && bound.saturating_mul(1000) >= bounds[at].0;
+            let begin = if begins { self.bounds[at - 1].saturating_mul(1000) } else { u64::MAX };
+            let earliest = bounds[at].0.min(begin);
+            room && earliest <= range.to.as_nanos() && latest >= range.from.as_nanos()
         };
         (0..self.count()).map(may_miss).collect()
     }
@@ -185,12 +191,11 @@ mod tests {
 
     use super::*;
 
-    /// The segments that a span of seconds needs; each is given by member, first and last number, and seconds.
+    /// The segments that a span needs; each is given by member, first and last number, and times. These are seconds from second 100 on.
     fn needed_of(segments: &[(u16, u64, u64, u64, u64)], (from, to): (u64, u64)) -> Vec<usize> {
-        let second = 1_000_000_000;
+        let time = |seconds: u64| (100 + seconds) * 1_000_000_000;
         let place = |(segment, &(member, first, last, from, to)): (u64, &_)| {
-            let (first_ns, last_ns) =
-                if to == 0 { (u64::MAX, 0) } else { (from * second, to * second) };
+            let (first_ns, last_ns) = if to == 0 { (u64::MAX, 0) } else { (time(from), time(to)) };
             let live = Live {
                 first_sequence: first,
                 last_sequence: last,
@@ -201,7 +206,7 @@ mod tests {
             SegmentAt { member, segment, live }
         };
         let places: Vec<SegmentAt> = (0..).zip(segments).map(place).collect();
-        let [from, to] = [from, to].map(|at| Timestamp::from_nanos(at * second));
+        let [from, to] = [from, to].map(|at| Timestamp::from_nanos(time(at)));
         let needed = needed(&places, TimeRange { from, to });
         (0..segments.len()).filter(|&at| needed[at]).collect()
     }
@@ -245,8 +250,20 @@ mod tests {
     #[test]
     fn packets_older_than_their_take_may_be_missing_from_any_time_before_it() {
         // Numbers are microseconds from the start of the take: these packets come from a file.
-        let file = [(0, 900_000_000, 900_000_009, 10, 19), (0, 900_000_020, 900_000_029, 20, 29)];
+        let file = [(0, 1_000, 900_000_009, 10, 19), (0, 900_000_020, 900_000_029, 20, 29)];
         assert_eq!(needed_of(&file, (1, 2)), [0, 1]);
+    }
+
+    #[test]
+    fn the_start_of_a_take_may_be_missing_from_before_the_first_packet_that_was_found() {
+        // The first take began at second 105. The second began at second 160; its first packets are of second 180.
+        let takes = [
+            (0, 105_000_000, 105_000_099, 10, 19),
+            (0, 105_000_100, 105_000_199, 20, 29),
+            (0, 160_000_005, 160_000_099, 80, 89),
+        ];
+        assert_eq!(needed_of(&takes, (65, 70)), [1, 2]);
+        assert_eq!(needed_of(&takes, (1, 2)), [0]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ const GOLDEN: [&[u8]; 4] = [
     include_bytes!("../../../format/tests/golden/parity3.bin"),
 ];
 /// The first chunk's sequence number.
-const FIRST: u64 = 1_800_000_000_000_000;
+pub const FIRST: u64 = 1_800_000_000_000_000;
 /// The chunk that no parity is of, on member 0, from there.
 const ALONE: u64 = 15;
 const EVER: TimeRange = TimeRange::ALL;
@@ -33,7 +33,7 @@ const EVER: TimeRange = TimeRange::ALL;
 /// Members' bytes; None for those that are gone.
 pub type Members = Vec<Option<Vec<u8>>>;
 
-fn all() -> Members {
+pub fn all() -> Members {
     GOLDEN.iter().map(|bytes| Some(bytes.to_vec())).collect()
 }
 
@@ -72,11 +72,11 @@ pub fn with_array<T>(
 
 /// What comes out of an extraction.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Packets {
+pub struct Packets {
     /// Every packet's time and bytes, in order.
-    packets: Vec<(u64, Vec<u8>)>,
-    recovered: Vec<u64>,
-    lost: Vec<u64>,
+    pub packets: Vec<(u64, Vec<u8>)>,
+    pub recovered: Vec<u64>,
+    pub lost: Vec<u64>,
 }
 
 impl Visitor for Packets {
@@ -318,7 +318,7 @@ fn a_scrub_tells_what_a_missing_member_held_and_how_much_of_it_can_be_had() {
 }
 
 /// Rebuilds a member on an empty drive; the members then.
-fn rebuilt(members: &mut Members, lost: usize) -> (Rebuilt, u64) {
+pub fn rebuilt(members: &mut Members, lost: usize) -> (Rebuilt, u64) {
     let mut target = vec![0; GOLDEN[lost].len()];
     let done = onto(members, lost, &mut target);
     members[lost] = Some(target);
