@@ -72,7 +72,7 @@ const COMMANDS: [&str; 7] = [
     "array rebuild $array --member 1 --onto @ --erase %",
     "measure run @ --write 1 --bytes 1MiB -o /tmp/results --erase %",
     "measure run @ --trim 1 --bytes 1MiB -o /tmp/results --erase %",
-    "record --from synthetic:10MB/s --until-bytes 1MB --to @",
+    "record --from synthetic:10MB/s --until-bytes 1MB --to @ --keep-privileges",
     "extract $array --degraded -o @ -y",
 ];
 
