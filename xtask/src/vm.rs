@@ -14,6 +14,7 @@ mod errors;
 mod facts;
 pub mod handed;
 mod image;
+mod in_use;
 mod kernel;
 mod machine;
 mod measure;
@@ -110,6 +111,7 @@ fn scenarios() -> Vec<Box<dyn Scenario + Sync>> {
         Box::new(throttle::Throttle),
         Box::new(errors::Errors),
         Box::new(record::Record),
+        Box::new(in_use::InUse),
         Box::new(wrong::Wrong),
         Box::new(ring::Ring),
         Box::new(clock::Clock),
@@ -147,7 +149,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     packages::ensure()?;
     let kernel = kernel::fetch(&dir.join("kernel"))?;
     let longtake = arguments.program.clone().map_or_else(programs::longtake, Ok)?;
-    let packets = std::env::current_exe().context("finding this program")?;
+    // By its process: building the program may have put another file in its place.
+    let packets = PathBuf::from(format!("/proc/{}/exe", std::process::id()));
     let tools = Tools {
         image: scenario::furnished(&kernel, &longtake, &packets)?,
         kernel,

@@ -10,6 +10,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetStatus, Scope, path_beneath_rules,
 };
+use nix::errno::Errno;
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::unistd::{Uid, User, initgroups, setgid, setuid};
@@ -55,8 +56,11 @@ pub fn successor(wanted: Option<&str>) -> Result<Option<User>> {
             None => Ok(None),
         };
     }
-    let look_up =
-        |name: &str| User::from_name(name).with_context(|| format!("looking up user {name}"));
+    let look_up = |name: &str| match User::from_name(name) {
+        // Where there is no list of users there is no such user.
+        Err(Errno::ENOENT | Errno::ESRCH) => Ok(None),
+        user => user.with_context(|| format!("looking up user {name}")),
+    };
     let sudo = std::env::var("SUDO_USER").ok().filter(|user| user != "root");
     let name = match wanted.map(str::to_owned).or(sudo) {
         Some(name) => name,

@@ -201,7 +201,7 @@ impl fmt::Display for Refusal {
             }
             Self::Signature { path, signature } => write!(
                 f,
-                "{} carries a {signature}: it holds somebody's data; if nobody needs it, wipe it with \
+                "{} carries {signature}: it holds somebody's data; if nobody needs it, wipe it with \
                  `wipefs --all {1}` (or `blkdiscard {1}`), or choose another",
                 path.display(),
                 word(path)

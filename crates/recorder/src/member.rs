@@ -53,6 +53,25 @@ pub(crate) struct Closing {
     pub(crate) step: Step,
 }
 
+impl Closing {
+    /// None if the chunks leave no room for their index: a drive that lost writes shows chunks of a segment's earlier use before
+    /// those that were written behind them. Such a segment stays without one.
+    fn of(
+        segment: u64,
+        chunks: Vec<(Place, ChunkRecord)>,
+        used: u64,
+        layout: &Layout,
+    ) -> Option<Self> {
+        let room = layout.segment_bytes.checked_sub(used)?;
+        (index::length_for(chunks.len() as u64) <= room).then_some(Self {
+            segment,
+            chunks,
+            used,
+            step: Step::Chunks,
+        })
+    }
+}
+
 /// How far the closing of a segment has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
@@ -271,12 +290,7 @@ impl Member {
             closing: image
                 .unindexed
                 .into_iter()
-                .map(|s| Closing {
-                    segment: s.segment,
-                    chunks: s.chunks,
-                    used: s.used,
-                    step: Step::Chunks,
-                })
+                .filter_map(|s| Closing::of(s.segment, s.chunks, s.used, &image.layout))
                 .collect(),
             indexing: Vec::new(),
             pace: Pace::default(),
@@ -416,12 +430,8 @@ impl Member {
         if let Some(head) = self.head.take()
             && !head.chunks.is_empty()
         {
-            self.closing.push_back(Closing {
-                segment: head.segment,
-                chunks: head.chunks,
-                used: head.used,
-                step: Step::Chunks,
-            });
+            let closing = Closing::of(head.segment, head.chunks, head.used, &self.layout);
+            self.closing.extend(closing);
         }
         let given_up = self.empty(segment);
         // As many chunks as in the last one, so that its list need not grow.

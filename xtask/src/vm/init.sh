@@ -88,7 +88,7 @@ echo "$found"
 NODES
 chmod +x /bin/say /bin/await /bin/give /bin/run /bin/account /bin/nodes
 
-for module in $(cat /modules/order); do
+for module in $(cat /modules/order /scenario/modules); do
     case $module in nvme.ko*) options=$(cat /scenario/driver-options) ;; *) options= ;; esac
     # shellcheck disable=SC2086 # options are words
     # One may be made for another processor. If it was needed, no drive comes, and that is told below.

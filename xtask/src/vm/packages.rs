@@ -10,12 +10,15 @@ use anyhow::Result;
 use super::programs::run;
 
 /// A package and the file that shows that it is there.
-const PACKAGES: [(&str, &str); 5] = [
+const PACKAGES: [(&str, &str); 8] = [
     ("qemu-system-x86", "/usr/bin/qemu-system-x86_64"),
     ("busybox-static", "/bin/busybox"),
     ("nvme-cli", "/usr/sbin/nvme"),
     ("kmod", "/sbin/depmod"),
     ("xz-utils", "/usr/bin/xz"),
+    ("e2fsprogs", "/usr/sbin/mkfs.ext4"),
+    ("fdisk", "/usr/sbin/sfdisk"),
+    ("dmsetup", "/usr/sbin/dmsetup"),
 ];
 
 /// Installs what is missing.

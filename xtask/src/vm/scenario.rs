@@ -48,6 +48,8 @@ pub struct Guest {
     pub clock: Clock,
     /// Options of the `nvme` module, `poll_queues=2`.
     pub driver_options: &'static str,
+    /// Further modules, `ext4`. Those that they need come along.
+    pub modules: &'static [&'static str],
     /// Further programs: where they are here, and their name in `/bin` there.
     pub programs: Vec<(PathBuf, &'static str)>,
     /// How long it may take. It ends runs that hang, so it is generous: emulation without hardware support on a busy
@@ -64,6 +66,7 @@ impl Guest {
             backing: Backing::Files,
             clock: Clock::Host,
             driver_options: "",
+            modules: &[],
             programs: Vec::new(),
             time_limit: Duration::from_secs(1800),
         }
@@ -179,6 +182,11 @@ impl Stage<'_> {
         for (program, name) in &guest.programs {
             image.program(program, &format!("/bin/{name}"))?;
         }
+        let mut order = String::new();
+        for module in guest.modules {
+            order += &copied(&self.tools.kernel, module, &mut image)?;
+        }
+        image.file("scenario/modules", 0o644, order);
         let namespaces: usize = guest.drives.iter().map(|drive| drive.namespaces.len()).sum();
         image.file("scenario/driver-options", 0o644, guest.driver_options);
         image.file("scenario/namespaces", 0o644, namespaces.to_string());
@@ -201,12 +209,18 @@ pub fn furnished(kernel: &Kernel, longtake: &Path, packets: &Path) -> Result<Ima
     image.program(Path::new("/usr/sbin/nvme"), "/bin/nvme")?;
     image.program(longtake, "/bin/longtake")?;
     image.program(packets, "/bin/xtask")?;
+    let order = copied(kernel, MODULE, &mut image)?;
+    image.file("modules/order", 0o644, order);
+    Ok(image)
+}
+
+/// Copies a module and those that it needs. Gives their files' names in the order in which they are loaded.
+fn copied(kernel: &Kernel, module: &str, image: &mut Image) -> Result<String> {
     let mut order = String::new();
-    for file in kernel.modules(MODULE)? {
+    for file in kernel.modules(module)? {
         let name = file.file_name().context("a module has a name")?.to_string_lossy();
         image.copy(&file, &format!("/modules/{name}"))?;
         order += &format!("{name}\n");
     }
-    image.file("modules/order", 0o644, order);
-    Ok(image)
+    Ok(order)
 }

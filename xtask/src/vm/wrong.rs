@@ -121,7 +121,7 @@ impl Scenario for Wrong {
 }
 
 /// A hash of each namespace's medium.
-fn contents(stage: &Stage<'_>) -> Result<Vec<u64>> {
+pub fn contents(stage: &Stage<'_>) -> Result<Vec<u64>> {
     let mut hashes = Vec::new();
     for (n, drive) in drives::six().iter().enumerate() {
         for m in 1..=drive.namespaces.len() {

@@ -121,6 +121,25 @@ fn a_user_called_longtake_is_preferred_to_nobody() {
 }
 
 #[test]
+fn on_a_machine_without_a_list_of_users_the_refusal_names_the_option_that_helps() {
+    let folder = scratch();
+    tool("unshare", "util-linux");
+    let record = |option: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", "mount -t tmpfs none /etc && exec \"$0\" \"$@\""]);
+        command.arg(longtake().get_program());
+        command.args(["record", "-q", "--from", "synthetic:max", "--until-bytes", "1MB", "--to"]);
+        command.arg(new_in(&folder, "array")).args(SMALL.split(' '));
+        command.args(option.split_whitespace());
+        run(&mut command)
+    };
+    if Uid::effective().is_root() {
+        record("").code(1).says(&["there is no user nobody", "--user", "--keep-privileges"]);
+    }
+    record("--keep-privileges").code(0);
+}
+
+#[test]
 fn a_hangup_closes_a_take_unless_it_is_to_be_ignored() {
     let folder = scratch();
     let array = new_in(&folder, "array");

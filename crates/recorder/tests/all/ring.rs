@@ -2,8 +2,10 @@
 //! no room.
 
 use crate::hand::{Asked, Command, Hand, LATE, LONG, SEGMENT, config, image, live, protected};
+use crate::media::record;
 use base::{BufferId, DeviceError, Duration, Instant};
-use format::{Count, Layout, Stage};
+use format::{Count, Layout, Place, Stage};
+use longtake_recorder::open::HeadImage;
 use longtake_recorder::{ArrayImage, Config, Event, Input, Placement, TimeRange, WhenFull};
 
 /// A member's segments as a lap of the ring left them: the first one is the oldest.
@@ -339,13 +341,8 @@ fn members_are_filled_up_to_the_room_that_the_takes_end_needs() {
 fn the_time_that_a_ring_gave_up_is_known_from_the_start() {
     let mut array = full(2, 3);
     for (member, reused_to_ns) in array.members.iter_mut().zip([None, Some(77)]) {
-        let head = longtake_recorder::open::HeadImage {
-            segment: 2,
-            used: 4096,
-            chunks: Vec::new(),
-            closed: true,
-            reused_to_ns,
-        };
+        let head =
+            HeadImage { segment: 2, used: 4096, chunks: Vec::new(), closed: true, reused_to_ns };
         member.head = Some(head);
     }
     let mut hand = Hand::new(ring(0), array);
@@ -356,4 +353,23 @@ fn the_time_that_a_ring_gave_up_is_known_from_the_start() {
     let range = protected(1, 100);
     hand.tell(Input::Protect(vec![TimeRange { from: range.from, to: range.to }]));
     assert_eq!(hand.released, [] as [BufferId; 0]);
+}
+
+#[test]
+fn a_segment_whose_chunks_leave_no_room_for_their_index_stays_without_one() {
+    // As many as have room, and one more: behind a write that a drive has lost lie chunks of two uses of the segment.
+    for (count, indexes) in [(9, 1), (10, 0)] {
+        let mut array = full(1, 3);
+        let place = |at| Place { array: array.uuid, member: 0, members: 1, offset: at };
+        let chunks: Vec<_> = (0..count).map(|n| (place(n), record(1 + n, 4096, (1, 2)))).collect();
+        let used = SEGMENT - 12288 + if count == 10 { 4096 } else { 0 };
+        let image = HeadImage { segment: 0, used, chunks, closed: false, reused_to_ns: Some(0) };
+        array.members[0].unindexed = vec![image];
+        let mut hand = Hand::new(ring(0), array);
+        hand.tell(Input::Tick);
+        let asked = hand.asked(|c| c.asked == Asked::Index).len();
+        assert_eq!(asked, indexes, "{count} chunks");
+        chunk(&mut hand);
+        hand.settle();
+    }
 }
