@@ -409,9 +409,14 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
                 let now = self.bank.now();
                 let empty =
                     self.counts.iter().flatten().all(|c| c.count() == 0 && c.errors.is_empty());
-                if !empty || now.since(self.start) > self.interval.start || self.interval.unsent > 0
+                // What was reaped before the interval's end is all there is: the look at the clock came later.
+                let end = match self.phase {
+                    Phase::Running => now.min(self.interval_end),
+                    _ => now,
+                };
+                if !empty || end.since(self.start) > self.interval.start || self.interval.unsent > 0
                 {
-                    self.close(now, closed);
+                    self.close(end, closed);
                 }
                 self.phase = Phase::ReadingBack;
                 for index in 0..self.jobs.len() as u32 {
