@@ -340,8 +340,9 @@ fn read_segments<B: Bank, M: Buffers>(
         Place { array: image.uuid, member: at, members: image.members.len() as u16, offset: 0 };
     let (indexed, open): (Vec<_>, Vec<_>) = segments.iter().partition(|at| at.live.indexed);
     let mut found = read_indexes(reader, member, &place, &indexed)?;
-    let broken = indexed.iter().filter(|at| !found.iter().any(|(read, _)| read == *at));
-    let broken: Vec<SegmentAt> = broken.copied().collect();
+    let read: HashSet<u64> = found.iter().map(|(at, _)| at.segment).collect();
+    let broken: Vec<SegmentAt> =
+        indexed.into_iter().filter(|at| !read.contains(&at.segment)).collect();
     unindexed.extend(broken.iter().map(|broken| (at, broken.segment)));
     let is_head = |segment| member.head.as_ref().is_some_and(|head| head.segment == segment);
     unindexed.extend(open.iter().map(|open| (at, open.segment)).filter(|&(_, s)| !is_head(s)));
