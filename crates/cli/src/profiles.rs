@@ -19,7 +19,7 @@ static KNOWN: OnceLock<Profiles> = OnceLock::new();
 
 /// Has the user's own profiles in this folder instead of the usual one.
 pub fn use_folder(folder: &Path) {
-    // There is one command line, so nobody was before us.
+    // The command line is parsed once, so the value is not set yet.
     KNOWN.set(Profiles::in_folder(folder.to_owned())).ok();
 }
 

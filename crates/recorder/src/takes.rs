@@ -54,8 +54,8 @@ pub struct Catalog {
     pub recovered: HashSet<u64>,
     /// Full segments without an index that counts, by member: they were walked.
     pub unindexed: Vec<(u16, u64)>,
-    /// Numbers that may be those of chunks in segments that were not read, because their packets lie outside the span of time
-    /// that was asked for. Of all others every chunk that is there was listed.
+    /// Sequence numbers that chunks in unread segments may have. Segments stay unread if their packets lie outside the span of
+    /// time that was asked for. Every chunk with another number is listed if a member holds it.
     pub unread: Unread,
 }
 

@@ -57,8 +57,9 @@ impl Recorder {
         self.complete(now, id);
     }
 
-    /// The segments of a group's chunks are kept, and given up, for the times of the whole group. One may have been given up while the
-    /// group was still open: then parity gives back none of the group, and that is told from here on.
+    /// Keeps, and gives up, the segments of a group's chunks for the times of the whole group. A segment may have been given up
+    /// while the group was still open. Parity may then be too little for the group's other chunks, so chunks written from here on
+    /// name the group's latest time as overwritten.
     fn keep_together(&mut self, id: u64) {
         let Some(group) = self.groups.get(id) else { return };
         let times = group.times();

@@ -164,11 +164,11 @@ impl Stretches {
                 *last = to.max(*last);
             }
         }
-        // Below all that is there a take may have begun at any time.
+        // A take may have begun at any time before the first number.
         bounds[0].0 = 0;
         bounds[self.bounds.len()].1 = u64::MAX;
         let may_miss = |at: usize| {
-            // Behind the last chunk that is there nothing can be missing.
+            // Nothing can be missing after the last chunk.
             let Some(&bound) = self.bounds.get(at) else { return false };
             let room = at == 0 || bound - self.bounds[at - 1] > 1;
             // A chunk without packets, as at the end of a take, is dated by when it was sealed. That may be as late as

@@ -18,7 +18,7 @@ fn copies(bytes: &[u8]) -> [usize; 2] {
 
 /// Changes one copy of a member's superblock.
 fn change_copy(members: &mut Members, at: usize, copy: usize, change: impl Fn(&mut Superblock)) {
-    let bytes = members[at].as_mut().expect("a member that is there");
+    let bytes = members[at].as_mut().expect("the member is present");
     let offset = copies(bytes)[copy];
     let slot = offset..offset + SUPERBLOCK_BYTES as usize;
     let mut superblock =
@@ -35,7 +35,7 @@ fn change(members: &mut Members, at: usize, change: impl Fn(&mut Superblock)) {
 }
 
 fn damage(members: &mut Members, at: usize, copy: usize) {
-    let bytes = members[at].as_mut().expect("a member that is there");
+    let bytes = members[at].as_mut().expect("the member is present");
     let offset = copies(bytes)[copy];
     bytes[offset + 40_000] ^= 1;
 }
