@@ -52,7 +52,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         Ok(())
     }
 
-    /// Whether these are all chunks of the segment, one behind the other.
+    /// Whether these are all chunks of the segment, one behind the other, and leave room for their index.
     fn all_known(&self, member: u16, segment: u64, chunks: &[(Place, ChunkRecord)]) -> bool {
         let image = &self.image.members[usize::from(member)];
         let last = chunks.last().map(|(_, record)| record.sequence);
@@ -60,13 +60,8 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
             Segment::Live(live) => !live.indexed || Some(live.last_sequence) == last,
             Segment::Empty => true,
         };
-        let mut end = image.layout.segment_offset(segment);
-        let whole = chunks.iter().all(|(place, record)| {
-            let follows = place.offset == end;
-            end += u64::from(record.summary.length);
-            follows
-        });
-        whole && all && !self.hiding.contains(&(member, segment))
+        let fits = written_index(&image.layout, segment, chunks).is_some();
+        all && fits && !self.hiding.contains(&(member, segment))
     }
 
     /// Why a segment with these chunks has no index that counts.
