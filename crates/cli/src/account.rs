@@ -6,7 +6,7 @@ use recorder::extract::Unreadable;
 use recorder::takes::Entry;
 use serde_json::{Value, json};
 
-use crate::instant::utc;
+use longtake::instant::utc;
 use crate::outlet;
 
 /// Chunks that could not be read, and that parity gave back.

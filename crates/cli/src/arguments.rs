@@ -11,9 +11,9 @@ use device::target::FILE_MODE_DEFAULT;
 use recorder::Placement;
 use uuid::Uuid;
 
-use crate::instant::When;
+use longtake::instant::When;
 use crate::measure::arguments::MeasureAction;
-use crate::names;
+use longtake::names;
 use crate::plan::arguments::PlanArguments;
 use crate::profiles::arguments::ProfilesAction;
 use crate::reproduce::ReproduceArguments;

@@ -20,7 +20,7 @@ use target::real::open_proven;
 use target::{SimTarget, authorize, wear};
 
 use crate::arguments::{CreateArguments, ShowArguments};
-use crate::instant::utc;
+use longtake::instant::utc;
 use crate::opening::{self, Opened};
 use crate::outlet;
 

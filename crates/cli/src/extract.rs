@@ -20,9 +20,9 @@ use source::filter::Program;
 
 use crate::account::{Recovered, Unread};
 use crate::arguments::{self, ExtractArguments, Selection, takes_match};
-use crate::control::{self, Hold};
+use longtake::control::{self, Hold};
 use crate::exit;
-use crate::instant::utc;
+use longtake::instant::utc;
 use crate::measure::setup::stop_on_signals;
 use crate::opening::{self, Opened};
 use crate::outlet;

@@ -16,7 +16,9 @@ use recorder::reader::Reader;
 
 use crate::arguments::FileMode;
 use crate::preparation::{self, Created};
-use crate::{names, outlet};
+use longtake::names;
+
+use crate::outlet;
 
 /// What to make where there are no member files yet.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use recorder::takes::Catalog;
 use recorder::{ArrayImage, TimeRange, live};
 use serde_json::{Value, json};
 
-use crate::instant::utc;
+use longtake::instant::utc;
 use crate::outlet;
 
 /// An open array.

@@ -13,10 +13,12 @@ use serde_json::json;
 use source::clock;
 
 use crate::arguments::ProtectArguments;
-use crate::control::{self, Request};
-use crate::instant::utc;
+use longtake::control::{self, Request};
+use longtake::instant::utc;
 use crate::opening::{self, Opened};
-use crate::{names, outlet};
+use longtake::names;
+
+use crate::outlet;
 
 /// Protects a span of time.
 ///

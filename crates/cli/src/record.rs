@@ -25,19 +25,19 @@ use source::spec::SourceSpec;
 use target::{SimTarget, array, authorize, wear};
 
 use crate::arguments::{self, RecordArguments};
-use crate::control::{Asked, Control};
+use longtake::control::{Asked, Control};
 use crate::exit;
-use crate::feed::{CountingFeed, LiveFeed};
-use crate::holds::Holds;
+use longtake::recording::feed::{CountingFeed, LiveFeed};
+use longtake::recording::holds::Holds;
 use crate::member_files::{self, New};
 use crate::opening::{self, Opened};
 use crate::outlet;
 use crate::preparation::{Created, go_on, stop_on_signals};
-use crate::privileges;
+use longtake::privileges;
 use crate::protect;
 use crate::record_status::{Status, Totals};
 use crate::simulated;
-use crate::sources::{self, Taking, Work};
+use longtake::recording::sources::{self, Taking, Work};
 
 /// Records until the source ends, a limit is reached, or a signal comes.
 ///

@@ -16,7 +16,7 @@ use source::packer::Progress;
 use uuid::Uuid;
 
 use crate::arguments::RecordArguments;
-use crate::instant::utc;
+use longtake::instant::utc;
 use crate::outlet;
 use crate::teller::{Line, Teller};
 

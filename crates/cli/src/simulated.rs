@@ -2,7 +2,6 @@
 //! and the same command gets the same drives.
 
 pub mod descriptors;
-mod feed;
 mod record;
 
 pub use record::record;

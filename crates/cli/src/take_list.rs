@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::arguments::{ArrayArguments, LedgerArguments, takes_match};
 use crate::exit;
-use crate::instant::utc;
+use longtake::instant::utc;
 use crate::opening::{self, Opened};
 use crate::outlet;
 

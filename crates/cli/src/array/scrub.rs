@@ -15,7 +15,7 @@ use target::authorize;
 use crate::arguments::ScrubArguments;
 use crate::exit;
 use crate::extract::READ_RATE_BESIDE_RECORDING;
-use crate::instant::utc;
+use longtake::instant::utc;
 use crate::opening::{self, Opened, READ_MEMORY_BYTES};
 use crate::outlet;
 use crate::progress;

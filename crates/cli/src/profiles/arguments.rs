@@ -6,7 +6,7 @@ use base::ByteSize;
 use clap::{Args, Subcommand};
 use lab::importing::units::{RateUnit, ScaleUnit};
 
-use crate::names;
+use longtake::names;
 
 /// What can be done with profiles.
 #[derive(Debug, Subcommand)]

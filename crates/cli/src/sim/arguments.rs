@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::names;
+use longtake::names;
 use crate::profiles::arguments::{ListArguments, ShowArguments};
 
 /// What can be done with the drives that are simulated.

@@ -25,12 +25,12 @@ use ssd::SimBank;
 use target::{SimDrives, SimTarget};
 
 use super::descriptors;
-use super::feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
+use longtake::recording::virtual_feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
 use crate::arguments::RecordArguments;
 use crate::preparation::stop_on_signals;
 use crate::record::{config, finish, parity_means, run};
 use crate::record_status::{Status, Totals};
-use crate::sources::{self, Taking};
+use longtake::recording::sources::{self, Taking};
 use crate::{exit, outlet, profiles};
 
 /// The longest that a source may take over a chunk in real time: virtual time waits for it.

@@ -15,7 +15,7 @@ use recorder::run::Feed;
 use source::sink::{Ended, Loss, Sink};
 use source::{Filled, clock};
 
-use crate::feed::CountingFeed;
+use super::feed::CountingFeed;
 
 /// A chunk of a paced source is ready at most this part of its time after its last packet.
 const STEPS_A_CHUNK: u64 = 16;

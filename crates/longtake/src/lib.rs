@@ -1,0 +1,12 @@
+//! Longtake as a library: records packets and streams onto drives, real or simulated, and gives them back.
+
+#![forbid(unsafe_code)]
+
+pub mod control;
+mod error;
+pub mod instant;
+pub mod names;
+pub mod privileges;
+pub mod recording;
+
+pub use error::{Error, Result};
