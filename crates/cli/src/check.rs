@@ -61,7 +61,7 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
         outlet::json(&json!({
             "chunks": catalog.entries.len(), "bytes": bytes, "takes": takes.len(),
             "missing_packets": missing, "unbalanced_takes": unbalanced, "recovered": recovered.json(),
-            "stale_members": opened.stale_json(), "overwritten_chunks": opened.overwritten,
+            "stale_members": opening::stale_json(&opened), "overwritten_chunks": opened.overwritten,
             "damaged": damaged.iter().map(|(e, why)| json!({
                 "sequence": e.record.sequence, "target": name(e.place.member), "offset": e.place.offset,
                 "packets": e.record.summary.packets, "why": why.to_string(),

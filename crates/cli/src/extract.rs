@@ -100,7 +100,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
             "missing": outlet::count_json(missing), "unreadable": outlet::count_json(unreadable.count),
             "overwritten": unreadable.overwritten.json(), "holes": chosen.holes_json(),
             "recovered": recovered.json(),
-            "stale_members": opened.stale_json(), "overwritten_chunks": opened.overwritten,
+            "stale_members": opening::stale_json(&opened), "overwritten_chunks": opened.overwritten,
         }))?;
     } else {
         // Standard output may be the capture itself.

@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod array;
 pub mod control;
 mod error;
 pub mod instant;

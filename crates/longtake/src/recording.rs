@@ -2,5 +2,7 @@
 
 pub mod feed;
 pub mod holds;
+pub mod observer;
+pub mod options;
 pub mod sources;
 pub mod virtual_feed;

@@ -65,7 +65,7 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<ExitCode> {
             "chunks": done.chunks, "bytes": done.bytes, "groups": done.groups, "parity": image.superblock.parity,
             "without_parity": done.without_parity, "parity_missing": done.parity_missing, "missing_packets": missing_packets, "repair": repair,
             "superblocks": !superblocks_differ,
-            "stale_members": opened.stale_json(), "overwritten_chunks": opened.overwritten,
+            "stale_members": opening::stale_json(&opened), "overwritten_chunks": opened.overwritten,
             "findings": findings.iter().map(|f| finding_json(f, &names)).collect::<Vec<_>>(),
             "missing_members": done.missing.iter().map(|(&member, (held, had))| json!({
                 "member": member, "identity": names[usize::from(member)], "chunks": held, "recoverable": had,

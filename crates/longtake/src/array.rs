@@ -1,0 +1,3 @@
+//! An array: opened, listed, read, protected, checked and mended.
+
+pub mod open;
