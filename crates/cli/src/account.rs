@@ -6,8 +6,8 @@ use recorder::extract::Unreadable;
 use recorder::takes::Entry;
 use serde_json::{Value, json};
 
-use longtake::instant::utc;
 use crate::outlet;
+use longtake::instant::utc;
 
 /// Chunks that could not be read, and that parity gave back.
 #[derive(Clone, Copy, Debug, Default)]

@@ -11,14 +11,14 @@ use device::target::FILE_MODE_DEFAULT;
 use recorder::Placement;
 use uuid::Uuid;
 
-use longtake::instant::When;
 use crate::measure::arguments::MeasureAction;
-use longtake::names;
 use crate::plan::arguments::PlanArguments;
 use crate::profiles::arguments::ProfilesAction;
 use crate::reproduce::ReproduceArguments;
 use crate::sim::arguments::SimAction;
 use crate::sweep::arguments::SweepArguments;
+use longtake::instant::When;
+use longtake::names;
 
 /// Records packets and sensor streams on NVMe drives, with every loss accounted for.
 #[derive(Debug, Parser)]

@@ -20,9 +20,9 @@ use target::real::open_proven;
 use target::{SimTarget, authorize, wear};
 
 use crate::arguments::{CreateArguments, ShowArguments};
-use longtake::instant::utc;
 use crate::opening::{self, Opened};
 use crate::outlet;
+use longtake::instant::utc;
 
 mod rebuild;
 mod scrub;

@@ -20,14 +20,14 @@ use source::filter::Program;
 
 use crate::account::{Recovered, Unread};
 use crate::arguments::{self, ExtractArguments, Selection, takes_match};
-use longtake::control::{self, Hold};
 use crate::exit;
-use longtake::instant::utc;
 use crate::measure::setup::stop_on_signals;
 use crate::opening::{self, Opened};
 use crate::outlet;
 use crate::output::{NewFile, Outputs, Readers};
 use crate::progress;
+use longtake::control::{self, Hold};
+use longtake::instant::utc;
 
 /// Extracts packets to a file or standard output.
 ///

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use device::target::Access;
-use longtake::array::open::{self, Remark};
+use longtake::array::open::{self, Remark, Tell};
 pub use longtake::array::open::{Opened, READ_MEMORY_BYTES};
 use longtake::instant::utc;
 use serde_json::{Value, json};
@@ -23,8 +23,12 @@ pub fn open(
     extra: u32,
     degraded: bool,
 ) -> Result<Opened> {
-    let tell = |remark: Remark| outlet::tell(&format!("longtake: {remark}"));
-    open::open(targets, access, memory_bytes, extra, degraded, Box::new(tell))
+    open::open(targets, access, memory_bytes, extra, degraded, tell())
+}
+
+/// Tells remarks on standard error.
+pub fn tell() -> Tell {
+    Box::new(|remark: Remark| outlet::tell(&format!("longtake: {remark}")))
 }
 
 /// Opens an array for reading.

@@ -25,18 +25,18 @@ use source::spec::SourceSpec;
 use target::{SimTarget, array, authorize, wear};
 
 use crate::arguments::{self, RecordArguments};
-use longtake::control::{Asked, Control};
 use crate::exit;
-use longtake::recording::feed::{CountingFeed, LiveFeed};
-use longtake::recording::holds::Holds;
 use crate::member_files::{self, New};
 use crate::opening::{self, Opened};
 use crate::outlet;
 use crate::preparation::{Created, go_on, stop_on_signals};
-use longtake::privileges;
-use crate::protect;
 use crate::record_status::{Status, Totals};
 use crate::simulated;
+use longtake::array::protect;
+use longtake::control::{Asked, Control};
+use longtake::privileges;
+use longtake::recording::feed::{CountingFeed, LiveFeed};
+use longtake::recording::holds::Holds;
 use longtake::recording::sources::{self, Taking, Work};
 
 /// Records until the source ends, a limit is reached, or a signal comes.

@@ -16,9 +16,9 @@ use source::packer::Progress;
 use uuid::Uuid;
 
 use crate::arguments::RecordArguments;
-use longtake::instant::utc;
 use crate::outlet;
 use crate::teller::{Line, Teller};
+use longtake::instant::utc;
 
 /// How often progress is shown on a terminal and in JSON.
 const SHOW_EVERY: Duration = Duration::from_millis(500);

@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 
 use crate::arguments::{ArrayArguments, LedgerArguments, takes_match};
 use crate::exit;
-use longtake::instant::utc;
 use crate::opening::{self, Opened};
 use crate::outlet;
+use longtake::instant::utc;
 
 /// Lists an array's takes.
 ///

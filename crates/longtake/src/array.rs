@@ -1,3 +1,4 @@
 //! An array: opened, listed, read, protected, checked and mended.
 
 pub mod open;
+pub mod protect;

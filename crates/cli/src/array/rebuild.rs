@@ -31,7 +31,7 @@ use crate::opening::{self, Opened, READ_MEMORY_BYTES};
 use crate::outlet;
 use crate::preparation::{Created, go_on, stop_on_signals_until};
 use crate::progress;
-use crate::protect::rewrite_superblocks;
+use longtake::array::protect::rewrite_superblocks;
 
 /// Rebuilds a member.
 ///

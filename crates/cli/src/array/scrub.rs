@@ -15,11 +15,11 @@ use target::authorize;
 use crate::arguments::ScrubArguments;
 use crate::exit;
 use crate::extract::READ_RATE_BESIDE_RECORDING;
-use longtake::instant::utc;
 use crate::opening::{self, Opened, READ_MEMORY_BYTES};
 use crate::outlet;
 use crate::progress;
-use crate::protect::rewrite_superblocks;
+use longtake::array::protect::rewrite_superblocks;
+use longtake::instant::utc;
 
 /// Scrubs an array.
 ///

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use longtake::names;
 use crate::profiles::arguments::{ListArguments, ShowArguments};
+use longtake::names;
 
 /// What can be done with the drives that are simulated.
 #[derive(Debug, Subcommand)]

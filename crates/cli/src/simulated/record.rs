@@ -25,13 +25,13 @@ use ssd::SimBank;
 use target::{SimDrives, SimTarget};
 
 use super::descriptors;
-use longtake::recording::virtual_feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
 use crate::arguments::RecordArguments;
 use crate::preparation::stop_on_signals;
 use crate::record::{config, finish, parity_means, run};
 use crate::record_status::{Status, Totals};
-use longtake::recording::sources::{self, Taking};
 use crate::{exit, outlet, profiles};
+use longtake::recording::sources::{self, Taking};
+use longtake::recording::virtual_feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
 
 /// The longest that a source may take over a chunk in real time: virtual time waits for it.
 const AGE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);

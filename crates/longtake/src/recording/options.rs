@@ -1,6 +1,5 @@
 //! How to record: every setting of a recording, with one default for all who record.
 
-
 use base::{ByteSize, Duration, Rate, Timestamp};
 use recorder::{Config, Placement, WhenFull, defaults};
 use target::Uplink;

@@ -1,0 +1,120 @@
+//! The spans of time that a ring must not reuse, changed through the recording under way or on the members themselves.
+
+use anyhow::Result;
+use base::{DriveId, Timestamp};
+use device::target::{Access, is_locked};
+use format::Superblock;
+use format::superblock::{Member, PROTECTED_MAX, Protected};
+use recorder::create::store;
+use recorder::open::superblock;
+use source::clock;
+
+use super::open::{self, Opened, Tell};
+use crate::control::{self, Request};
+use crate::names;
+
+/// Changes the protected spans through the recording under way, or on the members themselves. Returns how many there are.
+///
+/// # Errors
+/// If the array can't be opened or written, or the request can't be granted.
+pub fn change(array: &str, request: &Request, tell: Tell) -> Result<usize> {
+    let targets = target::array::resolve(array)?;
+    let mut recorded = false;
+    for target in &targets {
+        recorded |= is_locked(target)?;
+    }
+    if recorded {
+        let superblock = target::array::peek(&targets[0])?;
+        return control::ask(superblock.array, request);
+    }
+    let access = Access::Write { exclusive: true };
+    let mut opened = open::open(&targets, access, 64 << 20, 0, false, tell)?;
+    let ranges = apply(&opened.image.protected, request).map_err(anyhow::Error::msg)?;
+    let members = opened.image.superblock.members.clone();
+    rewrite_superblocks(&mut opened, &ranges, &members)?;
+    Ok(ranges.len())
+}
+
+/// Writes every member's superblock anew, one generation on.
+///
+/// # Errors
+/// If one can't be read or written.
+pub fn rewrite_superblocks(
+    opened: &mut Opened,
+    protected: &[Protected],
+    members: &[Member],
+) -> Result<()> {
+    let superblocks = all_superblocks(opened)?;
+    let generation = superblocks.iter().map(|(_, s)| s.generation).max().unwrap_or(0) + 1;
+    let mut reader = opened.reader();
+    for (drive, superblock) in superblocks {
+        let (protected, members) = (protected.to_vec(), members.to_vec());
+        let superblock = Superblock { generation, protected, members, ..superblock };
+        store(&mut reader, drive, &superblock)?;
+    }
+    Ok(())
+}
+
+/// Every member's superblock and drive.
+///
+/// # Errors
+/// If one can't be read.
+pub fn all_superblocks(opened: &mut Opened) -> Result<Vec<(DriveId, Superblock)>> {
+    let there = opened.image.members.iter().filter(|m| !m.is_missing());
+    let drives: Vec<DriveId> = there.map(|m| m.drive).collect();
+    let mut reader = opened.reader();
+    drives
+        .into_iter()
+        .map(|drive| Ok((drive, superblock(&mut reader, drive)?)))
+        .collect::<Result<_>>()
+}
+
+/// The protected spans after a request, or why it can't be granted.
+///
+/// # Errors
+/// In words.
+pub fn apply(ranges: &[Protected], request: &Request) -> Result<Vec<Protected>, String> {
+    let mut ranges = ranges.to_vec();
+    match request {
+        Request::Protect { from_ns, to_ns, label } => {
+            names::label(label).map_err(|why| format!("the label '{label}' is refused: {why}"))?;
+            if ranges.len() >= PROTECTED_MAX {
+                return Err(format!(
+                    "{PROTECTED_MAX} spans are protected already, which is the most: unprotect some"
+                ));
+            }
+            ranges.push(Protected {
+                from: Timestamp::from_nanos(*from_ns),
+                to: Timestamp::from_nanos(*to_ns),
+                made: clock::now(),
+                label: label.clone(),
+            });
+        }
+        Request::Hold { .. } => return Err("only a recording under way holds spans".to_owned()),
+        Request::Unprotect { from_ns, to_ns } => {
+            let before = ranges.len();
+            ranges.retain(|r| r.to.as_nanos() < *from_ns || r.from.as_nanos() > *to_ns);
+            if ranges.len() == before {
+                return Err("no protected span touches that one: `longtake array show` lists them"
+                    .to_owned());
+            }
+        }
+    }
+    Ok(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unprotecting_gives_up_what_it_touches_and_says_when_there_is_nothing() {
+        let protect = |from_ns, to_ns| Request::Protect { from_ns, to_ns, label: String::new() };
+        let ranges = apply(&[], &protect(10, 20)).unwrap();
+        let ranges = apply(&ranges, &protect(30, 40)).unwrap();
+        let left = apply(&ranges, &Request::Unprotect { from_ns: 15, to_ns: 29 }).unwrap();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].from.as_nanos(), 30);
+        assert!(apply(&left, &Request::Unprotect { from_ns: 0, to_ns: 29 }).is_err());
+    }
+}
