@@ -324,7 +324,7 @@ fn array_json(opened: &Opened) -> Value {
         "members": members,
         "protected": image.protected.iter().map(protected_json).collect::<Vec<_>>(),
         "remarks": image.remarks,
-        "stale_members": opening::stale_json(&opened),
+        "stale_members": opening::stale_json(opened),
         "copy": copies(opened),
     })
 }

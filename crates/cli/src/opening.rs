@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use device::target::Access;
-use longtake::array::open::{self, Remark, Tell};
+use longtake::Remark;
+use longtake::array::open::{self, Tell};
 pub use longtake::array::open::{Opened, READ_MEMORY_BYTES};
 use longtake::instant::utc;
 use serde_json::{Value, json};

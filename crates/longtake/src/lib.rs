@@ -9,5 +9,8 @@ pub mod instant;
 pub mod names;
 pub mod privileges;
 pub mod recording;
+mod remark;
 
 pub use error::{Error, Result};
+pub use recording::Recording;
+pub use remark::Remark;
