@@ -5,8 +5,8 @@ use base::{DriveId, Timestamp};
 use device::target::{Access, is_locked};
 use format::Superblock;
 use format::superblock::{Member, PROTECTED_MAX, Protected};
-use recorder::create::store;
 use recorder::open::superblock;
+use recorder::superblocks::store;
 use source::clock;
 
 use super::open::{self, Opened, Tell};
