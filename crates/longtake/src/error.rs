@@ -12,7 +12,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        if f.alternate() { write!(f, "{:#}", self.0) } else { write!(f, "{}", self.0) }
+    }
+}
+
+impl Error {
+    /// The error of this type that it is, or that stood in its way, if there is one.
+    pub fn downcast_ref<E: StdError + Send + Sync + 'static>(&self) -> Option<&E> {
+        self.0.downcast_ref()
     }
 }
 

@@ -1,8 +1,8 @@
 //! From the targets of an array to an open bank and what was found on it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, fs};
 
 use ::target::array::peek;
 use anyhow::Result;
@@ -18,25 +18,8 @@ use recorder::stale::{self, Stale};
 use recorder::takes::Catalog;
 use recorder::{ArrayImage, TimeRange, live};
 
+use crate::Remark;
 use crate::instant::utc;
-
-/// Something that the user of an array should know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
-    /// It is as it should be.
-    Note(String),
-    /// Something is wrong, and the work goes on.
-    Warning(String),
-}
-
-impl fmt::Display for Remark {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Note(text) => write!(f, "note: {text}"),
-            Self::Warning(text) => write!(f, "warning: {text}"),
-        }
-    }
-}
 
 /// Hears remarks as they come up.
 pub type Tell = Box<dyn FnMut(Remark) + Send>;
@@ -95,6 +78,26 @@ impl Opened {
     /// The members that are out of date.
     pub fn stale(&self) -> &[Stale] {
         &self.stale
+    }
+
+    /// A member's file or device; None if it is missing.
+    pub fn target(&self, member: u16) -> Option<&str> {
+        let drive = self.image.members[usize::from(member)].drive;
+        self.bank.drives().get(drive.index()).map(|drive| drive.name.as_str())
+    }
+
+    /// Hands a remark to whoever hears them.
+    pub(crate) fn tell(&mut self, remark: Remark) {
+        (self.tell)(remark);
+    }
+
+    /// Takes away whoever hears remarks: nobody does until [`Opened::set_tell`].
+    pub(crate) fn take_tell(&mut self) -> Tell {
+        std::mem::replace(&mut self.tell, Box::new(|_| ()))
+    }
+
+    pub(crate) fn set_tell(&mut self, tell: Tell) {
+        self.tell = tell;
     }
 }
 

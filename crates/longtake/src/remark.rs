@@ -1,0 +1,23 @@
+//! What the user of a recording or an array should know.
+
+use std::fmt;
+
+/// Something that the user should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Remark {
+    /// It is as it should be, and goes without saying where little is to be said.
+    Detail(String),
+    /// It is as it should be.
+    Note(String),
+    /// Something is wrong, and the work goes on.
+    Warning(String),
+}
+
+impl fmt::Display for Remark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Detail(text) | Self::Note(text) => write!(f, "note: {text}"),
+            Self::Warning(text) => write!(f, "warning: {text}"),
+        }
+    }
+}
