@@ -2,11 +2,7 @@
 
 use base::Timestamp;
 
-#[allow(dead_code, reason = "the program's own file, of which it needs more")]
-#[path = "../../crates/cli/src/instant.rs"]
-mod instant;
-
-use instant::{When, utc};
+use longtake::instant::{When, utc};
 
 /// Reads it.
 pub fn run(bytes: &[u8]) {

@@ -8,7 +8,6 @@ mod drives;
 mod extract;
 mod fit;
 mod measure;
-mod member_files;
 mod opening;
 mod outlet;
 mod output;
@@ -18,15 +17,12 @@ mod profiles;
 mod progress;
 mod protect;
 mod record;
-mod record_status;
 mod replay;
 mod report;
 mod reproduce;
 mod sim;
-mod simulated;
 mod sweep;
 mod take_list;
-mod teller;
 
 use std::process::ExitCode;
 
@@ -101,7 +97,9 @@ fn main() -> ExitCode {
     };
     outcome.unwrap_or_else(|error| {
         // A source that is none is a wrong argument, though it takes a look at the files to know.
-        let usage = error.downcast_ref::<source::SpecError>().is_some();
+        let inner = error.downcast_ref::<longtake::Error>();
+        let usage = error.downcast_ref::<source::SpecError>().is_some()
+            || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some());
         // A reader that has gone (`| head`) is no failure to report to it.
         let broken_pipe = error.chain().any(|cause| {
             let library = cause.downcast_ref::<longtake::Error>();

@@ -1,32 +1,14 @@
 //! Opens arrays for the commands; what the user should know goes to standard error.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
-use device::target::Access;
 use longtake::Remark;
-pub use longtake::array::open::Opened;
-use longtake::array::open::{self, Tell};
+use longtake::array::open::Tell;
 use longtake::array::{Array, OpenOptions, StaleMember};
 use longtake::instant::utc;
 use serde_json::{Value, json};
 
 use crate::arguments::ArrayArguments;
 use crate::outlet;
-
-/// Opens the members of an array that is recorded on, with remarks on standard error.
-///
-/// # Errors
-/// If a target can't be opened or the array is not whole (and `degraded` is not set).
-pub fn open(
-    targets: &[PathBuf],
-    access: Access,
-    memory_bytes: u64,
-    extra: u32,
-    degraded: bool,
-) -> Result<Opened> {
-    open::open(targets, access, memory_bytes, extra, degraded, tell())
-}
 
 /// Prints a remark on standard error.
 pub fn print(remark: &Remark) {

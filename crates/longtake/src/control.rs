@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use device::Waker;
 use nix::fcntl::{OFlag, openat};
-use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
+use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt::PeerCredentials};
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
 use recorder::TimeRange;
@@ -105,9 +105,25 @@ pub struct Control {
     owner: Uid,
 }
 
+/// A control socket that answers. It ends with this, and its file is removed.
+#[derive(Debug)]
+pub struct Serving {
+    listener: Arc<UnixListener>,
+    ended: Arc<AtomicBool>,
+    _place: Place,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        // Wakes the thread that waits for connections.
+        shutdown(self.listener.as_raw_fd(), Shutdown::Both).ok();
+    }
+}
+
 /// Where a control socket is. The socket is removed with this.
 #[derive(Debug)]
-pub struct Place {
+struct Place {
     base: PrivateDirectory,
     directory: PrivateDirectory,
     name: String,
@@ -147,17 +163,25 @@ impl Control {
         (self.place.directory.as_fd(), self.place.base.as_fd())
     }
 
-    /// Starts to answer; requests come out of the channel until the process ends. The socket stays for as long as the
-    /// place is kept.
+    /// Starts to answer; requests come out of the channel for as long as the second value is kept.
     ///
     /// # Errors
     /// If the system gives no thread.
-    pub fn serve(self, waker: Waker) -> Result<(Receiver<Asked>, Place)> {
+    pub fn serve(self, waker: Waker) -> Result<(Receiver<Asked>, Serving)> {
         let Self { listener, place, owner } = self;
         let (sender, receiver) = bounded(16);
+        let listener = Arc::new(listener);
+        let ended = Arc::new(AtomicBool::new(false));
+        let serving =
+            Serving { listener: Arc::clone(&listener), ended: Arc::clone(&ended), _place: place };
         let answer_all = move || {
             let mut holds: Vec<Arc<AtomicBool>> = Vec::new();
-            for stream in listener.incoming().flatten() {
+            for stream in listener.incoming() {
+                if ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                // What keeps one connection from being accepted is that connection's trouble.
+                let Ok(stream) = stream else { continue };
                 holds.retain(|left| !left.load(Ordering::Relaxed));
                 // Whoever breaks off in the middle has only itself to answer to.
                 let held = serve(&stream, owner, holds.len(), &sender, &waker);
@@ -172,7 +196,7 @@ impl Control {
             .name("control".to_owned())
             .spawn(answer_all)
             .context("starting the thread of the control socket")?;
-        Ok((receiver, place))
+        Ok((receiver, serving))
     }
 }
 

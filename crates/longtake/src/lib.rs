@@ -13,6 +13,7 @@ mod remark;
 
 pub use array::{Array, Selection};
 pub use error::{Error, Result};
+pub use recording::Recording;
 pub use remark::Remark;
 
 pub use base::{ByteSize, Duration, Rate, Timestamp};

@@ -1,8 +1,25 @@
 //! A recording: from a source's name and a target's to packets on media, with every loss accounted for.
 
-pub mod feed;
-pub mod holds;
-pub mod observer;
-pub mod options;
-pub mod sources;
-pub mod virtual_feed;
+mod account;
+mod builder;
+mod described;
+mod feed;
+mod handle;
+mod holds;
+mod member_files;
+mod members;
+mod observer;
+mod options;
+mod processors;
+mod real;
+mod run;
+mod simulated;
+mod sources;
+mod virtual_feed;
+mod virtual_sources;
+
+pub use account::{Account, ReadBack};
+pub use builder::Builder;
+pub use handle::{Recording, Update};
+pub use observer::{MemberSnapshot, Observer, Snapshot, Started, View};
+pub use options::{NewArray, Options, Privileges};

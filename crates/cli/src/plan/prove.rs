@@ -10,7 +10,7 @@ use plan::{Candidate, Requirement};
 use serde_json::{Value, json};
 use ssd::Spec;
 
-use crate::simulated::descriptors::outcome_json;
+use crate::record::described::outcome_json;
 use crate::{outlet, progress};
 
 /// A trial's finding, with its drive's name.

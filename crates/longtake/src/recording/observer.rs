@@ -8,6 +8,8 @@ use recorder::{Event, ParityProgress, Recorder};
 use source::packer::Progress;
 use uuid::Uuid;
 
+use crate::{Remark, Result};
+
 /// A recording that has started.
 #[derive(Clone, Debug)]
 pub struct Started {
@@ -25,12 +27,82 @@ pub struct Started {
     pub drives: Vec<String>,
     /// Chunk buffers.
     pub buffers: u32,
-    /// Whether drives are simulated: time is virtual, and afterwards there is nothing to read.
+    /// Whether drives are simulated: time is virtual.
     pub simulated: bool,
 }
 
+/// A look at a recording under way.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub(super) now: Instant,
+    pub(super) start: Instant,
+    pub(super) core: &'a Recorder,
+    pub(super) progress: &'a Progress,
+}
+
+impl View<'_> {
+    /// The bank's time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Time since the start.
+    pub fn elapsed(&self) -> Duration {
+        self.now.since(self.start)
+    }
+
+    /// Written, with everything before it.
+    pub fn acknowledged(&self) -> Count {
+        self.core.acknowledged()
+    }
+
+    /// Flushed, with everything before it.
+    pub fn durable(&self) -> Count {
+        self.core.durable()
+    }
+
+    /// Packets truncated to fit a chunk, and the bytes that were cut off.
+    pub fn truncated(&self) -> Count {
+        Count::new(
+            self.progress.truncated_packets.load(Ordering::Relaxed),
+            self.progress.truncated_bytes.load(Ordering::Relaxed),
+        )
+    }
+
+    /// All there is to know, as a value of its own.
+    pub fn snapshot(&self) -> Snapshot {
+        let core = self.core;
+        let lost =
+            |stage: &Stage| self.progress.lost_packets[stage.index()].load(Ordering::Relaxed);
+        let members = core.members().map(|member| MemberSnapshot {
+            written: member.written,
+            rate: member.rate,
+            working: member.working,
+        });
+        Snapshot {
+            elapsed: self.elapsed(),
+            members: members.collect(),
+            buffers_held: core.buffers_held(),
+            ledger: *core.ledger(),
+            acknowledged: self.acknowledged(),
+            durable: self.durable(),
+            reused_to_ns: core.reused_to_ns(),
+            parity: core.parity(),
+            offered_packets: self.progress.offered_packets.load(Ordering::Relaxed),
+            lost_packets: Stage::ALL.iter().filter(|&&s| s != Stage::Filtered).map(lost).sum(),
+            truncated: self.truncated(),
+        }
+    }
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("elapsed", &self.elapsed()).finish_non_exhaustive()
+    }
+}
+
 /// How far a recording has come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Snapshot {
     /// Time since the start.
     pub elapsed: Duration,
@@ -68,51 +140,42 @@ pub struct MemberSnapshot {
 }
 
 impl Snapshot {
-    pub(crate) fn of(elapsed: Duration, core: &Recorder, progress: &Progress) -> Self {
-        let lost = |stage: &Stage| progress.lost_packets[stage.index()].load(Ordering::Relaxed);
-        let members = core.members().map(|member| MemberSnapshot {
-            written: member.written,
-            rate: member.rate,
-            working: member.working,
-        });
-        Self {
-            elapsed,
-            members: members.collect(),
-            buffers_held: core.buffers_held(),
-            ledger: *core.ledger(),
-            acknowledged: core.acknowledged(),
-            durable: core.durable(),
-            reused_to_ns: core.reused_to_ns(),
-            parity: core.parity(),
-            offered_packets: progress.offered_packets.load(Ordering::Relaxed),
-            lost_packets: Stage::ALL.iter().filter(|&&s| s != Stage::Filtered).map(lost).sum(),
-            truncated: Count::new(
-                progress.truncated_packets.load(Ordering::Relaxed),
-                progress.truncated_bytes.load(Ordering::Relaxed),
-            ),
-        }
-    }
-
     /// Bytes written to all members.
     pub fn written(&self) -> u64 {
         self.members.iter().map(|member| member.written).sum()
     }
 }
 
-/// Hears of a recording. Everything is told from the run loop, which must not be held up.
+/// Hears of a recording. Everything is told from the run loop, which must not be held up. `()` listens to nothing.
 pub trait Observer {
-    /// Something that the user should know, in words.
-    fn note(&mut self, note: &str);
+    /// Something that the user should know.
+    fn remark(&mut self, remark: Remark) {
+        let _ = remark;
+    }
 
-    /// It has started.
-    fn started(&mut self, started: &Started);
+    /// It has started, at this time of the bank's.
+    ///
+    /// # Errors
+    /// If there is no recording without the observer: it ends before it has recorded anything.
+    fn started(&mut self, now: Instant, started: &Started) -> Result<()> {
+        let _ = (now, started);
+        Ok(())
+    }
 
-    /// When it wants to be told next how far the recording has come.
-    fn next(&self) -> Instant;
+    /// When it wants to look at the recording again at the latest, if nothing happens before.
+    fn next(&self) -> Option<Instant> {
+        None
+    }
 
     /// Something happened.
-    fn event(&mut self, now: Instant, event: &Event);
+    fn event(&mut self, now: Instant, event: &Event) {
+        let _ = (now, event);
+    }
 
-    /// How far it has come, at the time that [`Observer::next`] named or later.
-    fn progress(&mut self, now: Instant, snapshot: &Snapshot);
+    /// A look at the recording, after each round of the run loop.
+    fn look(&mut self, view: &View<'_>) {
+        let _ = view;
+    }
 }
+
+impl Observer for () {}

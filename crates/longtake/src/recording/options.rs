@@ -1,11 +1,12 @@
 //! How to record: every setting of a recording, with one default for all who record.
 
-use base::{ByteSize, Duration, Rate, Timestamp};
-use recorder::{Config, Placement, WhenFull, defaults};
+use base::{BufferId, ByteSize, Duration, Rate, Timestamp};
+use device::target::FILE_MODE_DEFAULT;
+use recorder::{Config, ParityMeans, Placement, WhenFull, defaults};
 use target::Uplink;
 use uuid::Uuid;
 
-/// How to record. The defaults are those of the program.
+/// How to record. The defaults are those of the program, except that it gives up its privileges.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Stops after this time.
@@ -44,6 +45,22 @@ pub struct Options {
     pub processors: Vec<usize>,
     /// What simulated drives together get through to the host.
     pub uplink: Option<Uplink>,
+    /// What the process keeps of its rights once everything is open.
+    pub privileges: Privileges,
+}
+
+/// What the process keeps of its rights once everything is open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Privileges {
+    /// All of them.
+    #[default]
+    Keep,
+    /// Root becomes another user, and whoever runs the process can gain no privileges, dump no core, open no more files and make no
+    /// TCP connections. This is for a process that only records: there is no way back, and threads that run already are not confined.
+    GiveUp {
+        /// Whom root becomes. None for the user who ran sudo, else `longtake` if that user exists, else `nobody`.
+        user: Option<String>,
+    },
 }
 
 /// An array that is made for a recording.
@@ -68,7 +85,7 @@ impl Default for NewArray {
         Self {
             members: 4,
             member_size: ByteSize(2 << 30),
-            mode: 0o600,
+            mode: FILE_MODE_DEFAULT,
             segment: None,
             chunk: None,
             parity: None,
@@ -97,13 +114,14 @@ impl Default for Options {
             rest_turn: defaults::REST_TURN,
             processors: Vec::new(),
             uplink: None,
+            privileges: Privileges::default(),
         }
     }
 }
 
 impl Options {
     /// The recorder's settings for an array with segments of this length and so many chunk buffers.
-    pub(crate) fn config(
+    pub(super) fn config(
         &self,
         started: Timestamp,
         segment_bytes: u64,
@@ -126,5 +144,19 @@ impl Options {
             rest: self.rest,
             rest_turn: self.rest_turn,
         }
+    }
+
+    /// What parity takes, and the chunk buffers that are left. Each group in flight holds a buffer for each parity: about as many
+    /// groups as there are writes under way on a member, and the one that is open; but no more than an eighth of the buffers.
+    pub(super) fn parity_means<'b>(
+        &self,
+        parity: u8,
+        buffers: &'b [BufferId],
+    ) -> (ParityMeans, &'b [BufferId]) {
+        let each = usize::from(parity);
+        let groups = (self.depth as usize + 1).min(buffers.len() / 8);
+        let (own, left) = buffers.split_at(each * groups.max(1));
+        let wait = defaults::group_wait(self.flush_interval);
+        (ParityMeans { buffers: own.to_vec(), wait }, left)
     }
 }

@@ -4,29 +4,23 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result, bail};
-use base::{ByteSize, Duration, Rate};
+use anyhow::Result;
+use base::{ByteSize, Rate};
+use longtake::recording::Builder;
 use plan::explain;
-use plan::mission::{Chunk, FirstLoss, Mission, Outcome, Progress, Sample};
+use plan::mission::{FirstLoss, Outcome, Progress, Sample};
 use serde_json::{Value, json};
-use source::spec::SourceSpec;
-use source::synthetic::{self, Pace, Sizes};
-use target::{SimDrives, Uplink};
 
-use crate::arguments::{RecordArguments, WhenFull};
+use crate::arguments::RecordArguments;
 use crate::preparation::stop_on_signals;
 use crate::{exit, outlet, progress};
 
-/// Runs the mission that the arguments describe, and says what came of it.
+/// Runs the mission that a recording is, and says what came of it.
 ///
 /// # Errors
 /// If the source has no rate, contents are asked for, or the mission can't be run.
-pub fn record(
-    arguments: &RecordArguments,
-    spec: &SourceSpec,
-    drives: &SimDrives,
-) -> Result<ExitCode> {
-    let mission = mission(arguments, spec, drives)?;
+pub fn record(arguments: &RecordArguments, recording: Builder) -> Result<ExitCode> {
+    let mission = recording.mission()?;
     let stop = stop_on_signals()?;
     let bar = progress::mission_bar(!arguments.quiet && !arguments.json);
     let mut told = false;
@@ -56,53 +50,6 @@ pub fn record(
         tell(&outcome)?;
     }
     Ok(if outcome.lossless() { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
-}
-
-fn mission(arguments: &RecordArguments, spec: &SourceSpec, drives: &SimDrives) -> Result<Mission> {
-    let SourceSpec::Synthetic(options @ synthetic::Options { pace: Pace::Rate(rate), .. }) = spec
-    else {
-        bail!("{}: --virtual needs a source of a rate: synthetic:12.5GB/s", arguments.from);
-    };
-    options.check()?;
-    if !arguments.filter.is_empty() || arguments.snap > 0 {
-        bail!("--filter and --snap look at packets, and --virtual has none: leave them out");
-    }
-    let duration = arguments.duration.context("--virtual needs to know how long: give --for")?;
-    let packet_bytes = match options.sizes {
-        Sizes::Fixed(bytes) => u32::from(bytes),
-        sizes @ Sizes::Imix => {
-            const ROUND: u64 = 12;
-            (0..ROUND).map(|n| u32::from(sizes.of(n))).sum::<u32>().div_ceil(ROUND as u32)
-        }
-    };
-    let longest = arguments.chunk.map(|chunk| u32::try_from(chunk.0)).transpose();
-    let bytes = longest.context("--chunk")?.unwrap_or(format::layout::CHUNK_MAX_DEFAULT);
-    let chunk = Chunk::of(bytes, packet_bytes);
-    let payload = f64::from(chunk.packets) * f64::from(chunk.packet_bytes);
-    let stored = Rate(rate.0 * f64::from(chunk.bytes) / payload);
-    // What is to be stored at most is as good as a time.
-    let until = arguments.until_bytes.map(|bytes| rate.time_for(bytes.0));
-    let duration = until.map_or(duration, |until: Duration| until.min(duration));
-    let mut mission = Mission::new(drives.slots().to_vec(), stored, duration);
-    mission.uplink = drives.uplink().map(Uplink::link);
-    mission.chunk = chunk;
-    mission.buffers = (arguments.memory.0 / u64::from(bytes.max(1))).clamp(4, 1 << 20) as u32;
-    mission.segment_bytes = arguments.segment.map(|segment| segment.0);
-    mission.placement = arguments.placement;
-    mission.when_full = match arguments.when_full {
-        WhenFull::Stop => recorder::WhenFull::Stop,
-        WhenFull::Wrap => recorder::WhenFull::Wrap,
-    };
-    mission.depth = arguments.depth;
-    mission.drift_max = arguments.drift.map(|drift| drift.0);
-    mission.flush_interval = arguments.flush_interval;
-    if let Some(trim_ahead) = arguments.trim_ahead {
-        mission.trim_ahead = trim_ahead;
-    }
-    mission.trim_rate = arguments.trim_rate;
-    mission.rest = arguments.rest;
-    mission.rest_turn = arguments.rest_turn;
-    Ok(mission)
 }
 
 fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {

@@ -2,8 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
+use ::target::NewFiles;
 use ::target::new_files::check_space;
 use anyhow::{Context, Result, anyhow, bail};
 use base::{ByteSize, Geometry};
@@ -14,33 +14,15 @@ use format::superblock::MEMBERS_MAX;
 use recorder::create::{self, Plan};
 use recorder::reader::Reader;
 
-use crate::arguments::FileMode;
-use crate::preparation::{self, Created};
-use longtake::names;
+use super::builder::Builder;
+use super::observer::Observer;
+use super::options::NewArray;
+use crate::{Remark, names};
 
-use crate::outlet;
-
-/// What to make where there are no member files yet.
-#[derive(Clone, Copy, Debug)]
-pub struct New {
-    /// How many.
-    pub members: u16,
-    /// How large each.
-    pub size: ByteSize,
-    /// Segment length, if not the default.
-    pub segment: Option<ByteSize>,
-    /// Longest chunk, if not the default.
-    pub chunk: Option<ByteSize>,
-    /// Parity chunks for each group.
-    pub parity: u8,
-    /// The files' mode.
-    pub mode: FileMode,
-}
-
-impl New {
+impl NewArray {
     /// Bytes of each file.
-    fn bytes(&self) -> u64 {
-        self.size.0 / PAGE_BYTES * PAGE_BYTES
+    fn member_bytes(&self) -> u64 {
+        self.member_size.0 / PAGE_BYTES * PAGE_BYTES
     }
 }
 
@@ -49,7 +31,7 @@ impl New {
 ///
 /// # Errors
 /// If the directory holds anything, the members don't make an array, or there is no space.
-pub fn check(directory: &Path, new: &New) -> Result<()> {
+pub fn check(directory: &Path, new: &NewArray) -> Result<()> {
     if !(1..=MEMBERS_MAX).contains(&usize::from(new.members)) {
         bail!("--members {}: an array has from 1 to {MEMBERS_MAX} members", new.members);
     }
@@ -63,7 +45,7 @@ pub fn check(directory: &Path, new: &New) -> Result<()> {
     let drives: Vec<Geometry> = (0..new.members)
         .map(|number| Geometry {
             name: format!("member{number}"),
-            capacity_bytes: new.bytes(),
+            capacity_bytes: new.member_bytes(),
             block_bytes: PAGE_BYTES as u32,
             transfer_max_bytes: 0,
             depth_max: 0,
@@ -74,36 +56,41 @@ pub fn check(directory: &Path, new: &New) -> Result<()> {
         .collect();
     create::layouts_of(&drives, &plan(directory, new)?)?;
     let remedy = "ask for fewer or smaller members (--members, --member-size)";
-    Ok(check_space(directory, new.members.into(), new.bytes(), remedy)?)
+    Ok(check_space(directory, new.members.into(), new.member_bytes(), remedy)?)
 }
 
-/// Makes member files in a new or empty directory, and an array of them. The files are removed again unless they are kept.
+/// Makes member files in a new or empty directory, and an array of them.
 ///
 /// # Errors
-/// If a file or the array can't be made, or `stop` is set meanwhile.
-pub fn create(directory: &Path, new: &New, stop: &AtomicBool) -> Result<(Vec<PathBuf>, Created)> {
-    let mut created = Created::default();
+/// If a file or the array can't be made, or the recording is asked to stop meanwhile.
+pub fn create(
+    directory: &Path,
+    new: &NewArray,
+    job: &Builder,
+    created: &mut NewFiles,
+    observer: &mut dyn Observer,
+) -> Result<Vec<PathBuf>> {
     created.directory(directory)?;
-    outlet::tell(&format!(
-        "longtake: note: making {} member files of {} in {}",
+    observer.remark(Remark::Note(format!(
+        "making {} member files of {} in {}",
         new.members,
-        ByteSize(new.bytes()),
+        ByteSize(new.member_bytes()),
         directory.display()
-    ));
+    )));
     let paths: Vec<PathBuf> =
         (0..new.members).map(|n| directory.join(format!("member{n}"))).collect();
     let mut targets = Vec::new();
     for path in &paths {
-        preparation::go_on(stop)?;
-        created.file(path, new.bytes(), new.mode.0)?;
+        job.go_on()?;
+        created.file(path, new.member_bytes(), new.mode)?;
         targets.push(target::open(path, Access::Write { exclusive: true })?.0);
     }
     let plan = plan(directory, new)?;
     // In a thread of its own, so that the kernel's workers for it end with it.
     std::thread::scope(|scope| scope.spawn(|| make_array(targets, &plan)).join())
         .map_err(|_| anyhow!("making the array panicked"))??;
-    preparation::go_on(stop)?;
-    Ok((paths, created))
+    job.go_on()?;
+    Ok(paths)
 }
 
 /// Makes an array of open files.
@@ -115,7 +102,7 @@ fn make_array(targets: Vec<OpenTarget>, plan: &Plan) -> Result<()> {
     Ok(())
 }
 
-fn plan(directory: &Path, new: &New) -> Result<Plan> {
+fn plan(directory: &Path, new: &NewArray) -> Result<Plan> {
     let name = directory
         .canonicalize()
         .ok()
@@ -130,6 +117,6 @@ fn plan(directory: &Path, new: &New) -> Result<Plan> {
         identities: (0..new.members).map(|n| format!("file member{n}")).collect(),
         // The files are new: there is nothing to trim, and it would undo their preallocation.
         trim: false,
-        parity: new.parity,
+        parity: new.parity.unwrap_or(0),
     })
 }

@@ -1,0 +1,356 @@
+//! What a recording tells while it runs and at its end: a status for people, JSON lines for programs.
+
+use std::collections::VecDeque;
+use std::io::IsTerminal;
+
+use anyhow::Result;
+use base::{ByteSize, Duration, Instant, Rate};
+use device::shell::quoted;
+use format::Count;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use longtake::Remark;
+use longtake::instant::utc;
+use longtake::recording::{Account, MemberSnapshot, Observer, ReadBack, Snapshot, Started, View};
+use recorder::{Event, ParityProgress};
+use serde_json::{Value, json};
+
+use super::teller::{Line, Teller};
+use crate::arguments::RecordArguments;
+use crate::outlet;
+
+/// How often progress is shown on a terminal and in JSON.
+const SHOW_EVERY: Duration = Duration::from_millis(500);
+/// How often a line of progress is printed where it stays, in a log.
+const LOG_EVERY: Duration = Duration::from_secs(2);
+
+/// Where and how a recording tells.
+pub struct Status {
+    json: bool,
+    quiet: bool,
+    /// Whether remarks that go without saying are told.
+    details: bool,
+    /// Whether progress replaces itself on a terminal.
+    terminal: bool,
+    teller: Option<Teller>,
+    /// Lines that must be told and had to wait.
+    unsent: VecDeque<Line>,
+    /// The source and the target as the user wrote them.
+    source: String,
+    target: String,
+    /// What is recorded, once it is.
+    started: Option<Started>,
+    start: Instant,
+    shown: Instant,
+    /// Bytes written when last shown.
+    written: u64,
+    /// Acknowledged since last told, by sequence number.
+    acknowledged: Vec<u64>,
+    /// Whether the user was told that packets are truncated.
+    told_truncated: bool,
+}
+
+impl Status {
+    /// For a recording that is about to start.
+    pub fn new(arguments: &RecordArguments) -> Self {
+        Self {
+            json: arguments.json,
+            quiet: arguments.quiet || arguments.json,
+            details: !arguments.quiet,
+            terminal: false,
+            teller: None,
+            unsent: VecDeque::new(),
+            source: arguments.from.clone(),
+            target: arguments.to.clone(),
+            started: None,
+            start: Instant::START,
+            shown: Instant::START,
+            written: 0,
+            acknowledged: Vec::new(),
+            told_truncated: false,
+        }
+    }
+
+    /// Has a line told, or drops it if so many wait that it would be old.
+    fn tell(&self, line: Line) -> bool {
+        self.teller.as_ref().is_some_and(|teller| teller.tell(line).is_ok())
+    }
+
+    /// Has a line told, later if it must be.
+    fn insist(&mut self, line: Line) {
+        self.unsent.push_back(line);
+        while let (Some(teller), Some(line)) = (&self.teller, self.unsent.pop_front()) {
+            if let Err(line) = teller.tell(line) {
+                self.unsent.push_front(line);
+                return;
+            }
+        }
+    }
+
+    /// What is recorded.
+    fn recorded(&self) -> &Started {
+        match &self.started {
+            Some(started) => started,
+            None => unreachable!("nothing is told of a recording before it has started"),
+        }
+    }
+
+    /// Tells the first time that something is truncated.
+    fn tell_truncated(&mut self, elapsed: Duration, truncated: Count) {
+        if self.told_truncated || truncated.is_zero() {
+            return;
+        }
+        self.told_truncated = true;
+        let text = if truncated.packets > 0 {
+            "a packet does not fit a chunk and is truncated; the ledger counts all that are. \
+             An array with longer chunks (--chunk) keeps more of them"
+        } else {
+            "the texts of an interface description are longer than 1,000 bytes and are truncated"
+        };
+        self.insist(if self.json {
+            let line = json!({
+                "event": "truncated", "text": text, "truncated": outlet::count_json(truncated),
+                "after_s": elapsed.as_secs_f64(),
+            });
+            Line::Json(line.to_string())
+        } else {
+            Line::Text(format!("longtake: note: {text}"))
+        });
+    }
+
+    /// Shows progress.
+    fn show(&mut self, now: Instant, snapshot: &Snapshot) {
+        let elapsed = snapshot.elapsed;
+        let written = snapshot.written();
+        let rate = Rate::of(written - self.written, now.since(self.shown));
+        let average = Rate::of(written, elapsed);
+        (self.written, self.shown) = (written, now);
+        let fill = f64::from(snapshot.buffers_held) / f64::from(self.recorded().buffers);
+        if self.json {
+            let member = |m: &MemberSnapshot| json!({"written": m.written, "rate": m.rate, "working": m.working});
+            let line = json!({
+                "event": "progress", "after_s": elapsed.as_secs_f64(),
+                "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
+                "offered_packets": snapshot.offered_packets, "lost_packets": snapshot.lost_packets,
+                "truncated": outlet::count_json(snapshot.truncated),
+                "members": snapshot.members.iter().map(member).collect::<Vec<_>>(),
+                "ledger": outlet::ledger_json(&snapshot.ledger), "reused_to_ns": snapshot.reused_to_ns,
+                "parity": snapshot.parity.map(parity_json),
+            });
+            self.tell(Line::Json(line.to_string()));
+            return;
+        }
+        if self.quiet {
+            return;
+        }
+        let member = |m: &MemberSnapshot| {
+            if m.working { format!("{:.2}", m.rate / 1e9) } else { "FAILED".to_owned() }
+        };
+        let members: Vec<String> = snapshot.members.iter().map(member).collect();
+        let truncated = match snapshot.truncated.packets {
+            0 => String::new(),
+            packets => format!(", truncated {}", outlet::number(packets)),
+        };
+        let line = format!(
+            "{elapsed}  now {rate}, average {average}\nbuffers {:.0} %, members {} GB/s, offered {} packets, lost {}{truncated}",
+            fill * 100.0,
+            members.join(" "),
+            outlet::number(snapshot.offered_packets),
+            outlet::number(snapshot.lost_packets),
+        );
+        self.tell(Line::Status(line));
+    }
+
+    fn acknowledged_line(&self, acknowledged: Count, durable: Count) -> Line {
+        let line = json!({
+            "event": "acknowledged", "chunks": self.acknowledged,
+            "acknowledged": outlet::count_json(acknowledged), "durable": outlet::count_json(durable),
+        });
+        Line::Json(line.to_string())
+    }
+
+    /// Prints the account.
+    ///
+    /// # Errors
+    /// If standard output is gone.
+    pub fn finished(mut self, account: &Account) -> Result<()> {
+        self.tell_truncated(account.elapsed, account.ledger.truncated);
+        let mut last = std::mem::take(&mut self.unsent);
+        if self.json && !self.acknowledged.is_empty() {
+            last.push_back(self.acknowledged_line(account.acknowledged, account.durable));
+        }
+        if let Some(teller) = self.teller.take() {
+            teller.finish(last);
+        }
+        if self.json {
+            outlet::json_line(&account_json(account))?;
+        } else {
+            self.print(account)?;
+        }
+        for error in &account.errors {
+            outlet::tell(&format!("longtake: the source ended with an error: {error:#}"));
+        }
+        let Some(ReadBack { chunks, damaged }) = account.read_back else { return Ok(()) };
+        if self.json {
+            return outlet::json_line(
+                &json!({"event": "read_back", "chunks": chunks, "damaged": damaged}),
+            );
+        }
+        let (chunks, damaged) = (outlet::number(chunks), outlet::number(damaged));
+        outlet::text(&format!("read back: {chunks} chunks, {damaged} damaged"))?;
+        outlet::text("the drives were simulated: what was recorded is gone with this command")
+    }
+
+    /// The account in words.
+    fn print(&self, account: &Account) -> Result<()> {
+        for note in &account.notes {
+            outlet::tell(&format!("longtake: note: {note}"));
+        }
+        let started = &account.started;
+        let virtual_time = if started.simulated { " of virtual time" } else { "" };
+        outlet::text(&format!(
+            "take {}: {} packets in {}{virtual_time}, {} written to {} members at {}\n",
+            started.take,
+            outlet::number(account.ledger.stored.packets),
+            account.elapsed,
+            ByteSize(account.written),
+            started.drives.len(),
+            account.rate(),
+        ))?;
+        outlet::text(&outlet::ledger_table(&account.ledger))?;
+        if let Some(parity) = account.parity {
+            outlet::text(&parity_words(&parity))?;
+        }
+        if account.reused_to_ns > 0 {
+            outlet::text(&format!(
+                "the ring has wrapped: nothing is missing since {}",
+                utc(base::Timestamp::from_nanos(account.reused_to_ns))
+            ))?;
+        }
+        let fill = 100.0 * f64::from(account.buffers_most) / f64::from(started.buffers);
+        outlet::text(&format!("\nbuffers were filled to {fill:.0} % at most"))?;
+        if started.simulated {
+            return Ok(());
+        }
+        let to = quoted(&self.target);
+        outlet::text(&format!(
+            "look at it:   longtake takes {to}\nget it back:  longtake extract {to} --take last -o take.pcapng"
+        ))
+    }
+}
+
+impl Observer for Status {
+    fn remark(&mut self, remark: Remark) {
+        if self.details || !matches!(remark, Remark::Detail(_)) {
+            outlet::tell(&format!("longtake: {remark}"));
+        }
+    }
+
+    fn started(&mut self, now: Instant, started: &Started) -> longtake::Result<()> {
+        (self.start, self.shown) = (now, now);
+        let bar = (!self.quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            match ProgressStyle::with_template("{msg}") {
+                Ok(style) => bar.with_style(style),
+                Err(_) => bar,
+            }
+        });
+        self.terminal = bar.is_some();
+        self.teller = Some(Teller::start(bar)?);
+        if self.json {
+            let line = json!({
+                "event": "started", "take": started.take, "started": utc(started.at),
+                "array": started.array, "array_uuid": started.array_uuid,
+                "members": started.drives, "source": self.source,
+                "buffers": started.buffers, "first_sequence": started.first_sequence,
+            });
+            self.insist(Line::Json(line.to_string()));
+        }
+        self.started = Some(started.clone());
+        Ok(())
+    }
+
+    fn next(&self) -> Option<Instant> {
+        let every = if self.terminal || self.json { SHOW_EVERY } else { LOG_EVERY };
+        Some(self.shown + every)
+    }
+
+    fn event(&mut self, now: Instant, event: &Event) {
+        match event {
+            Event::Acknowledged { sequence, .. } => self.acknowledged.push(*sequence),
+            Event::Durable { .. } | Event::DurableChunk { .. } | Event::Finished => {}
+            Event::Reused { member, segment, last_ns } if self.json => {
+                let line = json!({
+                    "event": "reused", "member": member, "segment": segment, "last_ns": last_ns,
+                });
+                // Progress says up to when, should this one find no room.
+                self.tell(Line::Json(line.to_string()));
+            }
+            Event::Reused { .. } => {}
+            other if self.json => {
+                let name = match other {
+                    Event::MemberFailed { .. } => "member_failed",
+                    Event::TrimFailed { .. } => "trim_failed",
+                    Event::ArrayFull { .. } => "array_full",
+                    Event::ParityReduced { .. } => "parity_reduced",
+                    _ => "no_member_left",
+                };
+                let member = match other {
+                    Event::MemberFailed { member, .. } | Event::TrimFailed { member, .. } => {
+                        self.recorded().drives.get(usize::from(*member))
+                    }
+                    _ => None,
+                };
+                let line = json!({
+                    "event": name, "target": member, "text": other.to_string(),
+                    "after_s": now.since(self.start).as_secs_f64(),
+                });
+                self.insist(Line::Json(line.to_string()));
+            }
+            other => self.insist(Line::Text(format!("longtake: {other}"))),
+        }
+    }
+
+    fn look(&mut self, view: &View<'_>) {
+        self.tell_truncated(view.elapsed(), view.truncated());
+        if self.json && !self.acknowledged.is_empty() {
+            let line = self.acknowledged_line(view.acknowledged(), view.durable());
+            if self.tell(line) {
+                self.acknowledged.clear();
+            }
+        }
+        if self.next().is_some_and(|next| view.now() >= next) {
+            self.show(view.now(), &view.snapshot());
+        }
+    }
+}
+
+fn account_json(account: &Account) -> Value {
+    json!({
+        "event": "finished", "take": account.started.take,
+        "after_s": account.elapsed.as_secs_f64(), "written": account.written,
+        "average_rate": account.rate().0, "ledger": outlet::ledger_json(&account.ledger),
+        "acknowledged": outlet::count_json(account.acknowledged),
+        "durable": outlet::count_json(account.durable),
+        "buffers": account.started.buffers, "buffers_most": account.buffers_most,
+        "notes": account.notes, "simulated": account.started.simulated,
+        "reused_to_ns": account.reused_to_ns, "parity": account.parity.map(parity_json),
+    })
+}
+
+fn parity_json(parity: ParityProgress) -> Value {
+    let ParityProgress { parity, groups, bytes, chunks_short } = parity;
+    json!({"parity": parity, "groups": groups, "bytes": bytes, "chunks_short": chunks_short})
+}
+
+fn parity_words(parity: &ParityProgress) -> String {
+    let short = match parity.chunks_short {
+        0 => String::new(),
+        short => format!("; {} chunks HAVE LESS OR NONE", outlet::number(short)),
+    };
+    format!(
+        "parity {}: {} groups, {} of parity{short}",
+        parity.parity,
+        outlet::number(parity.groups),
+        ByteSize(parity.bytes)
+    )
+}

@@ -1,0 +1,101 @@
+//! What came of a recording.
+
+use base::{Bank, Buffers, Duration, Instant, Rate};
+use format::{Count, Ledger};
+use recorder::ParityProgress;
+use recorder::run::{Feed, Recording};
+
+use super::observer::Started;
+use crate::Error;
+
+/// What came of a recording: every packet that was offered, stored or lost by name.
+#[derive(Debug)]
+pub struct Account {
+    /// What was recorded, and where.
+    pub started: Started,
+    /// Time from the start to the end. Virtual time on simulated drives.
+    pub elapsed: Duration,
+    /// Bytes written to all members, chunks and their parity.
+    pub written: u64,
+    /// Offered, stored, and each named loss.
+    pub ledger: Ledger,
+    /// Written, with everything before it: `kill -9` could not have lost it.
+    pub acknowledged: Count,
+    /// Flushed, with everything before it: a power cut could not have lost it.
+    pub durable: Count,
+    /// The latest packet time that a ring has given up, ns since 1970; 0 for none. Nothing after it is missing.
+    pub reused_to_ns: u64,
+    /// What parity was written; None without.
+    pub parity: Option<ParityProgress>,
+    /// Chunk buffers that held something at a time, at most.
+    pub buffers_most: u32,
+    /// What the source has to say at its end.
+    pub notes: Vec<String>,
+    /// Errors with which the source ended. What it had delivered is recorded.
+    pub errors: Vec<Error>,
+    /// What simulated drives gave back when everything was read again; None for real drives.
+    pub read_back: Option<ReadBack>,
+}
+
+/// What reading everything back found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadBack {
+    /// Chunks that were read.
+    pub chunks: u64,
+    /// Those that did not match their checksums.
+    pub damaged: u64,
+}
+
+impl Account {
+    /// Mean rate of writing.
+    pub fn rate(&self) -> Rate {
+        Rate::of(self.written, self.elapsed)
+    }
+
+    /// Whether every packet that was wanted is stored whole, and can be read.
+    pub fn is_complete(&self) -> bool {
+        self.ledger.lost_unwanted().is_zero()
+            && self.ledger.truncated.packets == 0
+            && self.ledger.balances()
+            && self.read_back.is_none_or(|read| read.damaged == 0)
+    }
+
+    /// Of a recording that is over. `ends` is what the source's threads came to.
+    pub(super) fn of<B: Bank, M: Buffers, F: Feed>(
+        recording: &Recording<'_, B, M, F>,
+        over: Over,
+        ends: Vec<anyhow::Result<Vec<String>>>,
+    ) -> Self {
+        let core = recording.core();
+        let (mut notes, mut errors) = (Vec::new(), Vec::new());
+        for end in ends {
+            match end {
+                Ok(found) => notes.extend(found),
+                Err(error) => errors.push(error.into()),
+            }
+        }
+        Self {
+            started: over.started,
+            elapsed: recording.now().since(over.start),
+            written: core.members().map(|member| member.written).sum(),
+            ledger: *core.ledger(),
+            acknowledged: core.acknowledged(),
+            durable: core.durable(),
+            reused_to_ns: core.reused_to_ns(),
+            parity: core.parity(),
+            buffers_most: over.buffers_most,
+            notes,
+            errors,
+            read_back: None,
+        }
+    }
+}
+
+/// What the run loop knows of a recording that is over.
+#[derive(Debug)]
+pub(super) struct Over {
+    pub started: Started,
+    /// The bank's time at the start.
+    pub start: Instant,
+    pub buffers_most: u32,
+}

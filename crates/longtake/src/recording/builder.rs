@@ -1,0 +1,103 @@
+//! How a recording is described before it starts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::bail;
+use plan::mission::Mission;
+use target::real::STOPPED;
+use target::{Profiles, SimTarget, array};
+
+use super::account::Account;
+use super::handle::Recording;
+use super::observer::Observer;
+use super::options::Options;
+use super::{described, real, simulated};
+use crate::Result;
+
+/// A recording that has not started.
+#[derive(Clone, Debug)]
+pub struct Builder {
+    pub(super) source: String,
+    pub(super) target: String,
+    pub(super) options: Options,
+    pub(super) stop: Arc<AtomicBool>,
+    profiles: Option<Profiles>,
+}
+
+impl Builder {
+    pub(super) fn new(source: &str, target: &str) -> Self {
+        Self {
+            source: source.to_owned(),
+            target: target.to_owned(),
+            options: Options::default(),
+            stop: Arc::default(),
+            profiles: None,
+        }
+    }
+
+    /// Records with these options instead of the defaults.
+    #[must_use]
+    pub fn options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Ends the recording once this is set, for instance by a signal.
+    #[must_use]
+    pub fn stop_flag(mut self, stop: Arc<AtomicBool>) -> Self {
+        self.stop = stop;
+        self
+    }
+
+    /// Finds simulated drives by name in these profiles [default: the library's, and the user's own in the usual folder].
+    #[must_use]
+    pub fn profiles(mut self, profiles: Profiles) -> Self {
+        self.profiles = Some(profiles);
+        self
+    }
+
+    /// Records in the calling thread until the source ends, a limit is reached, or the stop flag is set.
+    ///
+    /// # Errors
+    /// If anything can't be opened, in which case nothing is left behind, or all drives fail at once. A source that fails in the
+    /// middle is in the account, like every loss.
+    pub fn run(self, observer: &mut dyn Observer) -> Result<Account> {
+        let account =
+            match SimTarget::all(&array::named(&self.target)).map_err(anyhow::Error::from)? {
+                Some(targets) => simulated::record(&self, &targets, observer)?,
+                None => real::record(&self, observer)?,
+            };
+        Ok(account)
+    }
+
+    /// Starts to record in a thread of its own. Returns once the recording has started.
+    ///
+    /// # Errors
+    /// As [`Builder::run`], if it does not start.
+    pub fn start(self) -> Result<Recording> {
+        Recording::start(self)
+    }
+
+    /// The mission that this recording is in virtual time if its chunks are described and not made, so that hours take seconds
+    /// and no memory.
+    ///
+    /// # Errors
+    /// If the drives are real, or the source has no rate, contents are asked for, or no time is named.
+    pub fn mission(self) -> Result<Mission> {
+        Ok(described::mission(&self)?)
+    }
+
+    /// Where simulated drives are looked up.
+    pub(super) fn known_profiles(&self) -> Profiles {
+        self.profiles.clone().unwrap_or_else(Profiles::of_user)
+    }
+
+    /// Ends a preparation that was asked to stop.
+    pub(super) fn go_on(&self) -> anyhow::Result<()> {
+        if self.stop.load(Ordering::Relaxed) {
+            bail!(STOPPED);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! Where a recording goes: the members of an array that is there, or new member files.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use source::spec::SourceSpec;
+use target::{NewFiles, array};
+
+use super::builder::Builder;
+use super::member_files;
+use super::observer::Observer;
+use super::sources::{self, Taking};
+
+/// Where to record.
+pub struct Members {
+    /// The members' drives and files.
+    pub targets: Vec<PathBuf>,
+    /// The source, if it had to be opened before files were made.
+    pub source: Option<sources::Open>,
+}
+
+/// Finds the array's members. Member files are made where there are none, once everything else is known to be right.
+pub fn find_or_create(
+    job: &Builder,
+    spec: &SourceSpec,
+    taking: &Taking,
+    created: &mut NewFiles,
+    observer: &mut dyn Observer,
+) -> Result<Members> {
+    let target = &job.target;
+    let path = Path::new(target);
+    let names_nothing_yet = !path.exists() && !target.contains(',') && !target.starts_with("/dev/");
+    let is_empty_directory = path.is_dir() && array::member_files(path)?.is_empty();
+    if is_empty_directory || (names_nothing_yet && target.contains('/')) {
+        let new = &job.options.new;
+        member_files::check(path, new)?;
+        let source = sources::open_early(spec, taking)?;
+        let targets = member_files::create(path, new, job, created, observer)?;
+        return Ok(Members { targets, source });
+    }
+    let targets = match array::resolve(target) {
+        // An array's name, or else a directory to be made here.
+        Err(error) if names_nothing_yet => {
+            bail!("{error:#}; for a new directory of that name here, give --to ./{target}")
+        }
+        targets => targets?,
+    };
+    Ok(Members { targets, source: None })
+}

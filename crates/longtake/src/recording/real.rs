@@ -1,0 +1,324 @@
+//! Recording on real drives: opens everything, gives up root if it is to, runs the source's threads and the run loop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+use anyhow::{Context, Result, bail};
+use base::{Bank, BufferId, ByteSize, DriveId, Timestamp};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use device::safety::Purpose;
+use device::target::Access;
+use device::{Pool, Waker};
+use format::Superblock;
+use format::parity::OVERHEAD_BYTES;
+use nix::unistd::User;
+use recorder::run::Recording;
+use recorder::{ArrayImage, Recorder, defaults};
+use source::clock;
+use source::packer::{Packer, Pressure, Progress, Supply};
+use source::spec::SourceSpec;
+use target::{NewFiles, array, authorize, wear};
+
+use super::account::Account;
+use super::builder::Builder;
+use super::feed::LiveFeed;
+use super::members::{self, Members};
+use super::observer::{Observer, Started};
+use super::options::Privileges;
+use super::processors;
+use super::run::{self, Stage};
+use super::sources::{self, Taking, Work};
+use crate::array::open::{self, Opened};
+use crate::array::protect;
+use crate::control::Control;
+use crate::{Remark, privileges};
+
+/// Records. A start that fails leaves nothing behind.
+pub fn record(job: &Builder, observer: &mut dyn Observer) -> Result<Account> {
+    let mut created = NewFiles::default();
+    let outcome = record_with(job, &mut created, observer);
+    let remaining = created.remove();
+    if !remaining.is_empty() {
+        let remaining: Vec<String> = remaining.iter().map(|f| f.display().to_string()).collect();
+        observer.remark(Remark::Warning(format!(
+            "these files were created and can't be removed again: {}",
+            remaining.join(", ")
+        )));
+    }
+    outcome
+}
+
+fn record_with(
+    job: &Builder,
+    created: &mut NewFiles,
+    observer: &mut dyn Observer,
+) -> Result<Account> {
+    let options = &job.options;
+    if options.uplink.is_some() {
+        bail!("--uplink is for simulated drives: real ones have the links that they have");
+    }
+    let spec: SourceSpec = job.source.parse()?;
+    processors::check(&options.processors)?;
+    let taking = Taking {
+        filter: options.filter.clone(),
+        snap: options.snap_bytes,
+        kernel_buffer: options.kernel_buffer.0 as usize,
+        flush_interval: defaults::block_age_max(options.flush_interval),
+    };
+    let successor = match &options.privileges {
+        Privileges::Keep => None,
+        Privileges::GiveUp { user } => privileges::successor(user.as_deref())?,
+    };
+    let Members { targets, source } =
+        members::find_or_create(job, &spec, &taking, created, observer)?;
+    if options.privileges != Privileges::Keep {
+        privileges::can_be_given_up(&targets)?;
+    }
+    let authorized = authorize(&targets, &[], Purpose::Continue, false)?;
+    let mut opened = open(job, &targets, observer)?;
+    let superblocks: Vec<Superblock> =
+        protect::all_superblocks(&mut opened)?.into_iter().map(|(_, s)| s).collect();
+    let source = source.map_or_else(|| sources::open(&spec, &taking), Ok)?;
+    for warning in &source.warnings {
+        observer.remark(Remark::Note(warning.clone()));
+    }
+    let Opened { mut bank, pool, image, .. } = opened;
+    let waker = bank.waker();
+    let control = Control::bind(image.uuid)?;
+    job.go_on()?;
+    if options.privileges != Privileges::Keep {
+        give_up_privileges(successor.as_ref(), &control, &options.filter, observer)?;
+    }
+    // The first thread of the recording: those that are started from here on are confined, too.
+    let (asked, _socket) = control.serve(waker.clone())?;
+
+    let drives: Vec<DriveId> = image.members.iter().map(|member| member.drive).collect();
+    let names = drives.iter().map(|drive| name(&bank, *drive)).collect();
+    let parts = Parts::new(job, image, pool, waker, &targets)?;
+    let started = parts.started(names);
+    let Parts { core, pool, supply, free, ready, metadata, .. } = parts;
+    let running = Arc::new(AtomicUsize::new(source.queues.len()));
+    let feed = LiveFeed {
+        ready,
+        free,
+        taken_back: supply.free.clone(),
+        running: Arc::clone(&running),
+        pool: Arc::clone(&pool),
+        chunk_min: supply.chunk_min,
+        chunk_max: supply.chunk_max,
+        bytes: 0,
+    };
+    let _before = processors::Affinity::of_this_thread()?;
+    processors::bind(options.processors.first().copied())?;
+    let progress = Arc::new(Progress::default());
+    let threads = spawn(job, source.queues, source.pressure, &supply, &running, &progress)
+        .inspect_err(|_| job.stop.store(true, Ordering::Relaxed))?;
+    drop(supply);
+    let mut recording = Recording::new(core, &mut bank, &pool, feed, drives, superblocks, metadata);
+    created.keep();
+    let stage = Stage { options, started, asked, stop: &job.stop, progress: &progress, observer };
+    let outcome = run::run(&mut recording, stage);
+    // Also after a failure: the threads see it and end.
+    job.stop.store(true, Ordering::Relaxed);
+    let over = outcome?;
+    let ends = threads.into_iter().map(join).collect();
+    let account = Account::of(&recording, over, ends);
+    drop(recording);
+    drop(authorized);
+    Ok(account)
+}
+
+fn name(bank: &impl Bank, drive: DriveId) -> String {
+    bank.drives().get(drive.index()).map_or("missing".to_owned(), |drive| drive.name.clone())
+}
+
+/// Opens the array, with buffers for chunks, their parity and metadata.
+fn open(job: &Builder, targets: &[PathBuf], observer: &mut dyn Observer) -> Result<Opened> {
+    // As many members as parity makes up for may be missing.
+    let parity = targets.iter().filter_map(|t| array::peek(t).ok()).map(|s| s.parity).max();
+    let parity = parity.unwrap_or(0);
+    let access = Access::Write { exclusive: false };
+    let extra = defaults::metadata_buffers(targets.len()) as u32 + u32::from(parity);
+    let (told, remarks) = unbounded();
+    let tell = Box::new(move |remark| {
+        // The other end is there until the array is open.
+        told.send(remark).ok();
+    });
+    let opened = open::open(targets, access, job.options.memory.0, extra, parity > 0, tell);
+    remarks.try_iter().for_each(|remark| observer.remark(remark));
+    let opened = opened?;
+    suits_parity(job, &opened.image)?;
+    for remark in &opened.image.remarks {
+        observer.remark(Remark::Note(remark.to_string()));
+    }
+    for (target, member) in targets.iter().zip(&opened.image.superblock.members) {
+        if let Some(share) = wear(target, member.capacity_bytes) {
+            observer.remark(Remark::Detail(format!(
+                "{} is written up to {} by a pass over it: {share}",
+                target.display(),
+                ByteSize(member.capacity_bytes)
+            )));
+        }
+    }
+    Ok(opened)
+}
+
+/// Refuses to record with another parity than the array has, or without more members than it makes up for.
+fn suits_parity(job: &Builder, image: &ArrayImage) -> Result<()> {
+    let has = image.superblock.parity;
+    if let Some(wanted) = job.options.new.parity.filter(|&wanted| wanted != has) {
+        bail!(
+            "--parity {wanted}: array '{}' was made with parity {has}, which stays; leave it out, or make a new array",
+            image.superblock.name
+        );
+    }
+    let missing = image.members.iter().filter(|m| m.is_missing()).count();
+    if missing > usize::from(has) {
+        bail!(
+            "{missing} members of array '{}' are missing, and its parity makes up for {has}: name more of them",
+            image.superblock.name
+        );
+    }
+    Ok(())
+}
+
+/// Becomes another user if there is one to become, and confines the process.
+fn give_up_privileges(
+    successor: Option<&User>,
+    control: &Control,
+    filter: &str,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    if let Some(user) = successor {
+        control.give_to(user.uid, user.gid)?;
+        privileges::become_user(user)?;
+    }
+    privileges::confine(control, !filter.trim().is_empty())?;
+    if let Some(user) = successor {
+        observer.remark(Remark::Detail(format!(
+            "everything is open; continuing as user {}",
+            user.name
+        )));
+    }
+    Ok(())
+}
+
+/// What a recording on an open array is made of.
+struct Parts {
+    core: Recorder,
+    pool: Arc<Pool>,
+    supply: Supply,
+    free: Sender<BufferId>,
+    ready: Receiver<source::Filled>,
+    metadata: Vec<BufferId>,
+    array: (String, uuid::Uuid),
+    /// Chunk buffers.
+    buffers: u32,
+    at: Timestamp,
+}
+
+impl Parts {
+    fn new(
+        job: &Builder,
+        image: ArrayImage,
+        pool: Arc<Pool>,
+        waker: Waker,
+        targets: &[PathBuf],
+    ) -> Result<Self> {
+        let options = &job.options;
+        let at = clock::now();
+        let layout = image.superblock.layout;
+        let parity = image.superblock.parity;
+        let all: Vec<BufferId> = pool.buffer_ids().collect();
+        let (metadata, chunks) = all.split_at(defaults::metadata_buffers(targets.len()));
+        let (means, chunks) = options.parity_means(parity, chunks);
+        let (free, free_taken) = unbounded();
+        for &buffer in chunks {
+            free.send(buffer).context("filling the list of free buffers")?;
+        }
+        let (ready_in, ready) = unbounded();
+        let layouts = || image.members.iter().map(|member| member.layout);
+        let chunk_min = layouts().map(|l| l.chunk_min).max().unwrap_or(layout.chunk_min);
+        let chunk_max = layouts().map(|l| l.chunk_max).min().unwrap_or(layout.chunk_max);
+        let supply = Supply {
+            pool: Arc::clone(&pool),
+            free: free_taken,
+            ready: ready_in,
+            waker,
+            stop: Arc::clone(&job.stop),
+            bytes_left: options.until_bytes.map(|limit| Arc::new(AtomicU64::new(limit.0))),
+            chunk_min,
+            chunk_max: chunk_max - if parity > 0 { OVERHEAD_BYTES } else { 0 },
+            flush_interval: defaults::chunk_age_max(options.flush_interval),
+            started: at,
+        };
+        let buffers = chunks.len() as u32;
+        let on_files = targets.iter().all(|target| target.is_file());
+        let config = options.config(at, layout.segment_bytes, buffers, on_files);
+        let array = (image.superblock.name.clone(), image.uuid);
+        let core = Recorder::with_parity(config, image, means);
+        let metadata = metadata.to_vec();
+        Ok(Self { core, pool, supply, free, ready, metadata, array, buffers, at })
+    }
+
+    fn started(&self, drives: Vec<String>) -> Started {
+        let take = self.core.take();
+        let (array, array_uuid) = self.array.clone();
+        Started {
+            take: take.uuid,
+            at: self.at,
+            first_sequence: take.first_sequence,
+            array,
+            array_uuid,
+            drives,
+            buffers: self.buffers,
+            simulated: false,
+        }
+    }
+}
+
+type Thread = JoinHandle<Result<Vec<String>>>;
+
+/// Counts a thread out when it ends, also by a panic, and tells the run loop.
+struct CountOut(Arc<AtomicUsize>, Waker);
+
+impl Drop for CountOut {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+        self.1.wake();
+    }
+}
+
+fn spawn(
+    job: &Builder,
+    queues: Vec<Work>,
+    pressure: Pressure,
+    supply: &Supply,
+    running: &Arc<AtomicUsize>,
+    progress: &Arc<Progress>,
+) -> Result<Vec<Thread>> {
+    let processors = job.options.processors.get(1..).unwrap_or_default();
+    let mut threads = Vec::new();
+    for (queue, work) in (0u16..).zip(queues) {
+        let packer = Packer::new(supply.clone(), queue, pressure, Arc::clone(progress));
+        let processor =
+            (!processors.is_empty()).then(|| processors[usize::from(queue) % processors.len()]);
+        let count_out = CountOut(Arc::clone(running), supply.waker.clone());
+        let thread = std::thread::Builder::new().name(format!("source {queue}")).spawn(move || {
+            let _count_out = count_out;
+            processors::bind(processor)?;
+            work(packer)
+        });
+        threads.push(thread.context("starting a source thread")?);
+    }
+    Ok(threads)
+}
+
+/// Waits for a thread to end.
+fn join(thread: Thread) -> Result<Vec<String>> {
+    thread.join().unwrap_or_else(|_| {
+        Err(anyhow::anyhow!("a source thread panicked; what it had handed in is recorded"))
+    })
+}

@@ -1,0 +1,117 @@
+//! The run loop around the recorder's step: limits, requests from the control socket, and what the observer hears.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use base::{Bank, Buffers, Instant};
+use crossbeam_channel::Receiver;
+use recorder::Event;
+use recorder::run::{Recording, STEP_MAX};
+use source::packer::Progress;
+
+use super::account::Over;
+use super::feed::CountingFeed;
+use super::holds::Holds;
+use super::observer::{Observer, Started, View};
+use super::options::Options;
+use crate::array::protect;
+use crate::control::Asked;
+
+/// What the run loop works with, beside the recording itself.
+pub struct Stage<'a> {
+    pub options: &'a Options,
+    pub started: Started,
+    /// Requests from the control socket.
+    pub asked: Receiver<Asked>,
+    /// Ends the recording; also set when a limit is reached.
+    pub stop: &'a AtomicBool,
+    pub progress: &'a Progress,
+    pub observer: &'a mut dyn Observer,
+}
+
+/// Runs a recording until it is over.
+pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
+    recording: &mut Recording<'_, B, M, F>,
+    stage: Stage<'_>,
+) -> Result<Over> {
+    let Stage { options, started, asked, stop, progress, observer } = stage;
+    let start = recording.now();
+    let deadline = options.duration.map(|duration| start + duration);
+    let mut events = Vec::new();
+    let mut requests = Requests::new(asked);
+    let mut over = Over { started, start, buffers_most: 0 };
+    observer.started(start, &over.started)?;
+    loop {
+        let now = recording.now();
+        let until = [observer.next(), deadline.filter(|&deadline| deadline > now)]
+            .into_iter()
+            .flatten()
+            .fold(now + STEP_MAX, Instant::min);
+        let ended = recording.step(until, &mut events)?;
+        let now = recording.now();
+        let enough = options.until_bytes.is_some_and(|most| recording.feed().bytes() >= most.0);
+        if deadline.is_some_and(|deadline| now >= deadline) || enough || recording.core().refusing()
+        {
+            stop.store(true, Ordering::Relaxed);
+        }
+        for event in events.drain(..) {
+            observer.event(now, &event);
+            debug_assert!(event != Event::Finished || recording.core().finished());
+        }
+        requests.serve(recording);
+        over.buffers_most = over.buffers_most.max(recording.core().buffers_held());
+        observer.look(&View { now, start, core: recording.core(), progress });
+        if ended {
+            return Ok(over);
+        }
+    }
+}
+
+/// Requests from the control socket. The superblocks are changed for one at a time.
+struct Requests {
+    asked: Receiver<Asked>,
+    holds: Holds,
+    /// The next one, until the change before it is written.
+    waiting: Option<Asked>,
+    /// The one whose change is being written, and the number of protected spans after it.
+    updating: Option<(Asked, usize)>,
+}
+
+impl Requests {
+    fn new(asked: Receiver<Asked>) -> Self {
+        Self { asked, holds: Holds::default(), waiting: None, updating: None }
+    }
+
+    fn serve<B: Bank, M: Buffers, F: CountingFeed>(
+        &mut self,
+        recording: &mut Recording<'_, B, M, F>,
+    ) {
+        if !recording.updating()
+            && let Some((asked, count)) = self.updating.take()
+        {
+            let outcome = recording.update_outcome().clone();
+            let answer =
+                outcome.map(|()| count).map_err(|e| format!("writing a superblock failed: {e}"));
+            asked.answer.send(answer).ok();
+        }
+        if self.updating.is_none() && self.waiting.is_none() {
+            let asked = self.asked.try_recv().ok();
+            self.waiting = asked.and_then(|asked| self.holds.grant(asked, recording));
+        }
+        self.holds.let_go(recording);
+        let Some(asked) = self.waiting.take() else { return };
+        match protect::apply(recording.protected(), &asked.request) {
+            Ok(ranges) => {
+                let count = ranges.len();
+                if recording.protect(ranges) {
+                    self.updating = Some((asked, count));
+                } else {
+                    self.waiting = Some(asked);
+                }
+            }
+            Err(why) => {
+                asked.answer.send(Err(why)).ok();
+            }
+        }
+    }
+}
