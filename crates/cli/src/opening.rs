@@ -3,7 +3,7 @@
 use anyhow::Result;
 use longtake::Remark;
 use longtake::array::open::Tell;
-use longtake::array::{Array, OpenOptions, StaleMember};
+use longtake::array::{Array, ArrayOptions, StaleMember};
 use longtake::instant::utc;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub fn tell() -> Tell {
 }
 
 /// How a command opens its array.
-pub fn options(degraded: bool) -> OpenOptions {
+pub fn options(degraded: bool) -> ArrayOptions {
     Array::options().degraded(degraded).on_remark(|remark| print(&remark))
 }
 

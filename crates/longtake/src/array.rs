@@ -1,4 +1,39 @@
 //! An array: created, opened, listed, read, protected, checked and repaired.
+//!
+//! ```no_run
+//! use std::ops::ControlFlow;
+//! use std::path::PathBuf;
+//!
+//! use longtake::array::{CreateOptions, ScrubOptions};
+//! use longtake::{Array, FileFormat, Selection};
+//!
+//! let targets = [PathBuf::from("/dev/nvme0n1"), PathBuf::from("/dev/nvme1n1")];
+//! let erase = vec!["S4EVNX0R1".to_owned(), "S4EVNX0R2".to_owned()];
+//! Array::create(&targets, &CreateOptions { name: "radar".to_owned(), erase, ..Default::default() })?;
+//! // ... record on it, then, even while that goes on:
+//! let mut array = Array::open("radar")?;
+//! for take in array.takes()? {
+//!     println!("{} has {} packets, {} missing", take.id.uuid, take.stored.packets, take.missing().packets);
+//! }
+//!
+//! let selection =
+//!     Selection { take: Some("last".to_owned()), filter: "udp port 5000".to_owned(), ..Default::default() };
+//! let mut bytes = 0;
+//! let extracted = array.extract(&selection, |packet| {
+//!     bytes += packet.data.len();
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert!(extracted.is_complete(), "{:?}", extracted.read);
+//! let mut pcapng = Vec::new();
+//! array.extract_to(&selection, FileFormat::Pcapng, &mut pcapng)?;
+//!
+//! array.protect(array.ledger("last")?.range(), "overflight")?;
+//! let report = array.scrub(&ScrubOptions::default(), |progress| {
+//!     println!("{} of {} bytes", progress.done, progress.total);
+//! })?;
+//! assert!(report.is_sound(), "{:?}", report.findings);
+//! # Ok::<(), longtake::Error>(())
+//! ```
 
 mod account;
 mod check;
@@ -22,8 +57,6 @@ use std::sync::atomic::AtomicBool;
 
 use device::safety::Authorized;
 use format::export::FileFormat;
-use source::pace::Pace;
-use source::transmit::Sender;
 use uuid::Uuid;
 
 use crate::Result;
@@ -35,13 +68,19 @@ pub use contents::{Contents, ParityCoverage, Take, TakeState, matches_take};
 pub use create::{CreateOptions, CreatePlan, CreateReport, NewMember};
 pub use extract::{Extracted, PacketRef};
 pub use info::{Extent, Info, MemberInfo, StaleMember};
-pub use options::OpenOptions;
+pub use options::ArrayOptions;
 pub use rebuild::{RebuildOptions, RebuildPlan, RebuildReport};
 pub use replay::Replayed;
 pub use scrub::{MissingMember, ScrubFinding, ScrubOptions, ScrubReport};
 pub use select::{READ_RATE_DURING_RECORDING, Selected, Selection};
 
-pub use recorder::takes::Entry as Chunk;
+pub use format::superblock::Protected;
+pub use recorder::extract::Unreadable;
+pub use recorder::scrub::{Fault, Repair};
+pub use recorder::takes::{Entry as Chunk, Gap};
+pub use source::pace::Pace;
+pub use source::replay::Summary as ReplaySummary;
+pub use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSender};
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,8 +128,8 @@ impl Array {
     }
 
     /// Other ways to open an array.
-    pub fn options() -> OpenOptions {
-        OpenOptions::default()
+    pub fn options() -> ArrayOptions {
+        ArrayOptions::default()
     }
 
     /// Opens the array again, to see what has changed since it was opened.
@@ -232,6 +271,7 @@ impl Array {
         onto: &Path,
         options: &RebuildOptions,
     ) -> Result<RebuildPlan<'_>> {
+        self.reopen_to_read()?;
         Ok(RebuildPlan::new(self, member, onto, options)?)
     }
 

@@ -75,6 +75,14 @@ impl Opened {
         Ok(catalog)
     }
 
+    /// Finds out again what is on the members.
+    pub(crate) fn read_again(&mut self) -> Result<()> {
+        let degraded = self.degraded;
+        self.image = open_some(&mut self.reader(), degraded)?;
+        self.stale = stale::members(&self.image);
+        Ok(())
+    }
+
     /// The members that are out of date.
     pub fn stale(&self) -> &[Stale] {
         &self.stale

@@ -17,7 +17,7 @@ use crate::{Remark, Result};
 ///
 /// The default opens it for reading with 128 MiB of buffers, fails if a member is missing, and drops remarks.
 #[derive(Default)]
-pub struct OpenOptions {
+pub struct ArrayOptions {
     degraded: bool,
     memory: Option<ByteSize>,
     without: Option<PathBuf>,
@@ -25,7 +25,7 @@ pub struct OpenOptions {
     tell: Option<Tell>,
 }
 
-impl OpenOptions {
+impl ArrayOptions {
     /// Opens the array even if members are missing or unusable. Parity recovers what they held, as far as there is any.
     #[must_use]
     pub fn degraded(mut self, degraded: bool) -> Self {
@@ -95,16 +95,32 @@ impl OpenOptions {
 }
 
 impl Array {
+    /// Sees what has changed since the array was opened.
     pub(super) fn reopen(&mut self) -> anyhow::Result<()> {
-        let tell = self.opened.take_tell();
-        let access = access(self.repair.is_some());
-        self.opened = open::open(&self.targets, access, self.memory_bytes, 0, self.degraded, tell)?;
-        Ok(())
+        if self.repair.is_some() {
+            // Its members are locked by this array itself, so that they can't be opened again, and nobody else has changed them.
+            return self.opened.read_again();
+        }
+        self.open_again(Access::Read)
     }
 
     pub(super) fn reopen_for_repair(&mut self) -> anyhow::Result<()> {
         self.repair = Some(claim(&self.targets)?);
-        self.reopen()
+        self.open_again(access(true))
+    }
+
+    /// Ends the claim to the members that a repair needs.
+    pub(super) fn reopen_to_read(&mut self) -> anyhow::Result<()> {
+        match self.repair.take() {
+            Some(_) => self.open_again(Access::Read),
+            None => Ok(()),
+        }
+    }
+
+    fn open_again(&mut self, access: Access) -> anyhow::Result<()> {
+        let tell = self.opened.take_tell();
+        self.opened = open::open(&self.targets, access, self.memory_bytes, 0, self.degraded, tell)?;
+        Ok(())
     }
 }
 
