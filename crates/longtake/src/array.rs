@@ -27,7 +27,8 @@
 //! let mut pcapng = Vec::new();
 //! array.extract_to(&selection, FileFormat::Pcapng, &mut pcapng)?;
 //!
-//! array.protect(array.ledger("last")?.range(), "overflight")?;
+//! let take = array.ledger("last")?;
+//! array.protect(take.range(), "overflight")?;
 //! let report = array.scrub(&ScrubOptions::default(), |progress| {
 //!     println!("{} of {} bytes", progress.done, progress.total);
 //! })?;

@@ -116,7 +116,7 @@ fn chunk_max(targets: &[&PathBuf]) -> usize {
 }
 
 /// Opens an array's members with buffers for `memory_bytes` of chunks and `extra` more, and finds
-/// out what is on them. Warnings go to standard error. If `degraded` is set, a reader leaves out targets that
+/// out what is on them. Remarks go to `tell`. If `degraded` is set, a reader leaves out targets that
 /// have no superblock or were cut short.
 ///
 /// # Errors
