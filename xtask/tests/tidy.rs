@@ -24,10 +24,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("lab", &["base", "device", "load", "profile"]),
     ("twin", &["base", "device", "lab", "load", "profile", "ssd", "target"]),
     ("report", &["base", "lab", "load", "plan", "profile"]),
-    (
-        "longtake",
-        &["base", "device", "format", "plan", "recorder", "source", "ssd", "target"],
-    ),
+    ("longtake", &["base", "device", "format", "plan", "recorder", "source", "ssd", "target"]),
     (
         "cli",
         &[

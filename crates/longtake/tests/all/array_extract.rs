@@ -65,15 +65,24 @@ fn a_take_a_span_and_a_filter_select_packets() {
 
 #[test]
 fn an_extraction_ends_when_its_function_breaks() {
-    let array = Fixture::recorded(2_000_000, 0);
-    let mut left = 5;
-    let extracted = array.open().extract(&Selection::default(), |_| {
-        left -= 1;
-        if left == 0 { ControlFlow::Break(()) } else { CONTINUE }
-    });
-    let extracted = extracted.expect("stopping is no error");
-    assert_eq!((extracted.packets, extracted.stopped), (5, true));
-    assert!(!extracted.is_complete());
+    let mut array = Fixture::recorded(8_000_000, 0);
+    array.record(2_000_000, 0);
+    let mut opened = array.open();
+    let last = opened.ledger("last").expect("there is a take").stored.packets;
+    for _ in 0..3 {
+        let mut left = 5;
+        let extracted = opened.extract(&Selection::default(), |_| {
+            left -= 1;
+            if left == 0 { ControlFlow::Break(()) } else { CONTINUE }
+        });
+        let extracted = extracted.expect("stopping is no error");
+        assert_eq!((extracted.packets, extracted.stopped), (5, true));
+        assert!(!extracted.is_complete());
+    }
+    // What was being read ahead then does not pass for what is read now.
+    let only = Selection { take: Some("last".to_owned()), ..Selection::default() };
+    let extracted = opened.extract(&only, |_| CONTINUE).expect("it is sound");
+    assert_eq!((extracted.packets, extracted.is_complete()), (last, true), "{extracted:?}");
 }
 
 #[test]
