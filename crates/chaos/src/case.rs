@@ -36,6 +36,24 @@ pub enum Accident {
     Swapped(u8),
 }
 
+/// A change of the superblocks between two recordings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The answers after which it is cut short, and whether the power fails then; None if it is whole.
+    pub cut: Option<(u32, bool)>,
+}
+
+/// What a change of the superblocks is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A span is protected, in shares of all time so far, of 1/256; None unprotects.
+    Protect(Option<(u8, u8)>),
+    /// A drive takes a lost member's place. Whether the other members are told at once.
+    Join(u16, bool),
+}
+
 /// Somebody who reads while recording goes on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Viewer {
@@ -70,6 +88,8 @@ pub struct Round {
     pub remember: Option<(u16, Duration)>,
     /// What happens to which drive before the next recording.
     pub accident: Option<(u16, Accident)>,
+    /// How superblocks are changed before the next recording.
+    pub change: Option<Change>,
     /// Whether the media are also read with drives that misread, in the end.
     pub misread: bool,
     /// How much older its packets are than its chunks, as those of a capture file are.
@@ -172,6 +192,10 @@ impl Case {
             for round in &mut rounds {
                 round.older = Duration::from_micros(other.below(2) << other.below(32));
             }
+        }
+        let changes = &mut Random::new(seed ^ 0x5B10_C5ED);
+        for round in &mut rounds {
+            round.change = changes.one_in(4).then(|| change(changes, drives.len() as u64));
         }
         Self {
             seed,
@@ -291,9 +315,21 @@ fn round(
         viewers,
         remember,
         accident,
+        change: None,
         misread: random.one_in(10),
         older: Duration::ZERO,
     }
+}
+
+fn change(random: &mut Random, drives: u64) -> Change {
+    let purpose = if random.one_in(2) {
+        let (one, other) = (random.bits() as u8, random.bits() as u8);
+        Purpose::Protect((!random.one_in(4)).then(|| (one.min(other), one.max(other))))
+    } else {
+        Purpose::Join(random.below(drives) as u16, random.one_in(2))
+    };
+    let cut = (!random.one_in(3)).then(|| (random.below(5 * drives + 5) as u32, random.one_in(2)));
+    Change { purpose, cut }
 }
 
 fn fault(random: &mut Random, number: u16, drive: &Drive, length_us: u64) -> Fault {

@@ -218,6 +218,11 @@ impl Media {
         self.older = Some(self.pages.clone());
     }
 
+    /// Forgets the remembered state: this is another drive now, or will be.
+    pub fn forget(&mut self) {
+        self.older = None;
+    }
+
     /// Goes back to the remembered state. Returns whether there was one.
     pub fn come_back_stale(&mut self) -> bool {
         let Some(older) = self.older.take() else { return false };

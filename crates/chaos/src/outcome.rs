@@ -121,11 +121,15 @@ pub enum Outcome {
     Swapped,
     /// A stretch of a take that a ring has overwritten was named, between chunks that are still there.
     HoleNamed,
+    /// A drive took a lost member's place.
+    Joined,
+    /// A change of the superblocks between two recordings was cut short.
+    ChangeCutShort,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 59] = [
+    pub const ALL: [Self; 61] = [
         Self::Reordered,
         Self::Full,
         Self::WriteFailed,
@@ -185,6 +189,8 @@ impl Outcome {
         Self::GivenBack,
         Self::Swapped,
         Self::HoleNamed,
+        Self::Joined,
+        Self::ChangeCutShort,
     ];
 }
 

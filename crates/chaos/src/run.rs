@@ -192,7 +192,7 @@ impl Run<'_> {
 }
 
 /// A range between two shares of the time so far.
-fn protected(now: Instant, oldest: Duration, shares: (u8, u8)) -> Protected {
+pub fn protected(now: Instant, oldest: Duration, shares: (u8, u8)) -> Protected {
     let TimeRange { from, to } = range(now, oldest, shares);
     Protected { from, to, made: time(now), label: "kept".into() }
 }

@@ -141,8 +141,14 @@ fn out_of_date(image: &ArrayImage, catalog: &Catalog, book: &Book) {
     for (at, member) in (0u16..).zip(&image.members) {
         // Of a segment whose chunks can't be listed nothing else is known.
         let Some(&last) = newest.get(&at).filter(|_| !member.is_missing()) else { continue };
-        let missed =
-            found().filter(|e| e.place.member != at && e.record.take.first_sequence > last);
+        // A drive that took a lost member's place was made anew from what there was then.
+        let joined_ns = image.superblock.members[usize::from(at)].joined_ns;
+        let missed = found().filter(|e| {
+            let take = &e.record.take;
+            e.place.member != at
+                && take.first_sequence > last
+                && take.started.as_nanos() > joined_ns
+        });
         let missed = missed.filter(in_open_head).count();
         let seen = stale.iter().any(|stale| stale.member == at);
         assert!(

@@ -27,7 +27,7 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     }
     let mut status = Status::new(arguments);
     let account = recording.stop_flag(stop_on_signals()?).run(&mut status)?;
-    status.finished(&account)?;
+    status.finished(&account);
     Ok(code(&account))
 }
 

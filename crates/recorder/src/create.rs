@@ -8,8 +8,8 @@ use format::superblock::{MEMBERS_MAX, Member};
 use format::{Layout, LayoutError, PAGE_BYTES, Superblock};
 use uuid::Uuid;
 
-use crate::open::{Copies, superblock_copies};
 use crate::reader::{ReadError, Reader};
+use crate::superblocks::store;
 
 /// Bytes that [`create`] writes to each drive: two superblocks, the padding, a first page.
 pub const WRITTEN_BYTES: u64 = DATA_OFFSET + SUPERBLOCK_BYTES + PAGE_BYTES;
@@ -86,7 +86,7 @@ impl fmt::Display for CreateError {
                 "{drive} has blocks of {block_bytes} bytes, the format's unit is {PAGE_BYTES}: format the namespace with smaller blocks"
             ),
             Self::Write { drive, attempted, error } => {
-                write!(f, "{drive}: {attempted} failed: {error}; the array was not made")
+                write!(f, "{drive}: {attempted} failed: {error}")
             }
             Self::Parity { parity, members } => write!(
                 f,
@@ -197,29 +197,6 @@ pub fn create<B: Bank, M: Buffers>(
         superblocks.push(superblock);
     }
     Ok(superblocks)
-}
-
-/// Writes both copies of a superblock, the good one last, flushing before, between and after: whoever wrote a copy may have
-/// been killed before flushing it.
-///
-/// # Errors
-/// [`CreateError::Write`] if the drive fails.
-pub fn store<B: Bank, M: Buffers>(
-    reader: &mut Reader<'_, B, M>,
-    drive: DriveId,
-    superblock: &Superblock,
-) -> Result<(), CreateError> {
-    let capacity = reader.bank.drives()[drive.index()].capacity_bytes;
-    run(reader, drive, Operation::Flush)?;
-    let mut offsets = [Layout::copy_offset(capacity), 0];
-    if matches!(superblock_copies(reader, drive), Ok((_, Copies::Last))) {
-        offsets.reverse();
-    }
-    for offset in offsets {
-        write(reader, drive, offset, &superblock.encode(offset))?;
-        run(reader, drive, Operation::Flush)?;
-    }
-    Ok(())
 }
 
 /// Writes bytes of any length that is a multiple of 4 KiB, a buffer at a time.

@@ -22,6 +22,7 @@ pub mod recover;
 pub mod run;
 pub mod scrub;
 pub mod stale;
+pub mod superblocks;
 pub mod takes;
 mod turns;
 

@@ -7,12 +7,13 @@ use base::{Bank, Buffers, DriveId, Geometry};
 use format::chunk::check_body;
 use format::index::{self, Footer};
 use format::layout::SUPERBLOCK_BYTES;
-use format::superblock::{Member, Protected};
+use format::superblock::Protected;
 use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place, Superblock};
 use uuid::Uuid;
 
 use crate::planted::{Bug, is_planted};
 use crate::reader::{Range, ReadError, Reader};
+use crate::superblocks::members_now;
 
 /// Sequence numbers left out when an array is opened: chunks behind a hole may bear them. A recorder
 /// whose clock goes right starts from the time anyway; no chunk takes less than the microsecond that
@@ -263,20 +264,6 @@ impl<E: Into<ReadError>> From<E> for OpenError {
 /// Whether a superblock marks a drive that does not count yet: a lost member is being rebuilt on it.
 pub const fn is_unfinished(superblock: &Superblock) -> bool {
     superblock.generation == 0
-}
-
-/// An array's members as its superblocks have them together: a drive that took another one's place may be all that knows it, until
-/// the next recording.
-pub(crate) fn members_now(superblocks: &[Superblock], newest: &Superblock) -> Vec<Member> {
-    let mut members = newest.members.clone();
-    for other in superblocks.iter().filter(|s| s.array == newest.array && !is_unfinished(s)) {
-        for (row, other) in members.iter_mut().zip(&other.members) {
-            if other.joined_ns > row.joined_ns {
-                row.clone_from(other);
-            }
-        }
-    }
-    members
 }
 
 /// Reads one drive's superblock: the sound copy with the greater generation.

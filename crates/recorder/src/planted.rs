@@ -71,6 +71,10 @@ pub enum Bug {
     CallsTornIndexesDamaged,
     /// Opening does not see that a member missed whole takes.
     MissesStaleMembers,
+    /// A change of the superblocks forgets the drive that took a lost member's place, which not all of them know yet.
+    ForgetsJoinedMember,
+    /// A change of the superblocks writes the good copy first.
+    WritesGoodCopyFirst,
 }
 
 #[cfg(feature = "planted")]

@@ -11,10 +11,11 @@ use format::chunk::check_body;
 use format::parity::Table;
 use format::{ChunkRecord, ChunkWriter, Layout, PAGE_BYTES, Place, Superblock, index};
 
-use crate::create::{CreateError, run as command, store, write};
+use crate::create::{CreateError, run as command, write};
 use crate::open::ArrayImage;
 use crate::reader::{Pace, Range, Reader};
 use crate::recover::{self, Groups};
+use crate::superblocks::store;
 use crate::takes::Entry;
 
 pub use plan::Plan;

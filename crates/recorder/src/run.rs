@@ -11,12 +11,12 @@ use base::{
 use format::layout::SUPERBLOCK_BYTES;
 use format::parity::{self, OVERHEAD_BYTES};
 use format::superblock::Protected;
-use format::{ChunkRecord, Layout, PAGE_BYTES, Place, Superblock, index};
+use format::{ChunkRecord, PAGE_BYTES, Place, Superblock, index};
 
 use crate::machine::Recorder;
-use crate::open::members_now;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::{Event, Fold, IndexPart, Input, Output, ReadyChunk, TimeRange};
+use crate::superblocks::{Change, Target, Update, UpdateCommand, changed};
 
 /// Where chunks come from and buffers go back to.
 pub trait Feed {
@@ -84,14 +84,6 @@ struct UnderWay {
     buffer: Option<BufferId>,
 }
 
-/// An update of all superblocks: a flush, one copy of each, a flush, the other ones, a flush. The first flush is for copies that
-/// an earlier recording may have left in a drive's cache when it was killed.
-#[derive(Debug)]
-struct SuperblockUpdate {
-    step: u8,
-    outstanding: u32,
-}
-
 /// A recording under way.
 pub struct Recording<'a, B, M, F> {
     core: Recorder,
@@ -108,7 +100,7 @@ pub struct Recording<'a, B, M, F> {
     /// By tag; the places of those that are done are empty, and used again.
     under_way: Vec<Option<UnderWay>>,
     free_tags: Vec<u32>,
-    update: Option<SuperblockUpdate>,
+    update: Option<Update>,
     update_outcome: Result<(), DeviceError>,
     /// Drives that failed in an update. Their superblocks are left alone: one of the copies may be all there is.
     update_failed: Vec<DriveId>,
@@ -161,14 +153,9 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             stopped: false,
             done: Vec::new(),
         };
-        if differ && let Some(newest) = recording.superblocks.iter().max_by_key(|s| s.generation) {
+        if differ {
             // What a change that was cut short has left in one place only would go with that.
-            let ranges = newest.protected.clone();
-            let members = members_now(&recording.superblocks, newest);
-            for superblock in &mut recording.superblocks {
-                superblock.members.clone_from(&members);
-            }
-            recording.protect(ranges);
+            recording.change(&Change::Settle);
         }
         recording
     }
@@ -204,19 +191,31 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         if self.update.is_some() {
             return false;
         }
-        let spans = ranges.iter().map(|p| TimeRange { from: p.from, to: p.to }).collect();
+        self.change(&Change::Protect(ranges));
+        true
+    }
+
+    /// Starts a change of the superblocks.
+    fn change(&mut self, change: &Change) {
+        self.superblocks = changed(&self.superblocks, change);
+        let spans = self.protected().iter().map(|p| TimeRange { from: p.from, to: p.to }).collect();
         self.core.handle(self.bank.now(), Input::Protect(spans));
-        let generation = self.superblocks.iter().map(|s| s.generation).max().unwrap_or(0) + 1;
-        for superblock in &mut self.superblocks {
-            superblock.generation = generation;
-            superblock.protected.clone_from(&ranges);
-        }
-        self.update = Some(SuperblockUpdate { step: 0, outstanding: 0 });
         if self.update_failed.is_empty() {
             self.update_outcome = Ok(());
         }
+        let target = |superblock: &Superblock| {
+            let drive = self.drives[usize::from(superblock.member)];
+            Target {
+                drive,
+                capacity_bytes: self.bank.drives()[drive.index()].capacity_bytes,
+                superblock: superblock.clone(),
+                first_copy_bad: self.core.first_copies_bad.contains(&superblock.member),
+            }
+        };
+        let targets = self.superblocks.iter().map(target);
+        let working = targets.filter(|target| !self.update_failed.contains(&target.drive));
+        self.update = Some(Update::new(working.collect()));
         self.next_update_step();
-        true
     }
 
     /// From now on a ring reuses what has packets of these spans only where it has nothing else to reuse: they are being read.
@@ -402,16 +401,11 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                 self.core.handle(now, Input::Done { tag, outcome: completion.outcome });
             }
             Owner::Superblock => {
-                let Some(update) = &mut self.update else { return };
-                update.outstanding -= 1;
-                // One member's failure doesn't spoil the update on the others.
-                if completion.outcome.is_err() {
-                    self.update_failed.push(completion.drive);
-                }
-                if self.update_outcome.is_ok() {
-                    self.update_outcome = completion.outcome;
-                }
-                if update.outstanding == 0 {
+                let step_done = self
+                    .update
+                    .as_mut()
+                    .is_some_and(|update| update.done(completion.drive, completion.outcome));
+                if step_done {
                     self.next_update_step();
                 }
             }
@@ -420,30 +414,26 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
 
     fn next_update_step(&mut self) {
         let Some(update) = &mut self.update else { return };
-        let step = update.step;
-        update.step += 1;
-        let working =
-            |s: &&Superblock| !self.update_failed.contains(&self.drives[usize::from(s.member)]);
-        update.outstanding = self.superblocks.iter().filter(working).count() as u32;
-        if step == 5 || update.outstanding == 0 {
+        let commands = update.next_update_step();
+        if commands.is_empty() {
+            self.update_failed.extend(update.failed());
+            if self.update_outcome.is_ok() {
+                self.update_outcome = update.outcome();
+            }
             self.update = None;
             self.core.first_copies_bad.clear();
-            return;
         }
-        for superblock in self.superblocks.iter().filter(working) {
-            let drive = self.drives[usize::from(superblock.member)];
-            if step % 2 == 0 {
-                self.commands.push_back((drive, Operation::Flush, Owner::Superblock, None));
-                continue;
+        for command in commands {
+            match command {
+                UpdateCommand::Flush(drive) => {
+                    self.commands.push_back((drive, Operation::Flush, Owner::Superblock, None));
+                }
+                UpdateCommand::Write(drive, offset, superblock) => {
+                    let contents = Contents::Superblock { superblock: *superblock };
+                    let (length, owner) = (SUPERBLOCK_BYTES as u32, Owner::Superblock);
+                    self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
+                }
             }
-            let capacity = self.bank.drives()[drive.index()].capacity_bytes;
-            // The end first, unless its copy is the good one.
-            let first = self.core.first_copies_bad.contains(&superblock.member);
-            let at_end = (step == 1) != first;
-            let offset = if at_end { Layout::copy_offset(capacity) } else { 0 };
-            let contents = Contents::Superblock { superblock: superblock.clone() };
-            let (length, owner) = (SUPERBLOCK_BYTES as u32, Owner::Superblock);
-            self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
         }
     }
 

@@ -20,6 +20,7 @@
 
 pub mod array;
 pub mod authorize;
+pub mod bank;
 pub mod facts;
 pub mod name;
 pub mod new_files;
@@ -29,6 +30,7 @@ pub mod simulated;
 mod uplink;
 
 pub use authorize::{Refused, authorize, wear};
+pub use bank::{AnyBank, SimDataBank};
 pub use name::{Contents, Model, NameError, SimTarget};
 pub use new_files::{NewFiles, NewFilesError};
 pub use profiles::{Profiles, ProfilesError};

@@ -168,11 +168,8 @@ impl Status {
         Line::Json(line.to_string())
     }
 
-    /// Prints the account.
-    ///
-    /// # Errors
-    /// If standard output is gone.
-    pub fn finished(mut self, account: &Account) -> Result<()> {
+    /// Prints the account. Nobody listening any more does not make the recording a failure.
+    pub fn finished(mut self, account: &Account) {
         self.tell_truncated(account.elapsed, account.ledger.truncated);
         let mut last = std::mem::take(&mut self.unsent);
         if self.json && !self.acknowledged.is_empty() {
@@ -181,15 +178,18 @@ impl Status {
         if let Some(teller) = self.teller.take() {
             teller.finish(last);
         }
-        if self.json {
-            outlet::json_line(&account_json(account))?;
-        } else {
-            self.print(account)?;
-        }
+        let printed =
+            if self.json { outlet::json_line(&account_json(account)) } else { self.print(account) };
+        printed.ok();
         for error in &account.errors {
             outlet::tell(&format!("longtake: the source ended with an error: {error:#}"));
         }
-        let Some(ReadBack { chunks, damaged }) = account.read_back else { return Ok(()) };
+        if let Some(read) = account.read_back {
+            self.print_read_back(read).ok();
+        }
+    }
+
+    fn print_read_back(&self, ReadBack { chunks, damaged }: ReadBack) -> Result<()> {
         if self.json {
             return outlet::json_line(
                 &json!({"event": "read_back", "chunks": chunks, "damaged": damaged}),

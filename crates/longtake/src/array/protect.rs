@@ -8,8 +8,8 @@ use device::target::{Access, is_locked};
 use format::Superblock;
 use format::superblock::{Member, PROTECTED_MAX, Protected};
 use recorder::TimeRange;
-use recorder::create::store;
 use recorder::open::superblock;
+use recorder::superblocks::store;
 use source::clock;
 
 use super::Array;

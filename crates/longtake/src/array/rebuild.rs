@@ -16,10 +16,11 @@ use device::{Options, Pages, Pool, UringBank};
 use format::superblock::Member;
 use format::{PAGE_BYTES, Superblock};
 use recorder::TimeRange;
-use recorder::create::{WRITTEN_BYTES, store};
+use recorder::create::WRITTEN_BYTES;
 use recorder::open::is_unfinished;
 use recorder::reader::Reader;
 use recorder::rebuild::{self, Plan, Rebuilt};
+use recorder::superblocks::store;
 use source::clock;
 use uuid::Uuid;
 

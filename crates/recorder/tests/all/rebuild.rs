@@ -11,12 +11,13 @@ use base::{
 use format::{ChunkRecord, ChunkWriter, Interface, Layout, Ledger, LinkType, Packet, Superblock};
 use longtake_recorder as recorder;
 use proptest::prelude::*;
-use recorder::create::{self, create, store};
+use recorder::create::{self, create};
 use recorder::open::{open, open_some, superblock};
 use recorder::reader::Reader;
 use recorder::rebuild::{self, Plan};
 use recorder::run::{Feed, Recording};
 use recorder::scrub::{Options, scrub};
+use recorder::superblocks::store;
 use recorder::takes::Catalog;
 use recorder::{
     ArrayImage, Config, ParityMeans, Placement, ReadyChunk, Recorder, TimeRange, WhenFull,

@@ -10,12 +10,12 @@ use base::{DriveId, Timestamp};
 use format::pcapng::{Block, ReadPacket};
 use format::{ChunkRecord, Count, Interface, Superblock};
 use longtake_recorder as recorder;
-use recorder::create::store;
 use recorder::extract::{Unreadable, Visitor, extract};
 use recorder::open::{OpenError, open, open_some};
 use recorder::reader::Reader;
 use recorder::rebuild::{self, Plan, Rebuilt};
 use recorder::scrub::{Fault, Finding, Options, Repair, Scrubbed, Step, scrub};
+use recorder::superblocks::store;
 use recorder::takes::{Catalog, Entry};
 use recorder::{ArrayImage, TimeRange};
 
