@@ -6,6 +6,7 @@
 
 use std::cell::RefCell;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 use std::ops::Range;
 
 use arbitrary::{Arbitrary, Unstructured};
@@ -263,7 +264,7 @@ fn rebuild_missing(
     let mut bank = MemoryBank::new(vec![drive], memory.clone());
     let buffers = memory.buffer_ids().collect();
     let mut to = Reader { bank: &mut bank, memory: &memory, buffers };
-    rebuild::run(reader, &mut to, image, &plan, None, |_| {}).ok();
+    rebuild::run(reader, &mut to, image, &plan, None, |_| ControlFlow::Continue(())).ok();
 }
 
 /// Packets that the array returns, if it opens.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
@@ -24,11 +24,12 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("lab", &["base", "device", "load", "profile"]),
     ("twin", &["base", "device", "lab", "load", "profile", "ssd", "target"]),
     ("report", &["base", "lab", "load", "plan", "profile"]),
+    ("longtake", &["base", "device", "format", "plan", "recorder", "source", "ssd", "target"]),
     (
         "cli",
         &[
-            "base", "device", "format", "lab", "load", "plan", "profile", "recorder", "report",
-            "source", "ssd", "target", "twin",
+            "base", "device", "format", "lab", "load", "longtake", "plan", "profile", "recorder",
+            "report", "source", "ssd", "target", "twin",
         ],
     ),
 ];

@@ -9,7 +9,6 @@ use base::{ByteSize, Duration, Rate};
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use device::target::FILE_MODE_DEFAULT;
 use recorder::Placement;
-use uuid::Uuid;
 
 use crate::measure::arguments::MeasureAction;
 use crate::plan::arguments::PlanArguments;
@@ -528,11 +527,6 @@ pub struct FitArguments {
     /// Print no progress.
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-/// A take named on the command line.
-pub fn takes_match(wanted: &str, take: Uuid, last: bool) -> bool {
-    (wanted == "last" && last) || take.to_string().starts_with(&wanted.to_lowercase())
 }
 
 #[cfg(test)]

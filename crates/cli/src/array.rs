@@ -1,28 +1,19 @@
 //! `longtake array create` and `longtake array show`.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use base::{Bank, ByteSize, Timestamp};
-use device::safety::Purpose;
+use anyhow::{Context, Result};
+use base::{ByteSize, Timestamp};
 use device::shell::quoted;
-use device::target::Access;
-use device::{Options, Pages, Pool, UringBank};
 use format::superblock::Protected;
-use recorder::create::{self, Plan};
-use recorder::reader::Reader;
-use recorder::takes::{Catalog, extents};
-use recorder::{ArrayImage, Segment, TimeRange};
+use longtake::array::{
+    Chunk, Contents, CreateOptions, CreatePlan, Info, MemberInfo, NewMember, ParityCoverage,
+};
+use longtake::instant::utc;
 use serde_json::{Value, json};
-use target::real::open_proven;
-use target::{SimTarget, authorize, wear};
 
 use crate::arguments::{CreateArguments, ShowArguments};
-use crate::opening::{self, Opened};
-use crate::outlet;
-use longtake::instant::utc;
+use crate::{opening, outlet};
 
 mod rebuild;
 mod scrub;
@@ -35,98 +26,65 @@ pub use scrub::scrub;
 /// # Errors
 /// If any target is refused, or can't be written; all refusals are named before anything is.
 pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
-    let texts: Vec<String> =
-        arguments.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    if SimTarget::all(&texts)?.is_some() {
-        bail!(
-            "simulated drives live as long as the command, and an array on them would be gone with this one: `longtake record --to \
-             {}` makes one and records on it",
-            quoted(&texts.join(","))
-        );
-    }
-    let purpose = if arguments.force_new_array { Purpose::Replace } else { Purpose::Create };
-    let authorized = authorize(&arguments.targets, &arguments.erase, purpose, arguments.dry_run)?;
-    let access = if arguments.dry_run { Access::Read } else { Access::Write { exclusive: false } };
-    let mut targets = Vec::new();
-    for (path, proof) in arguments.targets.iter().zip(&authorized) {
-        let (target, warnings) = open_proven(path, access, proof.as_ref())?;
-        for warning in warnings {
-            outlet::tell(&format!("longtake: warning: {warning}"));
-        }
-        targets.push(target);
-    }
-    let identities = arguments.targets.iter().map(|path| identity(path)).collect();
-    let plan = Plan {
-        uuid: uuid::Uuid::new_v4(),
+    let options = CreateOptions {
         name: arguments.name.clone(),
-        created: source::clock::now(),
-        segment_bytes: arguments.segment.map(|s| s.0),
-        chunk_max: arguments.chunk.map(|c| u32::try_from(c.0)).transpose().context("--chunk")?,
-        identities,
-        trim: !arguments.no_trim,
+        erase: arguments.erase.clone(),
+        replace_array: arguments.force_new_array,
+        segment: arguments.segment,
+        chunk_bytes: arguments.chunk.map(|c| u32::try_from(c.0)).transpose().context("--chunk")?,
         parity: arguments.parity,
+        trim: !arguments.no_trim,
+        dry_run: arguments.dry_run,
     };
-    let (pool, _) = Pool::new(2, 1 << 20, Pages::Transparent)?;
-    let (mut bank, _) = UringBank::open(targets, pool.clone(), Options::default())?;
-    let layouts = create::layouts(&bank, &plan)?;
-    let mut members = Vec::new();
-    let mut lines = Vec::new();
-    for (at, (drive, layout)) in bank.drives().iter().zip(&layouts).enumerate() {
-        let trims = plan.trim && drive.trim_unit_bytes.is_some();
-        let wear = wear(&arguments.targets[at], create::WRITTEN_BYTES);
-        members.push(json!({
-            "member": at, "target": drive.name, "capacity_bytes": drive.capacity_bytes,
-            "segments": layout.segments, "segment_bytes": layout.segment_bytes,
-            "chunk_max": layout.chunk_max, "trimmed": trims,
-            "writes_bytes": create::WRITTEN_BYTES, "share_of_life": wear,
-        }));
-        lines.push(format!(
-            "member {at}: {} ({}), {} segments of {}; writes {}{}{}",
-            drive.name,
-            ByteSize(drive.capacity_bytes),
-            layout.segments,
-            ByteSize(layout.segment_bytes),
-            ByteSize(create::WRITTEN_BYTES),
-            wear.map_or(String::new(), |share| format!(" ({share})")),
-            if trims { " and trims it whole" } else { "" }
-        ));
-    }
+    let tell = &mut |remark| opening::print(&remark);
+    let plan = CreatePlan::new(&arguments.targets, &options, tell)?;
     if !arguments.json {
+        let members = plan.report().members.iter().enumerate();
+        let lines: Vec<String> = members.map(|(at, member)| new_member(at, member)).collect();
         outlet::text(&lines.join("\n"))?;
     }
-    if !arguments.dry_run {
-        let buffers = pool.buffer_ids().collect();
-        create::create(&mut Reader { bank: &mut bank, memory: &pool, buffers }, &plan)?;
-    }
+    let report = plan.run()?;
     if arguments.json {
+        let members = report.members.iter().enumerate();
         outlet::json(&json!({
-            "array": plan.uuid, "name": plan.name, "parity": plan.parity, "dry_run": arguments.dry_run,
-            "members": members,
+            "array": report.uuid, "name": report.name, "parity": report.parity, "dry_run": report.dry_run,
+            "members": members.map(|(at, member)| new_member_json(at, member)).collect::<Vec<_>>(),
         }))?;
     } else {
-        outlet::text(&if arguments.dry_run {
+        outlet::text(&if report.dry_run {
             "dry run: nothing was written; what these members hold would be gone".to_owned()
         } else {
             format!(
                 "array '{}' ({}) is ready: longtake record --from SOURCE --to {}",
-                outlet::inline(&plan.name),
-                plan.uuid,
-                quoted(&plan.name)
+                outlet::inline(&report.name),
+                report.uuid,
+                quoted(&report.name)
             )
         })?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What tells a drive from others, for people: model and serial, or its path.
-fn identity(path: &Path) -> String {
-    let drive = device::identity::describe(path).ok();
-    let words = drive.and_then(|d| match (d.model, d.serial) {
-        (Some(model), Some(serial)) => Some(format!("{model} {serial}")),
-        (None, Some(word)) | (Some(word), None) => Some(word),
-        (None, None) => None,
-    });
-    words.unwrap_or_else(|| path.display().to_string())
+fn new_member(at: usize, member: &NewMember) -> String {
+    format!(
+        "member {at}: {} ({}), {} segments of {}; writes {}{}{}",
+        member.target,
+        ByteSize(member.capacity_bytes),
+        member.segments,
+        ByteSize(member.segment_bytes),
+        ByteSize(member.writes_bytes),
+        member.share_of_life.as_ref().map_or(String::new(), |share| format!(" ({share})")),
+        if member.trimmed { " and trims it whole" } else { "" }
+    )
+}
+
+fn new_member_json(at: usize, member: &NewMember) -> Value {
+    json!({
+        "member": at, "target": member.target, "capacity_bytes": member.capacity_bytes,
+        "segments": member.segments, "segment_bytes": member.segment_bytes,
+        "chunk_max": member.chunk_max, "trimmed": member.trimmed,
+        "writes_bytes": member.writes_bytes, "share_of_life": member.share_of_life,
+    })
 }
 
 /// Shows an array.
@@ -134,60 +92,64 @@ fn identity(path: &Path) -> String {
 /// # Errors
 /// If it can't be opened.
 pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
-    let mut opened = opening::open_to_read(&arguments.array.array, arguments.array.degraded)?;
-    let catalog = opened.catalog(TimeRange::ALL)?;
-    let image = opened.image.clone();
-    let takes = catalog.takes();
+    let mut array = opening::open_to_read(&arguments.array)?;
+    let contents = array.contents()?;
+    let info = array.info();
     if arguments.array.json {
-        let mut shown = array_json(&opened);
-        shown["takes"] = json!(takes.len());
-        shown["chunks_total"] = json!(catalog.entries.len());
-        if image.superblock.parity > 0 {
-            let Guarded { groups, bytes, short } = Guarded::of(image.superblock.parity, &catalog);
-            shown["parity_groups"] = json!(groups);
-            shown["parity_bytes"] = json!(bytes);
-            shown["chunks_short_of_parity"] = json!(short);
-        }
+        let mut shown = info_json(&info, &contents);
         if arguments.chunks {
-            shown["chunks"] = catalog.entries.iter().map(chunk_json).collect();
+            shown["chunks"] = contents.chunks.iter().map(chunk_json).collect();
         }
         outlet::json(&shown)?;
-        return Ok(ExitCode::SUCCESS);
+    } else {
+        print_members(&info)?;
+        print_contents(&info, &contents)?;
+        outlet::text("\nto copy a member's packets without Longtake:")?;
+        for command in copies(&info) {
+            outlet::text(&format!("  {command}"))?;
+        }
     }
-    let superblock = &image.superblock;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_members(info: &Info) -> Result<()> {
     outlet::text(&format!(
         "array '{}' {}, created {}{}",
-        outlet::inline(&superblock.name),
-        image.uuid,
-        utc(superblock.created),
-        if opened.recording { ", being recorded" } else { "" }
+        outlet::inline(&info.name),
+        info.uuid,
+        utc(info.created),
+        if info.recording { ", being recorded" } else { "" }
     ))?;
     let mut table =
         outlet::table(&["member", "target", "identity", "size", "used", "state"], &[0, 3, 4]);
-    for (at, member) in image.members.iter().enumerate() {
-        let drive = opened.bank.drives().get(member.drive.index());
+    for (at, member) in info.members.iter().enumerate() {
         table.add_row([
             at.to_string(),
-            drive.map_or("-".to_owned(), |d| d.name.clone()),
-            superblock.members[at].identity.clone(),
-            ByteSize(superblock.members[at].capacity_bytes).to_string(),
-            format!("{:.1} %", 100.0 * used(member) as f64 / member.layout.data_bytes() as f64),
-            if drive.is_some() { "present" } else { "MISSING" }.to_owned(),
+            member.target.clone().unwrap_or_else(|| "-".to_owned()),
+            member.identity.clone(),
+            ByteSize(member.capacity_bytes).to_string(),
+            format!("{:.1} %", 100.0 * member.used_bytes as f64 / member.data_bytes as f64),
+            if member.target.is_some() { "present" } else { "MISSING" }.to_owned(),
         ]);
     }
     outlet::text(&outlet::trimmed(&table))?;
-    for remark in &image.remarks {
+    for remark in &info.remarks {
         outlet::text(&format!("note: {}", outlet::inline(remark)))?;
     }
-    if superblock.parity > 0 {
-        outlet::text(&parity_words(superblock.parity, &catalog))?;
+    Ok(())
+}
+
+fn print_contents(info: &Info, contents: &Contents) -> Result<()> {
+    let Contents { takes, chunks, parity } = contents;
+    if let Some(coverage) = parity {
+        outlet::text(&parity_words(info.parity, coverage))?;
     }
     let packets: u64 = takes.iter().map(|t| t.stored.packets).sum();
     let missing: u64 = takes.iter().map(|t| t.missing().packets).sum();
     outlet::text(&format!(
         "\n{} takes, {} chunks, {} packets; {} packets missing",
         takes.len(),
-        outlet::number(catalog.entries.len() as u64),
+        outlet::number(chunks.len() as u64),
         outlet::number(packets),
         outlet::number(missing)
     ))?;
@@ -196,7 +158,7 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
         let last_ns = takes.iter().map(|t| t.last_ns).max().unwrap_or(last.last_ns);
         outlet::text(&format!("from {first} to {}", utc(Timestamp::from_nanos(last_ns))))?;
     }
-    for range in &image.protected {
+    for range in &info.protected {
         outlet::text(&format!(
             "protected: {} to {} {}",
             utc(range.from),
@@ -204,132 +166,86 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
             outlet::inline(&range.label)
         ))?;
     }
-    outlet::text("\nto copy a member's packets without Longtake:")?;
-    for command in copies(&opened) {
-        outlet::text(&format!("  {command}"))?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// What parity an array has, in words.
-fn parity_words(parity: u8, catalog: &Catalog) -> String {
-    let Guarded { groups, bytes, short } = Guarded::of(parity, catalog);
-    let short = match short {
+fn parity_words(parity: u8, coverage: &ParityCoverage) -> String {
+    let short = match coverage.short_chunks {
         0 => String::new(),
         short => format!("; {} chunks have less", outlet::number(short)),
     };
     format!(
         "parity {parity}: any {} may be gone and nothing is; {} groups, {} of parity{short}",
         if parity == 1 { "member" } else { "two members" },
-        outlet::number(groups),
-        ByteSize(bytes)
+        outlet::number(coverage.groups),
+        ByteSize(coverage.bytes)
     )
 }
 
-/// What the parity chunks of an array come to.
-#[derive(Debug, Default)]
-struct Guarded {
-    groups: u64,
-    bytes: u64,
-    /// Chunks whose group has fewer parities than it should have.
-    short: u64,
-}
-
-impl Guarded {
-    fn of(parity: u8, catalog: &Catalog) -> Self {
-        let mut guarded = Self::default();
-        // By group: the number of its last data chunk, and its parities.
-        let mut parities: BTreeMap<u64, (u64, u8)> = BTreeMap::new();
-        for entry in &catalog.entries {
-            if let Some(part) = entry.record.parity {
-                let last = part.group + u64::from(part.span);
-                parities.entry(part.group).or_insert((last, 0)).1 += 1;
-                guarded.bytes += u64::from(entry.record.summary.length);
-            }
-        }
-        guarded.groups = parities.len() as u64;
-        let data = catalog.entries.iter().filter(|e| e.record.parity.is_none());
-        for entry in data {
-            let sequence = entry.record.sequence;
-            let group = parities.range(..=sequence).next_back().map(|(_, &group)| group);
-            let whole = group.is_some_and(|(last, count)| sequence <= last && count >= parity);
-            guarded.short += u64::from(!whole);
-        }
-        guarded
-    }
-}
-
-/// Bytes of segments in use.
-fn used(member: &recorder::MemberImage) -> u64 {
-    let head = member.head.as_ref().map(|h| h.segment);
-    (0u64..)
-        .zip(&member.segments)
-        .map(|(at, segment)| match segment {
-            Segment::Live(_) if Some(at) == head => member.head.as_ref().map_or(0, |h| h.used),
-            Segment::Live(_) => member.layout.segment_bytes,
-            Segment::Empty => 0,
-        })
-        .sum()
-}
-
 /// The `dd` commands that make one pcapng file of each member.
-fn copies(opened: &Opened) -> Vec<String> {
+fn copies(info: &Info) -> Vec<String> {
     let mut commands = Vec::new();
-    for (at, member) in opened.image.members.iter().enumerate() {
-        let Some(drive) = opened.bank.drives().get(member.drive.index()) else { continue };
-        for (part, (from, length)) in extents(member).into_iter().enumerate() {
+    for (at, member) in info.members.iter().enumerate() {
+        let Some(target) = &member.target else { continue };
+        for (part, extent) in member.extents.iter().enumerate() {
             let redirect = if part == 0 { ">" } else { ">>" };
             commands.push(format!(
-                "dd if={} bs=1M iflag=skip_bytes,count_bytes skip={from} count={length} status=none {redirect} member{at}.pcapng",
-                quoted(&drive.name)
+                "dd if={} bs=1M iflag=skip_bytes,count_bytes skip={} count={} status=none {redirect} member{at}.pcapng",
+                quoted(target),
+                extent.offset,
+                extent.length
             ));
         }
     }
     commands
 }
 
+fn info_json(info: &Info, contents: &Contents) -> Value {
+    let members = info.members.iter().enumerate();
+    let mut shown = json!({
+        "array": info.uuid,
+        "name": info.name,
+        "created": utc(info.created),
+        "generation": info.generation,
+        "parity": info.parity,
+        "recording": info.recording,
+        "members": members.map(|(at, member)| member_json(at, member)).collect::<Vec<_>>(),
+        "protected": info.protected.iter().map(protected_json).collect::<Vec<_>>(),
+        "remarks": info.remarks,
+        "stale_members": opening::stale_json(&info.stale),
+        "copy": copies(info),
+        "takes": contents.takes.len(),
+        "chunks_total": contents.chunks.len(),
+    });
+    if let Some(coverage) = &contents.parity {
+        shown["parity_groups"] = json!(coverage.groups);
+        shown["parity_bytes"] = json!(coverage.bytes);
+        shown["chunks_short_of_parity"] = json!(coverage.short_chunks);
+    }
+    shown
+}
+
+fn member_json(at: usize, member: &MemberInfo) -> Value {
+    let extents = member.extents.iter();
+    json!({
+        "member": at,
+        "target": member.target,
+        "identity": member.identity,
+        "capacity_bytes": member.capacity_bytes,
+        "segments": member.segments,
+        "segment_bytes": member.segment_bytes,
+        "chunk_max": member.chunk_max,
+        "used_bytes": member.used_bytes,
+        "extents": extents.map(|part| json!({"from": part.offset, "length": part.length})).collect::<Vec<_>>(),
+    })
+}
+
 fn protected_json(range: &Protected) -> Value {
     json!({"from": utc(range.from), "to": utc(range.to), "label": range.label})
 }
 
-fn array_json(opened: &Opened) -> Value {
-    let image: &ArrayImage = &opened.image;
-    let superblock = &image.superblock;
-    let members: Vec<Value> = image
-        .members
-        .iter()
-        .enumerate()
-        .map(|(at, member)| {
-            let drive = opened.bank.drives().get(member.drive.index());
-            json!({
-                "member": at,
-                "target": drive.map(|d| &d.name),
-                "identity": superblock.members[at].identity,
-                "capacity_bytes": superblock.members[at].capacity_bytes,
-                "segments": member.layout.segments,
-                "segment_bytes": member.layout.segment_bytes,
-                "chunk_max": member.layout.chunk_max,
-                "used_bytes": used(member),
-                "extents": extents(member).iter().map(|(from, length)| json!({"from": from, "length": length})).collect::<Vec<_>>(),
-            })
-        })
-        .collect();
-    json!({
-        "array": image.uuid,
-        "name": superblock.name,
-        "created": utc(superblock.created),
-        "generation": superblock.generation,
-        "parity": superblock.parity,
-        "recording": opened.recording,
-        "members": members,
-        "protected": image.protected.iter().map(protected_json).collect::<Vec<_>>(),
-        "remarks": image.remarks,
-        "stale_members": opening::stale_json(opened),
-        "copy": copies(opened),
-    })
-}
-
-fn chunk_json(entry: &recorder::takes::Entry) -> Value {
+fn chunk_json(entry: &Chunk) -> Value {
     let s = &entry.record.summary;
     json!({
         "sequence": entry.record.sequence, "take": entry.record.take.uuid, "member": entry.place.member,

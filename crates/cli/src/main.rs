@@ -38,6 +38,11 @@ pub mod exit {
     pub const FAILED: u8 = 1;
     /// It was done, but something was lost, is missing or damaged; the output says what.
     pub const LOSS: u8 = 3;
+
+    /// Success, unless something was lost, is missing or damaged.
+    pub fn lossless(lossless: bool) -> std::process::ExitCode {
+        std::process::ExitCode::from(if lossless { 0 } else { LOSS })
+    }
 }
 
 /// Ends the program for what clap has to say: help, or what is wrong with the arguments. It repeats them as they are, and they may
@@ -97,9 +102,9 @@ fn main() -> ExitCode {
             || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some());
         // A reader that has gone (`| head`) is no failure to report to it.
         let broken_pipe = error.chain().any(|cause| {
-            cause
-                .downcast_ref::<std::io::Error>()
-                .is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+            let library = cause.downcast_ref::<longtake::Error>();
+            let io = cause.downcast_ref().or_else(|| library?.downcast_ref());
+            io.is_some_and(|e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe)
         });
         if !broken_pipe {
             outlet::tell(&format!("longtake: {error:#}"));

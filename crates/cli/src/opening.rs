@@ -1,60 +1,44 @@
 //! Opens arrays for the commands; what the user should know goes to standard error.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
-use device::target::Access;
 use longtake::Remark;
-use longtake::array::open::{self, Tell};
-pub use longtake::array::open::{Opened, READ_MEMORY_BYTES};
+use longtake::array::open::Tell;
+use longtake::array::{Array, ArrayOptions, StaleMember};
 use longtake::instant::utc;
 use serde_json::{Value, json};
-use target::array::resolve;
 
+use crate::arguments::ArrayArguments;
 use crate::outlet;
 
-/// As [`open::open`], with remarks on standard error.
-///
-/// # Errors
-/// If a target can't be opened or the array is not whole (and `degraded` is not set).
-pub fn open(
-    targets: &[PathBuf],
-    access: Access,
-    memory_bytes: u64,
-    extra: u32,
-    degraded: bool,
-) -> Result<Opened> {
-    open::open(targets, access, memory_bytes, extra, degraded, tell())
+/// Prints a remark on standard error.
+pub fn print(remark: &Remark) {
+    outlet::tell(&format!("longtake: {remark}"));
 }
 
-/// Tells remarks on standard error.
+/// Prints remarks on standard error.
 pub fn tell() -> Tell {
-    Box::new(|remark: Remark| outlet::tell(&format!("longtake: {remark}")))
+    Box::new(|remark| print(&remark))
 }
 
-/// Opens an array for reading.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_to_read(array: &str, degraded: bool) -> Result<Opened> {
-    open_members_to_read(&resolve(array)?, degraded)
+/// How a command opens its array.
+pub fn options(degraded: bool) -> ArrayOptions {
+    Array::options().degraded(degraded).on_remark(|remark| print(&remark))
 }
 
-/// Opens an array's members for reading.
+/// Opens a command's array for reading.
 ///
 /// # Errors
-/// As [`open`].
-pub fn open_members_to_read(members: &[PathBuf], degraded: bool) -> Result<Opened> {
-    open(members, Access::Read, READ_MEMORY_BYTES, 0, degraded)
+/// If a member can't be opened or the array is not whole (and `--degraded` is not set).
+pub fn open_to_read(arguments: &ArrayArguments) -> Result<Array> {
+    Ok(options(arguments.degraded).open(&arguments.array)?)
 }
 
 /// The members that are out of date, for `--json`.
-pub fn stale_json(opened: &Opened) -> Value {
-    let members = &opened.image.superblock.members;
-    let rows = opened.stale().iter().map(|stale| {
+pub fn stale_json(stale: &[StaleMember]) -> Value {
+    let rows = stale.iter().map(|stale| {
         json!({
-            "member": stale.member, "identity": members[usize::from(stale.member)].identity,
-            "newest_packet": stale.newest.map(utc), "missed_take_started": stale.missed.map(utc),
+            "member": stale.member, "identity": stale.identity,
+            "newest_packet": stale.newest_packet.map(utc), "missed_take_started": stale.missed_take_started.map(utc),
         })
     });
     Value::Array(rows.collect())

@@ -4,12 +4,11 @@
 use std::fs;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use signal_hook::consts::{SIGHUP, TERM_SIGNALS};
 use target::NewFiles;
-use target::real::STOPPED;
 
 use crate::outlet;
 
@@ -47,17 +46,6 @@ fn stop_signals() -> impl Iterator<Item = i32> {
     let ignored = ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
     let hangup = (ignored >> (SIGHUP - 1) & 1 == 0).then_some(SIGHUP);
     TERM_SIGNALS.iter().copied().chain(hangup)
-}
-
-/// Ends a preparation that a signal asked to stop.
-///
-/// # Errors
-/// If one did.
-pub fn go_on(stop: &AtomicBool) -> Result<()> {
-    if stop.load(Ordering::Relaxed) {
-        bail!(STOPPED);
-    }
-    Ok(())
 }
 
 /// The files and directories that a command has created. They are removed with this, unless they are kept; the user hears of

@@ -35,6 +35,12 @@ pub fn runs_bar(what: &str, shown: bool) -> ProgressBar {
     bar(0, "", shown, style).with_message(outlet::inline(what).into_owned())
 }
 
+/// Shows how far a call of the library has come.
+pub fn show(bar: &ProgressBar, progress: longtake::array::Progress) {
+    bar.set_length(progress.total);
+    bar.set_position(progress.done);
+}
+
 /// Shows a message beside a bar.
 pub fn say(bar: &ProgressBar, message: &str) {
     bar.set_message(outlet::escaped(message).into_owned());

@@ -2,34 +2,27 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use base::{ByteSize, Timestamp};
 use format::Count;
-use recorder::TimeRange;
-use recorder::takes::Take;
+use longtake::array::{Take, TakeState};
+use longtake::instant::utc;
 use serde_json::{Value, json};
 
-use crate::arguments::{ArrayArguments, LedgerArguments, takes_match};
-use crate::exit;
-use crate::opening::{self, Opened};
-use crate::outlet;
-use longtake::instant::utc;
+use crate::arguments::{ArrayArguments, LedgerArguments};
+use crate::{exit, opening, outlet};
 
 /// Lists an array's takes.
 ///
 /// # Errors
 /// If the array can't be opened.
 pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
-    let (opened, takes) = load(arguments)?;
-    let code = if opened.overwritten > 0 { exit::LOSS } else { 0 };
+    let mut array = opening::open_to_read(arguments)?;
+    let takes = array.takes()?;
+    let code = exit::lossless(array.overwritten_chunks() == 0);
     if arguments.json {
-        let list: Vec<Value> = takes
-            .iter()
-            .enumerate()
-            .map(|(at, t)| take_json(t, is_open(&opened, &takes, at)))
-            .collect();
-        outlet::json(&Value::Array(list))?;
-        return Ok(ExitCode::from(code));
+        outlet::json(&takes.iter().map(take_json).collect())?;
+        return Ok(code);
     }
     if takes.is_empty() {
         outlet::text("no takes: nothing was recorded on this array yet")?;
@@ -39,7 +32,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
         &["take", "started", "length", "packets", "bytes", "lost", "missing", "state"],
         &[2, 3, 4, 5, 6],
     );
-    for (at, take) in takes.iter().enumerate() {
+    for take in &takes {
         table.add_row([
             take.id.uuid.to_string(),
             utc(take.id.started),
@@ -48,7 +41,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
             ByteSize(take.captured_bytes).to_string(),
             outlet::number(take.ledger.lost_unwanted().packets),
             outlet::number(take.missing().packets),
-            state(take, is_open(&opened, &takes, at)).to_owned(),
+            state(take).to_owned(),
         ]);
     }
     outlet::text(&outlet::trimmed(&table))?;
@@ -59,7 +52,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
         let words = outlet::truncated_words(take.ledger.truncated);
         outlet::text(&format!("{}: {words}", take.id.uuid))?;
     }
-    Ok(ExitCode::from(code))
+    Ok(code)
 }
 
 /// What of a take is there by parity alone.
@@ -77,29 +70,19 @@ fn recovered(take: &Take) -> String {
 /// # Errors
 /// If the array can't be opened or has no such take.
 pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
-    let (opened, takes) = load(&arguments.array)?;
-    let found: Vec<usize> = (0..takes.len())
-        .filter(|&at| takes_match(&arguments.take, takes[at].id.uuid, at + 1 == takes.len()))
-        .collect();
-    let at = match found[..] {
-        [at] => at,
-        [] => bail!("no take '{}': `longtake takes` lists them", arguments.take),
-        _ => bail!("several takes begin with '{}': give more of the UUID", arguments.take),
-    };
-    let take = &takes[at];
-    let recording = is_open(&opened, &takes, at);
+    let mut array = opening::open_to_read(&arguments.array)?;
+    let take = array.ledger(&arguments.take)?;
     let complete = take.ledger.lost_unwanted().is_zero() && take.ledger.truncated.packets == 0;
-    let there = take.gaps.is_empty() && opened.overwritten == 0;
-    let clean = complete && there && take.balances();
-    let code = if clean { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) };
+    let readable = take.gaps.is_empty() && array.overwritten_chunks() == 0;
+    let code = exit::lossless(complete && readable && take.balances());
     if arguments.array.json {
-        outlet::json(&take_json(take, recording))?;
+        outlet::json(&take_json(&take))?;
         return Ok(code);
     }
     outlet::text(&format!("take {}, started {}", take.id.uuid, utc(take.id.started)))?;
-    outlet::text(&format!("{} over {}\n", state(take, recording), take.duration()))?;
+    outlet::text(&format!("{} over {}\n", state(&take), take.duration()))?;
     outlet::text(&outlet::ledger_table(&take.ledger))?;
-    outlet::text(&account(take))?;
+    outlet::text(&account(&take))?;
     Ok(code)
 }
 
@@ -133,36 +116,23 @@ fn account(take: &Take) -> String {
     text + &format!("\nstored = on the media + overwritten + missing, {sum}")
 }
 
-fn state(take: &Take, recording: bool) -> &'static str {
-    match (take.ended, recording) {
-        (true, _) => "complete",
-        (false, true) => "being recorded",
-        (false, false) => "cut short",
+fn state(take: &Take) -> &'static str {
+    match take.state {
+        TakeState::Complete => "complete",
+        TakeState::Recording => "being recorded",
+        TakeState::CutShort => "cut short",
     }
 }
 
-/// Whether a take is the one that is being recorded.
-fn is_open(opened: &Opened, takes: &[Take], at: usize) -> bool {
-    opened.recording && at + 1 == takes.len() && !takes[at].ended
-}
-
-/// Opens an array and lists its takes.
-fn load(arguments: &ArrayArguments) -> Result<(Opened, Vec<Take>)> {
-    let mut opened = opening::open_to_read(&arguments.array, arguments.degraded)?;
-    let catalog = opened.catalog(TimeRange::ALL)?;
-    let takes = catalog.takes();
-    Ok((opened, takes))
-}
-
 /// A take as JSON.
-pub fn take_json(take: &Take, recording: bool) -> Value {
+fn take_json(take: &Take) -> Value {
     let time = |ns: u64| (take.stored.packets > 0).then(|| utc(Timestamp::from_nanos(ns)));
     json!({
         "take": take.id.uuid,
         "started": utc(take.id.started),
         "first_packet": time(take.first_ns),
         "last_packet": time(take.last_ns),
-        "state": state(take, recording),
+        "state": state(take),
         "chunks": take.chunks,
         "first_sequence": take.first_sequence,
         "last_sequence": take.last_sequence,

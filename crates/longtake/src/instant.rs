@@ -5,6 +5,7 @@ use std::str::FromStr;
 use base::{Duration, Timestamp};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+pub use source::clock::now;
 
 /// A point in time on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -141,12 +141,26 @@ pub fn extract<B: Bank, M: Buffers, V: Visitor>(
         // A chunk that was placed again has a later number than its packets' place in the take.
         list.sort_by_key(|entry| entry.record.replaces.unwrap_or(entry.record.sequence));
     }
-    let single = queues.len() == 1;
     let mut fetch = Fetch::new(reader, image, queues, Groups::of(entries), limit);
     fetch.total = total;
+    let merged = merge(&mut fetch, range, visitor);
+    if let Err(ExtractError::Visitor(_)) = merged {
+        // Whoever reads next would take what is still being read ahead for its own.
+        fetch.settle().map_err(ExtractError::Read)?;
+    }
+    merged
+}
+
+/// Visits the packets of all queues in order of time.
+fn merge<B: Bank, M: Buffers, V: Visitor>(
+    fetch: &mut Fetch<'_, '_, B, M>,
+    range: TimeRange,
+    visitor: &mut V,
+) -> Result<(), ExtractError<V::Error>> {
+    let single = fetch.lists.len() == 1;
     let mut streams: Vec<Option<Stream>> = (0..fetch.lists.len()).map(|_| None).collect();
     for (queue, stream) in streams.iter_mut().enumerate() {
-        *stream = next_stream(&mut fetch, queue, None, range, single, visitor)?;
+        *stream = next_stream(fetch, queue, None, range, single, visitor)?;
     }
     loop {
         // Few queues: a linear search beats a heap.
@@ -172,7 +186,7 @@ pub fn extract<B: Bank, M: Buffers, V: Visitor>(
         }
         if stream.ended {
             let used = streams[queue].take();
-            streams[queue] = next_stream(&mut fetch, queue, used, range, single, visitor)?;
+            streams[queue] = next_stream(fetch, queue, used, range, single, visitor)?;
         }
     }
 }
@@ -470,6 +484,15 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         Ok(())
     }
 
+    /// Waits for all reads under way.
+    fn settle(&mut self) -> Result<(), ReadError> {
+        let is_under_way = |reading: &Reading| matches!(reading.state, State::Submitted);
+        while self.lists.iter().flat_map(|list| &list.reading).any(is_under_way) {
+            self.reap(None)?;
+        }
+        Ok(())
+    }
+
     /// Has a chunk, as it was read or by parity; its bytes are in `bytes` then.
     fn have(
         &mut self,
@@ -488,14 +511,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
             return Ok(Err(why));
         }
         // What is being read ahead comes in first, or its completions would go astray.
-        while self
-            .lists
-            .iter()
-            .flat_map(|l| &l.reading)
-            .any(|r| matches!(r.state, State::Submitted))
-        {
-            self.reap(None)?;
-        }
+        self.settle()?;
         let buffers = self.free.iter().copied().chain(self.spare).collect();
         let Reader { bank, memory, .. } = &mut *self.reader;
         let mut reader = Reader { bank: &mut **bank, memory: *memory, buffers };

@@ -4,6 +4,8 @@
 mod lost;
 mod plan;
 
+use std::ops::ControlFlow;
+
 use base::{Bank, Buffers, DriveId, Operation, Rate};
 use format::chunk::check_body;
 use format::parity::Table;
@@ -50,8 +52,8 @@ pub fn begin<B: Bank, M: Buffers>(
 /// The new drive, which has a bank of its own.
 const TARGET: DriveId = DriveId(0);
 
-/// Writes what a plan says, at a rate of reading at most, and tells `each` the bytes of every piece that is done. Nothing counts yet: that is for
-/// the superblock to say.
+/// Writes what a plan says, at a rate of reading at most, and tells `each` the bytes of every piece that is done. If `each`
+/// breaks, the rest is left for another run, and the result is None. Nothing counts yet: that is for the superblock to say.
 ///
 /// # Errors
 /// [`CreateError`] if the target can't be written or a bank fails.
@@ -61,8 +63,8 @@ pub fn run<B: Bank, M: Buffers, T: Bank, N: Buffers>(
     image: &ArrayImage,
     plan: &Plan,
     limit: Option<Rate>,
-    mut each: impl FnMut(u64),
-) -> Result<Rebuilt, CreateError> {
+    mut each: impl FnMut(u64) -> ControlFlow<()>,
+) -> Result<Option<Rebuilt>, CreateError> {
     let Plan { groups, layout, .. } = plan;
     let mut pace = Pace::new(limit, from.bank.now());
     let mut rebuilt = Rebuilt::default();
@@ -97,7 +99,9 @@ pub fn run<B: Bank, M: Buffers, T: Bank, N: Buffers>(
                 }
             };
             written.push((entry.place, record));
-            each(length.into());
+            if each(length.into()).is_break() {
+                return Ok(None);
+            }
         }
         // The newest segment stays open: recording goes on in it.
         if at + 1 < count {
@@ -106,7 +110,7 @@ pub fn run<B: Bank, M: Buffers, T: Bank, N: Buffers>(
     }
     empty_the_rest(to, image, plan)?;
     command(to, TARGET, Operation::Flush)?;
-    Ok(rebuilt)
+    Ok(Some(rebuilt))
 }
 
 /// The record of the chunk that stands in a piece's place, if it is that piece.

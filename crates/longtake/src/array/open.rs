@@ -75,9 +75,37 @@ impl Opened {
         Ok(catalog)
     }
 
+    /// Finds out again what is on the members.
+    pub(crate) fn read_again(&mut self) -> Result<()> {
+        let degraded = self.degraded;
+        self.image = open_some(&mut self.reader(), degraded)?;
+        self.stale = stale::members(&self.image);
+        Ok(())
+    }
+
     /// The members that are out of date.
     pub fn stale(&self) -> &[Stale] {
         &self.stale
+    }
+
+    /// A member's file or device; None if it is missing.
+    pub fn target(&self, member: u16) -> Option<&str> {
+        let drive = self.image.members[usize::from(member)].drive;
+        self.bank.drives().get(drive.index()).map(|drive| drive.name.as_str())
+    }
+
+    /// Hands a remark to whoever hears them.
+    pub(crate) fn tell(&mut self, remark: Remark) {
+        (self.tell)(remark);
+    }
+
+    /// Takes away whoever hears remarks: nobody does until [`Opened::set_tell`].
+    pub(crate) fn take_tell(&mut self) -> Tell {
+        std::mem::replace(&mut self.tell, Box::new(|_| ()))
+    }
+
+    pub(crate) fn set_tell(&mut self, tell: Tell) {
+        self.tell = tell;
     }
 }
 
@@ -88,7 +116,7 @@ fn chunk_max(targets: &[&PathBuf]) -> usize {
 }
 
 /// Opens an array's members with buffers for `memory_bytes` of chunks and `extra` more, and finds
-/// out what is on them. Warnings go to standard error. If `degraded` is set, a reader leaves out targets that
+/// out what is on them. Remarks go to `tell`. If `degraded` is set, a reader leaves out targets that
 /// have no superblock or were cut short.
 ///
 /// # Errors

@@ -1,26 +1,90 @@
 //! The spans of time that a ring must not reuse, changed through the recording under way or on the members themselves.
 
-use anyhow::Result;
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
 use base::{DriveId, Timestamp};
 use device::target::{Access, is_locked};
 use format::Superblock;
 use format::superblock::{Member, PROTECTED_MAX, Protected};
+use recorder::TimeRange;
 use recorder::open::superblock;
 use recorder::superblocks::store;
 use source::clock;
 
+use super::Array;
 use super::open::{self, Opened, Tell};
 use crate::control::{self, Request};
+use crate::instant::utc;
 use crate::names;
 
-/// Changes the protected spans through the recording under way, or on the members themselves. Returns how many there are.
+/// Protects a span of time from being overwritten by the ring, both ends included, on the array of this name. Returns how many
+/// spans are protected then. The array need not be open, and may be recorded on.
 ///
 /// # Errors
-/// If the array can't be opened or written, or the request can't be granted.
-pub fn change(array: &str, request: &Request, tell: Tell) -> Result<usize> {
-    let targets = target::array::resolve(array)?;
+/// If the array can't be opened or written, the label is too long, or there are too many protected spans.
+pub fn protect(array: &str, span: TimeRange, label: &str, tell: Tell) -> crate::Result<usize> {
+    Ok(change(array, &protection(span, label)?, tell)?)
+}
+
+/// Ends the protection of every span that touches this one, on the array of this name. Returns how many spans are protected then.
+///
+/// # Errors
+/// If the array can't be opened or written, or no protected span touches this one.
+pub fn unprotect(array: &str, span: TimeRange, tell: Tell) -> crate::Result<usize> {
+    Ok(change(array, &unprotection(span), tell)?)
+}
+
+impl Array {
+    /// Protects a span of time from being overwritten by the ring, both ends included. Returns how many spans are protected then.
+    ///
+    /// # Errors
+    /// If the array can't be written, the label is too long, or there are too many protected spans.
+    pub fn protect(&mut self, span: TimeRange, label: &str) -> crate::Result<usize> {
+        Ok(self.change(&protection(span, label)?)?)
+    }
+
+    /// Ends the protection of every span that touches this one. Returns how many spans are protected then.
+    ///
+    /// # Errors
+    /// If the array can't be written, or no protected span touches this one.
+    pub fn unprotect(&mut self, span: TimeRange) -> crate::Result<usize> {
+        Ok(self.change(&unprotection(span))?)
+    }
+
+    fn change(&mut self, request: &Request) -> Result<usize> {
+        let count = if self.repair.is_some() {
+            // The members are locked by this array itself.
+            change_opened(&mut self.opened, request)?
+        } else {
+            change_members(&self.targets, request, Box::new(|_| ()))?
+        };
+        self.reopen()?;
+        Ok(count)
+    }
+}
+
+fn protection(span: TimeRange, label: &str) -> Result<Request> {
+    if span.from > span.to {
+        bail!("the span ends before it begins: {} lies after {}", utc(span.from), utc(span.to));
+    }
+    let (from_ns, to_ns) = (span.from.as_nanos(), span.to.as_nanos());
+    Ok(Request::Protect { from_ns, to_ns, label: label.to_owned() })
+}
+
+fn unprotection(span: TimeRange) -> Request {
+    Request::Unprotect { from_ns: span.from.as_nanos(), to_ns: span.to.as_nanos() }
+}
+
+/// Changes the protected spans of the array of this name. Returns how many there are.
+fn change(array: &str, request: &Request, tell: Tell) -> Result<usize> {
+    change_members(&target::array::resolve(array)?, request, tell)
+}
+
+/// Changes the protected spans through the recording under way, or on the members themselves.
+fn change_members(targets: &[PathBuf], request: &Request, tell: Tell) -> Result<usize> {
     let mut recorded = false;
-    for target in &targets {
+    for target in targets {
         recorded |= is_locked(target)?;
     }
     if recorded {
@@ -28,10 +92,15 @@ pub fn change(array: &str, request: &Request, tell: Tell) -> Result<usize> {
         return control::ask(superblock.array, request);
     }
     let access = Access::Write { exclusive: true };
-    let mut opened = open::open(&targets, access, 64 << 20, 0, false, tell)?;
+    let mut opened = open::open(targets, access, 64 << 20, 0, false, tell)?;
+    change_opened(&mut opened, request)
+}
+
+/// Changes the protected spans on the members themselves, which are open for writing.
+fn change_opened(opened: &mut Opened, request: &Request) -> Result<usize> {
     let ranges = apply(&opened.image.protected, request).map_err(anyhow::Error::msg)?;
     let members = opened.image.superblock.members.clone();
-    rewrite_superblocks(&mut opened, &ranges, &members)?;
+    rewrite_superblocks(opened, &ranges, &members)?;
     Ok(ranges.len())
 }
 

@@ -2,6 +2,8 @@
 //! and the order in which parity got its places: then as many others may be lost. What a ring has given up in part is had no
 //! worse than before.
 
+use std::ops::ControlFlow;
+
 use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
 use base::{
     Bank, BufferId, Buffers, DeviceError, DriveId, Duration, Instant, Random, Rate, Timestamp,
@@ -277,7 +279,8 @@ fn rebuild(members: &mut Members, lost: usize) -> (u64, u64) {
             ..image.superblock.clone()
         };
         rebuild::begin(&mut to, &superblock).expect("the drive works");
-        let done = rebuild::run(from, &mut to, image, &plan, None, |_| ()).expect("they work");
+        let done = rebuild::run(from, &mut to, image, &plan, None, |_| ControlFlow::Continue(()));
+        let done = done.expect("they work").expect("nothing stops it");
         store(&mut to, DriveId(0), &superblock).expect("the drive works");
         target = bank.peek(DriveId(0), 0, CAPACITY as usize);
         (plan.groups_without, done.filled)

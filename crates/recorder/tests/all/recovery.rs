@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ops::ControlFlow;
 
 use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
 use base::{DriveId, Timestamp};
@@ -339,7 +340,8 @@ fn onto(members: &mut Members, lost: usize, target: &mut Vec<u8>) -> (Rebuilt, u
         rebuild::begin(&mut to, &superblock).expect("the drive works");
         let refused = open(&mut to).unwrap_err();
         assert!(matches!(refused, OpenError::Unfinished { .. }), "{refused}");
-        let done = rebuild::run(reader, &mut to, image, &plan, None, |_| ()).expect("they work");
+        let done = rebuild::run(reader, &mut to, image, &plan, None, |_| ControlFlow::Continue(()));
+        let done = done.expect("they work").expect("nothing stops it");
         store(&mut to, DriveId(0), &superblock).expect("the drive works");
         *target = bank.peek(DriveId(0), 0, target.len());
         (done, plan.groups_without)

@@ -5,9 +5,10 @@ use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
 use base::{
     Bank, BankError, Command, Completion, DriveId, Duration, Full, Geometry, Instant, Operation,
 };
-use format::{ChunkRecord, Damage, Place};
+use format::pcapng::{Block, ReadPacket};
+use format::{ChunkRecord, Damage, Interface, Place};
 use longtake_recorder::TimeRange;
-use longtake_recorder::extract::{Had, Unreadable, extract, verify};
+use longtake_recorder::extract::{ExtractError, Had, Unreadable, Visitor, extract, verify};
 use longtake_recorder::live;
 use longtake_recorder::open::open;
 use longtake_recorder::reader::Reader;
@@ -275,6 +276,33 @@ fn a_chunk_that_arrives_between_two_looks_is_not_called_recovered() {
     assert_eq!(looked.recovered, [].into());
     // Up to the last one that the first look found.
     assert_eq!(looked.entries, chunks()[..first.entries.len()]);
+}
+
+#[test]
+fn an_extraction_that_ends_early_leaves_no_read_under_way() {
+    struct Enough;
+    impl Visitor for Enough {
+        type Error = ();
+        fn packet(&mut self, _: &Interface, _: &ReadPacket<'_>, _: &Block<'_>) -> Result<(), ()> {
+            Err(())
+        }
+        fn blocks(&mut self, _: &[Interface], _: &[u8], _: &ChunkRecord) -> Result<bool, ()> {
+            Ok(false)
+        }
+        fn lost(&mut self, _: &Entry, why: &Unreadable) -> Result<(), ()> {
+            panic!("{why}")
+        }
+        fn progress(&mut self, _: u64, _: u64) -> Result<(), ()> {
+            Ok(())
+        }
+    }
+    let (mut bank, memory) = array(10);
+    let mut reader = reader_of(&mut bank, &memory);
+    let image = open(&mut reader).expect("the array opens");
+    let ended = extract(&mut reader, &image, &chunks(), TimeRange::ALL, None, &mut Enough);
+    assert!(matches!(ended, Err(ExtractError::Visitor(()))));
+    // Whoever reads next uses the same buffers, and would take a late completion for its own.
+    assert_eq!(bank.under_way, 0);
 }
 
 #[test]

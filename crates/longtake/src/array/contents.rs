@@ -1,0 +1,132 @@
+//! What was recorded on an array: takes, chunks, and the parity that covers them.
+
+use std::collections::BTreeMap;
+use std::ops::Deref;
+
+use anyhow::{Result, bail};
+use recorder::TimeRange;
+use recorder::takes::{Catalog, Entry};
+use uuid::Uuid;
+
+use super::open::Opened;
+
+/// What was recorded on an array.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    /// The takes, in the order in which they were recorded.
+    pub takes: Vec<Take>,
+    /// Every chunk, parity included, by sequence number.
+    pub chunks: Vec<Entry>,
+    /// What parity covers; None for an array without parity.
+    pub parity: Option<ParityCoverage>,
+}
+
+/// One recording, from its start to its end: its ledger, and what is still there of it.
+#[derive(Clone, Debug)]
+pub struct Take {
+    /// What its chunks say.
+    pub recorded: recorder::takes::Take,
+    /// Whether it has ended.
+    pub state: TakeState,
+}
+
+impl Deref for Take {
+    type Target = recorder::takes::Take;
+
+    fn deref(&self) -> &Self::Target {
+        &self.recorded
+    }
+}
+
+/// Whether a take has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeState {
+    /// It was ended, and its ledger is final.
+    Complete,
+    /// It is being recorded.
+    Recording,
+    /// Its recorder stopped without ending it, by a crash or a power cut. The ledger reaches to the last chunk found.
+    CutShort,
+}
+
+/// How much of an array's chunks its parity covers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ParityCoverage {
+    /// Groups of chunks with at least one parity chunk.
+    pub groups: u64,
+    /// Bytes of parity chunks.
+    pub bytes: u64,
+    /// Chunks whose group has fewer parity chunks than the array should have.
+    pub short_chunks: u64,
+}
+
+impl Contents {
+    pub(super) fn read(opened: &mut Opened) -> Result<Self> {
+        let catalog = opened.catalog(TimeRange::ALL)?;
+        let parity = opened.image.superblock.parity;
+        Ok(Self {
+            takes: takes(&catalog, opened.recording),
+            parity: (parity > 0).then(|| ParityCoverage::of(parity, &catalog)),
+            chunks: catalog.entries,
+        })
+    }
+}
+
+/// The takes of a catalog. The last one is being recorded if the array is.
+fn takes(catalog: &Catalog, recording: bool) -> Vec<Take> {
+    let takes = catalog.takes();
+    let count = takes.len();
+    let takes = takes.into_iter().enumerate().map(|(at, recorded)| {
+        let state = match recorded.ended {
+            true => TakeState::Complete,
+            false if recording && at + 1 == count => TakeState::Recording,
+            false => TakeState::CutShort,
+        };
+        Take { recorded, state }
+    });
+    takes.collect()
+}
+
+/// The one take that a word names.
+pub(super) fn find(mut takes: Vec<Take>, wanted: &str) -> Result<Take> {
+    let count = takes.len();
+    let mut at = 0;
+    takes.retain(|take| {
+        at += 1;
+        matches_take(wanted, take.id.uuid, at == count)
+    });
+    match takes.len() {
+        0 => bail!("no take '{wanted}': `longtake takes` lists them"),
+        1 => Ok(takes.remove(0)),
+        _ => bail!("several takes begin with '{wanted}': give more of the UUID"),
+    }
+}
+
+/// Whether a word names a take: its UUID, the beginning of that, or `last` for the last one.
+pub fn matches_take(wanted: &str, take: Uuid, last: bool) -> bool {
+    (wanted == "last" && last) || take.to_string().starts_with(&wanted.to_lowercase())
+}
+
+impl ParityCoverage {
+    fn of(parity: u8, catalog: &Catalog) -> Self {
+        let mut coverage = Self::default();
+        // By group: the number of its last data chunk, and its parities.
+        let mut parities: BTreeMap<u64, (u64, u8)> = BTreeMap::new();
+        for entry in &catalog.entries {
+            if let Some(part) = entry.record.parity {
+                let last = part.group + u64::from(part.span);
+                parities.entry(part.group).or_insert((last, 0)).1 += 1;
+                coverage.bytes += u64::from(entry.record.summary.length);
+            }
+        }
+        coverage.groups = parities.len() as u64;
+        let data = catalog.entries.iter().filter(|e| e.record.parity.is_none());
+        for entry in data {
+            let sequence = entry.record.sequence;
+            let group = parities.range(..=sequence).next_back().map(|(_, &group)| group);
+            let whole = group.is_some_and(|(last, count)| sequence <= last && count >= parity);
+            coverage.short_chunks += u64::from(!whole);
+        }
+        coverage
+    }
+}

@@ -1,0 +1,286 @@
+//! Selected packets, to a function or as a capture file.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use base::{Bank, Duration, Timestamp};
+use format::export::{Exporter, FileFormat};
+use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
+use format::{ChunkRecord, Interface};
+use recorder::extract::{Unreadable, Visitor};
+use recorder::takes::Entry;
+
+use super::Progress;
+use super::account::ReadAccount;
+use super::filter::Filter;
+use super::select::{ChunkProgress, Selected, Stopped};
+
+/// A recorded packet.
+#[derive(Clone, Copy, Debug)]
+pub struct PacketRef<'a> {
+    /// The interface that it was captured on.
+    pub interface: &'a Interface,
+    /// When it was captured.
+    pub timestamp: Timestamp,
+    /// Its length on the wire in bytes; more than `data` has if it was truncated.
+    pub original_length: u32,
+    /// Its bytes, as far as they were kept.
+    pub data: &'a [u8],
+}
+
+/// What was extracted.
+#[derive(Clone, Debug)]
+pub struct Extracted {
+    /// Packets that were handed over or written.
+    pub packets: u64,
+    /// Bytes of the capture file, or of the packets' data if there was no file.
+    pub bytes: u64,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Whether the caller stopped it before the end.
+    pub stopped: bool,
+    /// What could not be read.
+    pub read: ReadAccount,
+}
+
+impl Extracted {
+    /// Whether every packet that was recorded in the selected span was extracted.
+    pub fn is_complete(&self) -> bool {
+        !self.stopped && self.read.missing.packets == 0 && self.read.is_read_whole()
+    }
+}
+
+impl Selected<'_> {
+    /// Hands every packet to `each`, in order of time within a take, until it breaks.
+    ///
+    /// # Errors
+    /// If the filter can't be compiled or a bank fails. Chunks that can't be read are in the account.
+    pub fn for_each(
+        mut self,
+        each: impl FnMut(PacketRef<'_>) -> ControlFlow<()>,
+    ) -> crate::Result<Extracted> {
+        let filter = std::mem::replace(&mut self.filter, Filter::new(""));
+        let account = ReadAccount::default();
+        let mut visitor = CallVisitor { each, filter, packets: 0, bytes: 0, account };
+        let start = self.opened.bank.now();
+        let stopped = self.visit(&mut visitor)?;
+        let CallVisitor { packets, bytes, account, .. } = visitor;
+        let elapsed = self.opened.bank.now().since(start);
+        Ok(Extracted { packets, bytes, elapsed, stopped, read: self.complete(account) })
+    }
+
+    /// Writes every packet as a capture file. `progress` counts chunks, and is asked after each whether to go on. A file that was
+    /// stopped is not complete.
+    ///
+    /// Without a filter, whole chunks are copied into a pcapng file as they are.
+    ///
+    /// # Errors
+    /// If `out` can't be written, in which case its error can be had by [`Error::downcast_ref`](crate::Error::downcast_ref); or as
+    /// [`Selected::for_each`].
+    pub fn write_to(
+        mut self,
+        format: FileFormat,
+        out: impl Write,
+        progress: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> crate::Result<Extracted> {
+        let mut buffer = Vec::new();
+        let comment = format!("extracted from array '{}'", self.opened.image.superblock.name);
+        let mut visitor = FileVisitor {
+            exporter: Exporter::new(format, &comment, &mut buffer),
+            out: Buffered { buffer, out, written: 0 },
+            filter: std::mem::replace(&mut self.filter, Filter::new("")),
+            numbers: HashMap::new(),
+            packets: 0,
+            account: ReadAccount::default(),
+            chunks: ChunkProgress::new(self.chunks()),
+            progress,
+        };
+        let start = self.opened.bank.now();
+        let stopped = self.visit(&mut visitor)?;
+        let FileVisitor { exporter, mut out, packets, account, .. } = visitor;
+        exporter.finish(&mut out.buffer);
+        out.write(1)?;
+        out.out.flush().map_err(anyhow::Error::from)?;
+        let (bytes, elapsed) = (out.written, self.opened.bank.now().since(start));
+        Ok(Extracted { packets, bytes, elapsed, stopped, read: self.complete(account) })
+    }
+}
+
+/// Hands packets to a function.
+struct CallVisitor<F> {
+    each: F,
+    filter: Filter,
+    packets: u64,
+    bytes: u64,
+    account: ReadAccount,
+}
+
+impl<F: FnMut(PacketRef<'_>) -> ControlFlow<()>> Visitor for CallVisitor<F> {
+    type Error = anyhow::Error;
+
+    fn packet(
+        &mut self,
+        interface: &Interface,
+        packet: &ReadPacket<'_>,
+        _block: &Block<'_>,
+    ) -> Result<()> {
+        if !self.filter.accepts(interface, packet)? {
+            return Ok(());
+        }
+        self.packets += 1;
+        self.bytes += packet.data.len() as u64;
+        let packet = PacketRef {
+            interface,
+            timestamp: Timestamp::from_nanos(packet.time),
+            original_length: packet.original_length,
+            data: packet.data,
+        };
+        match (self.each)(packet) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Stopped.into()),
+        }
+    }
+
+    fn blocks(&mut self, _: &[Interface], _: &[u8], _: &ChunkRecord) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn recovered(&mut self, entry: &Entry, _why: &Unreadable) -> Result<()> {
+        self.account.recovered.enter(entry);
+        Ok(())
+    }
+
+    fn lost(&mut self, entry: &Entry, why: &Unreadable) -> Result<()> {
+        self.account.enter_lost(entry, why);
+        Ok(())
+    }
+
+    fn progress(&mut self, _done: u64, _of: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes gathered before they are written.
+const OUT_BYTES: usize = 4 << 20;
+
+/// An output, and what is gathered for it.
+struct Buffered<W> {
+    buffer: Vec<u8>,
+    out: W,
+    /// Bytes written to the output.
+    written: u64,
+}
+
+impl<W: Write> Buffered<W> {
+    /// Writes what is gathered, if it is at least so many bytes.
+    fn write(&mut self, at_least: usize) -> Result<()> {
+        if self.buffer.len() >= at_least {
+            self.out.write_all(&self.buffer)?;
+            self.written += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes what is gathered, and then these bytes.
+    fn write_behind(&mut self, bytes: &[u8]) -> Result<()> {
+        self.write(1)?;
+        self.out.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Writes packets as a capture file.
+struct FileVisitor<W, P> {
+    exporter: Exporter,
+    out: Buffered<W>,
+    filter: Filter,
+    /// Interface numbers in the file, to spare a look-up by description.
+    numbers: HashMap<Interface, u32>,
+    packets: u64,
+    account: ReadAccount,
+    chunks: ChunkProgress,
+    progress: P,
+}
+
+impl<W: Write, P> FileVisitor<W, P> {
+    fn number(&mut self, interface: &Interface) -> u32 {
+        if let Some(&number) = self.numbers.get(interface) {
+            return number;
+        }
+        let number = self.exporter.interface(interface, &mut self.out.buffer);
+        self.numbers.insert(interface.clone(), number);
+        number
+    }
+
+    /// Writes a chunk's blocks with other interface numbers.
+    fn renumber(&mut self, numbers: &[u32], blocks: &[u8]) -> Result<()> {
+        for block in Blocks::new(blocks) {
+            let block = block?;
+            let packet = read_packet(&block)?;
+            let Some(&number) = numbers.get(packet.interface as usize) else { continue };
+            self.exporter.packet(number, &packet, &block, &mut self.out.buffer)?;
+            self.out.write(OUT_BYTES)?;
+        }
+        Ok(())
+    }
+}
+
+impl<W: Write, P: FnMut(Progress) -> ControlFlow<()>> Visitor for FileVisitor<W, P> {
+    type Error = anyhow::Error;
+
+    fn packet(
+        &mut self,
+        interface: &Interface,
+        packet: &ReadPacket<'_>,
+        block: &Block<'_>,
+    ) -> Result<()> {
+        if !self.filter.accepts(interface, packet)? {
+            return Ok(());
+        }
+        let number = self.number(interface);
+        self.exporter.packet(number, packet, block, &mut self.out.buffer)?;
+        self.packets += 1;
+        self.out.write(OUT_BYTES)
+    }
+
+    fn blocks(
+        &mut self,
+        interfaces: &[Interface],
+        blocks: &[u8],
+        record: &ChunkRecord,
+    ) -> Result<bool> {
+        if !self.filter.is_empty() || !self.exporter.takes_blocks() {
+            return Ok(false);
+        }
+        let numbers: Vec<u32> = interfaces.iter().map(|i| self.number(i)).collect();
+        if numbers.iter().enumerate().all(|(at, &number)| at as u32 == number) {
+            self.out.write_behind(blocks)?;
+        } else {
+            self.renumber(&numbers, blocks)?;
+        }
+        self.packets += u64::from(record.summary.packets);
+        Ok(true)
+    }
+
+    fn recovered(&mut self, entry: &Entry, _why: &Unreadable) -> Result<()> {
+        self.account.recovered.enter(entry);
+        Ok(())
+    }
+
+    fn lost(&mut self, entry: &Entry, why: &Unreadable) -> Result<()> {
+        self.account.enter_lost(entry, why);
+        Ok(())
+    }
+
+    fn progress(&mut self, done: u64, _of: u64) -> Result<()> {
+        let progress = self.chunks.enter(done);
+        match (self.progress)(progress) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(Stopped.into()),
+        }
+    }
+}

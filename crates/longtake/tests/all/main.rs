@@ -1,0 +1,6 @@
+//! Tests of the library as a program that depends on it would use it, one program so that linking is paid once.
+
+mod array_create;
+mod array_degraded;
+mod array_extract;
+mod harness;
