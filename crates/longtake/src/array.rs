@@ -56,6 +56,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
+use ::target::AnyBank;
 use device::safety::Authorized;
 use format::export::FileFormat;
 use uuid::Uuid;
@@ -108,6 +109,12 @@ pub struct Array {
     repair: Option<Vec<Option<Authorized>>>,
 }
 
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Array").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl Array {
     /// Makes an array of block devices or existing files. What they hold is lost.
     ///
@@ -144,6 +151,23 @@ impl Array {
     /// The array's identity.
     pub fn uuid(&self) -> Uuid {
         self.opened.image.uuid
+    }
+
+    /// The array on simulated drives that a recording has left.
+    pub(crate) fn simulated(opened: Opened, name: &str) -> Self {
+        Self {
+            opened,
+            name: name.to_owned(),
+            targets: Vec::new(),
+            degraded: false,
+            memory_bytes: 0,
+            repair: None,
+        }
+    }
+
+    /// Whether its drives are simulated: it is gone when this is dropped.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.opened.bank, AnyBank::Simulated(_))
     }
 
     /// Whether somebody was recording on it when it was opened.

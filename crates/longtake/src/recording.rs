@@ -18,7 +18,7 @@ mod sources;
 mod virtual_feed;
 mod virtual_sources;
 
-pub use account::{Account, ReadBack};
+pub use account::Account;
 pub use builder::Builder;
 pub use handle::{Recording, Update};
 pub use observer::{MemberSnapshot, Observer, Snapshot, Started, View};

@@ -209,8 +209,8 @@ pub fn read_all<B: Bank, M: Buffers>(
         .collect()
 }
 
-/// Changes the superblocks of all members that are there, in an array that nobody records on. Goes on with the others if a drive
-/// fails.
+/// Changes the superblocks of all members that are there, in an array that nobody records on, and gives the new ones. Goes on with
+/// the others if a drive fails.
 ///
 /// # Errors
 /// [`ChangeError`] of the first drive that failed, or if the superblocks can't be read.
@@ -218,13 +218,15 @@ pub fn change<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     image: &ArrayImage,
     change: &Change,
-) -> Result<(), ChangeError> {
+) -> Result<Vec<Superblock>, ChangeError> {
     let mut targets = read_all(reader, image)?;
     let superblocks: Vec<Superblock> = targets.iter().map(|t| t.superblock.clone()).collect();
-    for (target, superblock) in targets.iter_mut().zip(changed(&superblocks, change)) {
-        target.superblock = superblock;
+    let changed = changed(&superblocks, change);
+    for (target, superblock) in targets.iter_mut().zip(&changed) {
+        target.superblock = superblock.clone();
     }
-    Ok(carry_out(reader, Update::new(targets))?)
+    carry_out(reader, Update::new(targets))?;
+    Ok(changed)
 }
 
 /// Why superblocks could not be changed.

@@ -10,7 +10,7 @@ use format::Count;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use longtake::Remark;
 use longtake::instant::utc;
-use longtake::recording::{Account, MemberSnapshot, Observer, ReadBack, Snapshot, Started, View};
+use longtake::recording::{Account, MemberSnapshot, Observer, Snapshot, Started, View};
 use recorder::{Event, ParityProgress};
 use serde_json::{Value, json};
 
@@ -184,20 +184,6 @@ impl Status {
         for error in &account.errors {
             outlet::tell(&format!("longtake: the source ended with an error: {error:#}"));
         }
-        if let Some(read) = account.read_back {
-            self.print_read_back(read).ok();
-        }
-    }
-
-    fn print_read_back(&self, ReadBack { chunks, damaged }: ReadBack) -> Result<()> {
-        if self.json {
-            return outlet::json_line(
-                &json!({"event": "read_back", "chunks": chunks, "damaged": damaged}),
-            );
-        }
-        let (chunks, damaged) = (outlet::number(chunks), outlet::number(damaged));
-        outlet::text(&format!("read back: {chunks} chunks, {damaged} damaged"))?;
-        outlet::text("the drives were simulated: what was recorded is gone with this command")
     }
 
     /// The account in words.

@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::target::array::peek;
+use ::target::{AnyBank, SimDataBank};
 use anyhow::Result;
 use base::units::grouped;
 use base::{Bank, BufferId};
 use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
-use format::Damage;
 use format::layout::SUPERBLOCK_BYTES;
+use format::{Damage, Superblock};
 use recorder::open::{OpenError, is_unfinished, open_some};
 use recorder::reader::Reader;
 use recorder::stale::{self, Stale};
+use recorder::superblocks::{self, Change};
 use recorder::takes::Catalog;
 use recorder::{ArrayImage, TimeRange, live};
 
@@ -27,7 +29,7 @@ pub type Tell = Box<dyn FnMut(Remark) + Send>;
 /// An open array.
 pub struct Opened {
     /// Its drives.
-    pub bank: UringBank,
+    pub bank: AnyBank,
     /// Its buffers.
     pub pool: Arc<Pool>,
     /// What was found.
@@ -45,7 +47,7 @@ pub struct Opened {
 
 impl Opened {
     /// A reader that uses all buffers.
-    pub fn reader(&mut self) -> Reader<'_, UringBank, Arc<Pool>> {
+    pub fn reader(&mut self) -> Reader<'_, AnyBank, Arc<Pool>> {
         let buffers: Vec<BufferId> = self.pool.buffer_ids().collect();
         Reader { bank: &mut self.bank, memory: &self.pool, buffers }
     }
@@ -73,6 +75,23 @@ impl Opened {
             )));
         }
         Ok(catalog)
+    }
+
+    /// Simulated drives that were formatted and recorded on, and what is on them.
+    pub(crate) fn simulated(bank: SimDataBank, pool: Arc<Pool>) -> Result<Self> {
+        let mut bank = AnyBank::from(bank);
+        let buffers = pool.buffer_ids().collect();
+        let image = open_some(&mut Reader { bank: &mut bank, memory: &pool, buffers }, false)?;
+        let stale = stale::members(&image);
+        let tell: Tell = Box::new(|_| ());
+        let (recording, degraded) = (false, false);
+        Ok(Self { bank, pool, image, recording, tell, degraded, stale, overwritten: 0 })
+    }
+
+    /// Changes the superblocks of all members, which are open for writing. Gives the new ones.
+    pub(crate) fn change_superblocks(&mut self, change: &Change) -> Result<Vec<Superblock>> {
+        let image = self.image.clone();
+        Ok(superblocks::change(&mut self.reader(), &image, change)?)
     }
 
     /// Finds out again what is on the members.
@@ -184,6 +203,7 @@ struct Found {
 impl Found {
     fn opened(self, degraded: bool, tell: Tell) -> Opened {
         let Self { bank, pool, image, recording, stale } = self;
+        let bank = AnyBank::from(bank);
         Opened { bank, pool, image, recording, tell, degraded, stale, overwritten: 0 }
     }
 }

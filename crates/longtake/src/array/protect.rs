@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use base::{DriveId, Timestamp};
+use base::Timestamp;
 use device::target::{Access, is_locked};
-use format::Superblock;
-use format::superblock::{Member, PROTECTED_MAX, Protected};
+use format::superblock::{PROTECTED_MAX, Protected};
 use recorder::TimeRange;
-use recorder::open::superblock;
-use recorder::superblocks::store;
+use recorder::superblocks::Change;
 use source::clock;
 
 use super::Array;
@@ -53,8 +51,8 @@ impl Array {
     }
 
     fn change(&mut self, request: &Request) -> Result<usize> {
-        let count = if self.repair.is_some() {
-            // The members are locked by this array itself.
+        let count = if self.repair.is_some() || self.is_simulated() {
+            // Its members are this array's own.
             change_opened(&mut self.opened, request)?
         } else {
             change_members(&self.targets, request, Box::new(|_| ()))?
@@ -99,43 +97,9 @@ fn change_members(targets: &[PathBuf], request: &Request, tell: Tell) -> Result<
 /// Changes the protected spans on the members themselves, which are open for writing.
 fn change_opened(opened: &mut Opened, request: &Request) -> Result<usize> {
     let ranges = apply(&opened.image.protected, request).map_err(anyhow::Error::msg)?;
-    let members = opened.image.superblock.members.clone();
-    rewrite_superblocks(opened, &ranges, &members)?;
-    Ok(ranges.len())
-}
-
-/// Writes every member's superblock anew, one generation on.
-///
-/// # Errors
-/// If one can't be read or written.
-pub fn rewrite_superblocks(
-    opened: &mut Opened,
-    protected: &[Protected],
-    members: &[Member],
-) -> Result<()> {
-    let superblocks = all_superblocks(opened)?;
-    let generation = superblocks.iter().map(|(_, s)| s.generation).max().unwrap_or(0) + 1;
-    let mut reader = opened.reader();
-    for (drive, superblock) in superblocks {
-        let (protected, members) = (protected.to_vec(), members.to_vec());
-        let superblock = Superblock { generation, protected, members, ..superblock };
-        store(&mut reader, drive, &superblock)?;
-    }
-    Ok(())
-}
-
-/// Every member's superblock and drive.
-///
-/// # Errors
-/// If one can't be read.
-pub fn all_superblocks(opened: &mut Opened) -> Result<Vec<(DriveId, Superblock)>> {
-    let there = opened.image.members.iter().filter(|m| !m.is_missing());
-    let drives: Vec<DriveId> = there.map(|m| m.drive).collect();
-    let mut reader = opened.reader();
-    drives
-        .into_iter()
-        .map(|drive| Ok((drive, superblock(&mut reader, drive)?)))
-        .collect::<Result<_>>()
+    let count = ranges.len();
+    opened.change_superblocks(&Change::Protect(ranges))?;
+    Ok(count)
 }
 
 /// The protected spans after a request, or why it can't be granted.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ::target::array::peek;
 use ::target::real::{STOPPED, open_proven};
-use ::target::{NewFiles, authorize, wear};
+use ::target::{AnyBank, NewFiles, authorize, wear};
 use anyhow::{Context, Result, bail};
 use base::{Bank, BufferId, ByteSize, DriveId, Rate};
 use device::safety::{Authorized, Purpose};
@@ -20,14 +20,13 @@ use recorder::create::WRITTEN_BYTES;
 use recorder::open::is_unfinished;
 use recorder::reader::Reader;
 use recorder::rebuild::{self, Plan, Rebuilt};
-use recorder::superblocks::store;
+use recorder::superblocks::{self, Change, store};
 use source::clock;
 use uuid::Uuid;
 
 use super::create::identity;
 use super::open::{self, Opened};
 use super::options::is_same;
-use super::protect::rewrite_superblocks;
 use super::select::READ_RATE_DURING_RECORDING;
 use super::{Array, Progress};
 use crate::Remark;
@@ -298,41 +297,31 @@ impl<'a> RebuildPlan<'a> {
     /// Makes the target a member: its superblock counts from now on. While somebody records, the target alone knows that, until
     /// the array is recorded on again; else all members are told. Returns whether they were.
     fn join(&mut self, to: &mut Reader<'_, UringBank, Arc<Pool>>) -> Result<bool> {
-        let superblock = self.superblock.clone();
-        let mut members = superblock.members.clone();
-        members[usize::from(superblock.member)] = Member {
+        let own = &self.superblock;
+        let member = Member {
             capacity_bytes: to.bank.drives()[0].capacity_bytes,
             identity: identity(&self.onto),
             joined_ns: clock::now().as_nanos(),
         };
         let sources = &self.array.targets;
-        // What was protected meanwhile is protected on it as well.
-        let newest = sources.iter().filter_map(|path| peek(path).ok());
-        let newest = newest.max_by_key(|s| s.generation).unwrap_or_else(|| superblock.clone());
-        let joined = Superblock {
-            members,
-            generation: newest.generation.max(1),
-            protected: newest.protected,
-            ..superblock
-        };
-        store(to, DriveId(0), &joined)?;
+        let others: Vec<Superblock> = sources.iter().filter_map(|path| peek(path).ok()).collect();
+        store(to, DriveId(0), &superblocks::joined(&others, own, member.clone()))?;
         for path in sources {
             if is_locked(path)? {
                 return Ok(false);
             }
         }
-        let protected = self.tell_the_others(&joined.members)?;
-        let generation = joined.generation + 1;
-        store(to, DriveId(0), &Superblock { generation, protected, ..joined })?;
+        let (member, layout) = (Change::Join(own.member, member), own.layout);
+        if let Some(told) = self.tell_the_others(&member)?.into_iter().next() {
+            let member = self.superblock.member;
+            store(to, DriveId(0), &Superblock { member, layout, ..told })?;
+        }
         self.array.opened.recording = false;
         Ok(true)
     }
 
-    /// Writes the list of members to all the others, and gives the spans that they protect.
-    fn tell_the_others(
-        &mut self,
-        members: &[Member],
-    ) -> Result<Vec<format::superblock::Protected>> {
+    /// Tells all the other members, and gives their new superblocks.
+    fn tell_the_others(&mut self, joined: &Change) -> Result<Vec<Superblock>> {
         let tell = self.array.opened.take_tell();
         let access = Access::Write { exclusive: true };
         let all = open::open(&self.array.targets, access, 64 << 20, 0, true, tell);
@@ -343,10 +332,9 @@ impl<'a> RebuildPlan<'a> {
                 self.array.name
             )
         })?;
-        let protected = all.image.protected.clone();
-        rewrite_superblocks(&mut all, &protected, members)?;
+        let changed = all.change_superblocks(joined)?;
         self.array.opened.set_tell(all.take_tell());
-        Ok(protected)
+        Ok(changed)
     }
 }
 
@@ -354,6 +342,9 @@ impl<'a> RebuildPlan<'a> {
 fn missing(opened: &Opened, member: u16) -> Result<Superblock> {
     let image = &opened.image;
     let superblock = &image.superblock;
+    if matches!(opened.bank, AnyBank::Simulated(_)) {
+        bail!("array '{}' is on simulated drives, of which none is lost", superblock.name);
+    }
     let Some(found) = image.members.get(usize::from(member)) else {
         bail!(
             "array '{}' has no member {member}: its members are 0 to {}",

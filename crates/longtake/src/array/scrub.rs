@@ -4,13 +4,13 @@ use anyhow::Result;
 use base::{Bank, Duration, Rate, Timestamp};
 use recorder::TimeRange;
 use recorder::scrub::{Fault, Finding, Options, Repair, Scrubbed, Step, scrub as run};
+use recorder::superblocks::Change;
 use recorder::takes::{Catalog, Entry};
 use uuid::Uuid;
 
 use super::Progress;
 use super::info::{StaleMember, stale_members};
 use super::open::Opened;
-use super::protect::rewrite_superblocks;
 use super::select::READ_RATE_DURING_RECORDING;
 
 /// How to scrub.
@@ -122,8 +122,7 @@ pub(super) fn scrub(
     // A recording under way rewrites them itself.
     let superblocks_differ = image.superblocks_differ && !opened.recording;
     if superblocks_differ && repair {
-        let superblock = &image.superblock;
-        rewrite_superblocks(opened, &superblock.protected, &superblock.members)?;
+        opened.change_superblocks(&Change::Settle)?;
     }
     let name = |member: u16| {
         let known = &image.superblock.members[usize::from(member)].identity;

@@ -6,7 +6,7 @@ use recorder::ParityProgress;
 use recorder::run::{Feed, Recording};
 
 use super::observer::Started;
-use crate::Error;
+use crate::{Array, Error};
 
 /// What came of a recording: every packet that was offered, stored or lost by name.
 #[derive(Debug)]
@@ -33,17 +33,8 @@ pub struct Account {
     pub notes: Vec<String>,
     /// Errors with which the source ended. What it had delivered is recorded.
     pub errors: Vec<Error>,
-    /// What simulated drives gave back when everything was read again; None for real drives.
-    pub read_back: Option<ReadBack>,
-}
-
-/// What reading everything back found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadBack {
-    /// Chunks that were read.
-    pub chunks: u64,
-    /// Those that did not match their checksums.
-    pub damaged: u64,
+    /// The array on simulated drives, which is gone when this is dropped; None for real ones, which are opened by name.
+    pub array: Option<Array>,
 }
 
 impl Account {
@@ -52,12 +43,11 @@ impl Account {
         Rate::of(self.written, self.elapsed)
     }
 
-    /// Whether every packet that was wanted is stored whole, and can be read.
+    /// Whether every packet that was wanted is stored whole.
     pub fn is_complete(&self) -> bool {
         self.ledger.lost_unwanted().is_zero()
             && self.ledger.truncated.packets == 0
             && self.ledger.balances()
-            && self.read_back.is_none_or(|read| read.damaged == 0)
     }
 
     /// Of a recording that is over. `ends` is what the source's threads came to.
@@ -86,7 +76,7 @@ impl Account {
             buffers_most: over.buffers_most,
             notes,
             errors,
-            read_back: None,
+            array: None,
         }
     }
 }

@@ -15,11 +15,11 @@ use format::Superblock;
 use format::parity::OVERHEAD_BYTES;
 use nix::unistd::User;
 use recorder::run::Recording;
-use recorder::{ArrayImage, Recorder, defaults};
+use recorder::{ArrayImage, Recorder, defaults, superblocks};
 use source::clock;
 use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
-use target::{NewFiles, array, authorize, wear};
+use target::{AnyBank, NewFiles, array, authorize, wear};
 
 use super::account::Account;
 use super::builder::Builder;
@@ -31,7 +31,6 @@ use super::processors;
 use super::run::{self, Stage};
 use super::sources::{self, Taking, Work};
 use crate::array::open::{self, Opened};
-use crate::array::protect;
 use crate::control::Control;
 use crate::{Remark, privileges};
 
@@ -78,13 +77,16 @@ fn record_with(
     }
     let authorized = authorize(&targets, &[], Purpose::Continue, false)?;
     let mut opened = open(job, &targets, observer)?;
-    let superblocks: Vec<Superblock> =
-        protect::all_superblocks(&mut opened)?.into_iter().map(|(_, s)| s).collect();
+    let image = opened.image.clone();
+    let superblocks = superblocks::read_all(&mut opened.reader(), &image)?;
+    let superblocks: Vec<Superblock> = superblocks.into_iter().map(|s| s.superblock).collect();
     let source = source.map_or_else(|| sources::open(&spec, &taking), Ok)?;
     for warning in &source.warnings {
         observer.remark(Remark::Note(warning.clone()));
     }
-    let Opened { mut bank, pool, image, .. } = opened;
+    let Opened { bank: AnyBank::Real(mut bank), pool, .. } = opened else {
+        unreachable!("the targets are real drives");
+    };
     let waker = bank.waker();
     let control = Control::bind(image.uuid)?;
     job.go_on()?;

@@ -1,5 +1,4 @@
-//! Recording on simulated drives: formatted in memory, recorded on in virtual time by the code that records on real ones, and read
-//! back.
+//! Recording on simulated drives: formatted in memory, recorded on in virtual time by the code that records on real ones.
 
 use std::sync::Arc;
 
@@ -9,32 +8,31 @@ use crossbeam_channel::never;
 use device::{Pages, Pool};
 use format::Superblock;
 use recorder::create::{self, Plan};
-use recorder::extract::verify;
 use recorder::open::{open, superblock};
 use recorder::reader::Reader;
 use recorder::run::Recording;
-use recorder::takes::Catalog;
-use recorder::{ArrayImage, Recorder, TimeRange, defaults};
+use recorder::{ArrayImage, Recorder, defaults};
 use source::clock;
 use source::packer::Progress;
 use source::spec::SourceSpec;
 use source::synthetic::{self, Pace};
-use ssd::SimBank;
-use target::{SimDrives, SimTarget};
+use target::{SimDataBank, SimDrives, SimTarget};
 
-use super::account::{Account, ReadBack};
+use super::account::Account;
 use super::builder::Builder;
 use super::observer::{Observer, Started};
 use super::run::{self, Stage};
 use super::virtual_feed::Stop;
 use super::virtual_sources::Sources;
+use crate::Array;
+use crate::array::open::Opened;
 
 /// Memory that is left to everything else.
 const SHARE_OF_MEMORY: f64 = 0.7;
 
 /// Simulated drives with an array on them.
 struct Formatted {
-    bank: SimBank<Arc<Pool>>,
+    bank: SimDataBank,
     pool: Arc<Pool>,
     image: ArrayImage,
     superblocks: Vec<Superblock>,
@@ -42,7 +40,7 @@ struct Formatted {
     chunks: Vec<BufferId>,
 }
 
-/// Formats the drives, records, and reads everything back.
+/// Formats the drives, records, and hands the array over.
 pub fn record(
     job: &Builder,
     targets: &[SimTarget],
@@ -85,7 +83,7 @@ pub fn record(
     };
     let feed = sources.feed(&spec, data_chunks, observer)?;
     let mut recording =
-        Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata.clone());
+        Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata);
     let stage = Stage {
         options,
         started,
@@ -98,9 +96,7 @@ pub fn record(
     let ends = recording.feed().take_told();
     let mut account = Account::of(&recording, over, ends);
     drop(recording);
-    let buffers = metadata.into_iter().chain(chunks).collect();
-    let mut reader = Reader { bank: &mut bank, memory: &pool, buffers };
-    account.read_back = Some(read_back(&mut reader)?);
+    account.array = Some(Array::simulated(Opened::simulated(bank, pool)?, &job.target));
     Ok(account)
 }
 
@@ -196,16 +192,4 @@ fn available_memory() -> Result<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
     Ok(kib.context("/proc/meminfo tells no MemAvailable")? << 10)
-}
-
-/// Reads everything back and verifies every checksum.
-fn read_back(reader: &mut Reader<'_, SimBank<Arc<Pool>>, Arc<Pool>>) -> Result<ReadBack> {
-    let image = open(reader)?;
-    let catalog = Catalog::load(reader, &image, TimeRange::ALL)?;
-    let mut read = ReadBack { chunks: 0, damaged: 0 };
-    verify(reader, &image, &catalog.entries, |_, outcome| {
-        read.chunks += 1;
-        read.damaged += u64::from(outcome.is_err());
-    })?;
-    Ok(read)
 }
