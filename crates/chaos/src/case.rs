@@ -88,8 +88,8 @@ pub struct Round {
     pub remember: Option<(u16, Duration)>,
     /// What happens to which drive before the next recording.
     pub accident: Option<(u16, Accident)>,
-    /// How superblocks are changed before the next recording.
-    pub change: Option<Change>,
+    /// How superblocks are changed before the next recording, one change after another.
+    pub changes: Vec<Change>,
     /// Whether the media are also read with drives that misread, in the end.
     pub misread: bool,
     /// How much older its packets are than its chunks, as those of a capture file are.
@@ -195,7 +195,9 @@ impl Case {
         }
         let changes = &mut Random::new(seed ^ 0x5B10_C5ED);
         for round in &mut rounds {
-            round.change = changes.one_in(4).then(|| change(changes, drives.len() as u64));
+            while changes.one_in(3) {
+                round.changes.push(change(changes, drives.len() as u64));
+            }
         }
         Self {
             seed,
@@ -315,7 +317,7 @@ fn round(
         viewers,
         remember,
         accident,
-        change: None,
+        changes: Vec::new(),
         misread: random.one_in(10),
         older: Duration::ZERO,
     }

@@ -180,10 +180,13 @@ impl<'c> World<'c> {
             {
                 self.judge(false);
             }
-            let strayed = |change: &Change| matches!(change.purpose, Purpose::Join(drive, _) if self.strayed.contains(&drive));
-            if let Some(change) = round.change.filter(|change| !strayed(change))
-                && self.absent.is_empty()
-            {
+            for &change in &round.changes {
+                let strayed = |drive| self.strayed.contains(&drive);
+                if !self.absent.is_empty()
+                    || matches!(change.purpose, Purpose::Join(drive, _) if strayed(drive))
+                {
+                    continue;
+                }
                 let cut = self.change_superblocks(change);
                 self.judge(cut);
             }
