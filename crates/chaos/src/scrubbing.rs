@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::memory::MemoryBuffers;
 use recorder::ArrayImage;
-use recorder::extract::{Had, Unreadable, verify};
+use recorder::extract::{Provenance, Unreadable, verify};
 use recorder::reader::Reader;
 use recorder::scrub::{Fault, Finding, Options, Scrubbed, Step, is_damage, scrub};
 use recorder::stale;
@@ -87,9 +87,9 @@ fn agrees(
     let there = |entry: &Entry| !image.members[usize::from(entry.place.member)].is_missing();
     let looked = verify(reader, image, &catalog.entries, |entry, outcome| {
         let damaged = match outcome {
-            Ok(Had::Read | Had::Recovered(Unreadable::Overwritten))
+            Ok(Provenance::Read | Provenance::Recovered(Unreadable::Overwritten))
             | Err(Unreadable::Overwritten) => false,
-            Ok(Had::Recovered(_)) => there(entry) && is_damage(catalog, entry, true),
+            Ok(Provenance::Recovered(_)) => there(entry) && is_damage(catalog, entry, true),
             Err(_) => there(entry) && is_damage(catalog, entry, false),
         };
         if damaged {

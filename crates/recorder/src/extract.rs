@@ -90,9 +90,9 @@ impl fmt::Display for Unreadable {
     }
 }
 
-/// How a chunk was had.
+/// Where a chunk came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Had {
+pub enum Provenance {
     /// It was read, and checks.
     Read,
     /// It could not be read for this reason, and parity gave it back.
@@ -210,8 +210,8 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
         visitor.progress(fetch.taken, fetch.total).map_err(ExtractError::Visitor)?;
         let had = fetch.have(&entry, outcome, &mut bytes).map_err(ExtractError::Read)?;
         match had {
-            Ok(Had::Read) => {}
-            Ok(Had::Recovered(why)) => {
+            Ok(Provenance::Read) => {}
+            Ok(Provenance::Recovered(why)) => {
                 visitor.recovered(&entry, &why).map_err(ExtractError::Visitor)?;
             }
             Err(Unreadable::Overwritten) if is_planted(Bug::HidesOverwritten) => continue,
@@ -499,9 +499,9 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         entry: &Entry,
         outcome: Result<(), Unreadable>,
         bytes: &mut Vec<u8>,
-    ) -> Result<Result<Had, Unreadable>, ReadError> {
+    ) -> Result<Result<Provenance, Unreadable>, ReadError> {
         let why = match self.judge(entry, outcome, bytes)? {
-            Ok(()) => return Ok(Ok(Had::Read)),
+            Ok(()) => return Ok(Ok(Provenance::Read)),
             Err(why) => why,
         };
         // What the ring has overwritten may still stand in its group's parity, which other members hold.
@@ -520,7 +520,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         Ok(match made {
             Some((made, chunk)) if made.record == entry.record => {
                 *bytes = chunk;
-                Ok(Had::Recovered(why))
+                Ok(Provenance::Recovered(why))
             }
             _ => Err(why),
         })
@@ -607,7 +607,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
     }
 }
 
-/// Reads every chunk and hands each to `each` with how it was had, or what is wrong with it.
+/// Reads every chunk and hands each to `each` with where it came from, or why it could not be read.
 ///
 /// # Errors
 /// [`ReadError`] if the bank fails.
@@ -615,7 +615,7 @@ pub fn verify<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     image: &ArrayImage,
     entries: &[Entry],
-    mut each: impl FnMut(&Entry, Result<Had, Unreadable>),
+    mut each: impl FnMut(&Entry, Result<Provenance, Unreadable>),
 ) -> Result<(), ReadError> {
     let mut fetch =
         Fetch::new(reader, image, vec![(0, entries.to_vec())], Groups::of(entries), None);

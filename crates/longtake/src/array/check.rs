@@ -4,7 +4,7 @@ use anyhow::Result;
 use base::{Bank, Duration};
 use format::Count;
 use recorder::TimeRange;
-use recorder::extract::{Had, Unreadable, verify};
+use recorder::extract::{Provenance, Unreadable, verify};
 use recorder::scrub::is_damage;
 use recorder::takes::Entry;
 use uuid::Uuid;
@@ -114,8 +114,8 @@ fn read(
         progress(Progress { done, total: bytes });
         match outcome {
             // What a ring reuses while we read is no longer there to be checked.
-            Ok(Had::Read) | Err(Unreadable::Overwritten) => {}
-            Ok(Had::Recovered(why)) => {
+            Ok(Provenance::Read) | Err(Unreadable::Overwritten) => {}
+            Ok(Provenance::Recovered(why)) => {
                 recovered.enter(entry);
                 let reused = why == Unreadable::Overwritten;
                 if !reused && !missing_member(entry) && is_damage(catalog, entry, true) {

@@ -61,7 +61,7 @@ impl Selected<'_> {
         mut self,
         each: impl FnMut(PacketRef<'_>) -> ControlFlow<()>,
     ) -> crate::Result<Extracted> {
-        let filter = std::mem::replace(&mut self.filter, Filter::new(""));
+        let filter = std::mem::take(&mut self.filter);
         let account = ReadAccount::default();
         let mut visitor = CallVisitor { each, filter, packets: 0, bytes: 0, account };
         let start = self.opened.bank.now();
@@ -90,7 +90,7 @@ impl Selected<'_> {
         let mut visitor = FileVisitor {
             exporter: Exporter::new(format, &comment, &mut buffer),
             out: Buffered { buffer, out, written: 0 },
-            filter: std::mem::replace(&mut self.filter, Filter::new("")),
+            filter: std::mem::take(&mut self.filter),
             numbers: HashMap::new(),
             packets: 0,
             account: ReadAccount::default(),

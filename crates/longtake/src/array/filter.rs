@@ -8,7 +8,7 @@ use format::pcapng::ReadPacket;
 use source::filter::Program;
 
 /// A filter expression, compiled for each link type that comes up.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Filter {
     expression: String,
     programs: HashMap<u16, Program>,

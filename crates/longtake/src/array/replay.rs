@@ -48,7 +48,7 @@ impl Selected<'_> {
     ) -> crate::Result<Replayed> {
         let mut visitor = SendVisitor {
             replay: Replay::new(sender, pace, stop),
-            filter: std::mem::replace(&mut self.filter, Filter::new("")),
+            filter: std::mem::take(&mut self.filter),
             numbers: HashMap::new(),
             account: ReadAccount::default(),
         };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use longtake::ByteSize;
 use longtake::recording::{NewArray, Options};
 use longtake::{Array, Recording};
+use recorder::WhenFull;
 use tempfile::TempDir;
 
 /// A folder for one test, on the disk that the build is on (direct I/O needs a real one).
@@ -24,6 +25,19 @@ pub fn files(folder: &Path, count: u16, bytes: u64) -> Vec<PathBuf> {
     (0..count).map(file).collect()
 }
 
+/// Records onto six small member files.
+fn options(parity: u8) -> Options {
+    let new = NewArray {
+        members: 6,
+        member_size: ByteSize(40 << 20),
+        segment: Some(ByteSize(4 << 20)),
+        chunk: Some(ByteSize(252 << 10)),
+        parity: Some(parity),
+        ..NewArray::default()
+    };
+    Options { new, ..Options::default() }
+}
+
 /// An array of six member files in a new folder.
 pub struct Fixture {
     folder: TempDir,
@@ -39,17 +53,17 @@ impl Fixture {
         fixture
     }
 
+    /// A recording that has started and goes on.
+    pub fn recording() -> (Self, Recording) {
+        let fixture = Self { folder: scratch(), packets: 0 };
+        let options = Options { when_full: WhenFull::Wrap, ..options(0) };
+        let recording = Recording::builder("synthetic:20MB/s", &fixture.name()).options(options);
+        (fixture, recording.start().expect("files can be recorded on"))
+    }
+
     /// Records so many bytes more.
     pub fn record(&mut self, bytes: u64, parity: u8) {
-        let new = NewArray {
-            members: 6,
-            member_size: ByteSize(40 << 20),
-            segment: Some(ByteSize(4 << 20)),
-            chunk: Some(ByteSize(252 << 10)),
-            parity: Some(parity),
-            ..NewArray::default()
-        };
-        let options = Options { until_bytes: Some(ByteSize(bytes)), new, ..Options::default() };
+        let options = Options { until_bytes: Some(ByteSize(bytes)), ..options(parity) };
         let recording = Recording::builder("synthetic:50MB/s", &self.name()).options(options);
         let account = recording.run(&mut ()).expect("files can be recorded on");
         assert!(account.is_complete(), "{:?}", account.ledger);

@@ -3,4 +3,5 @@
 mod array_create;
 mod array_degraded;
 mod array_extract;
+mod array_recording;
 mod harness;

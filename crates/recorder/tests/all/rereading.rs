@@ -8,7 +8,7 @@ use base::{
 use format::pcapng::{Block, ReadPacket};
 use format::{ChunkRecord, Damage, Interface, Place};
 use longtake_recorder::TimeRange;
-use longtake_recorder::extract::{ExtractError, Had, Unreadable, Visitor, extract, verify};
+use longtake_recorder::extract::{ExtractError, Provenance, Unreadable, Visitor, extract, verify};
 use longtake_recorder::live;
 use longtake_recorder::open::open;
 use longtake_recorder::reader::Reader;
@@ -117,7 +117,7 @@ fn read_while(
     buffers: u32,
     entry: &Entry,
     changes: Vec<(Duration, Entry, Vec<u8>)>,
-) -> (Result<Had, Unreadable>, Duration) {
+) -> (Result<Provenance, Unreadable>, Duration) {
     let (mut bank, memory) = array(buffers);
     let names = memory.buffer_ids().collect();
     let image = {
@@ -149,7 +149,7 @@ fn a_newer_chunk_in_the_same_place_means_that_the_ring_has_reused_it_and_anythin
         (header(&entry, entry.place, older), damaged.clone()),
         (header(&entry, entry.place, other), damaged.clone()),
         (header(&entry, elsewhere, newer), damaged),
-        (header(&entry, entry.place, |_| ()), Ok(Had::Read)),
+        (header(&entry, entry.place, |_| ()), Ok(Provenance::Read)),
     ];
     // With a single buffer nothing but the chunk's own place can be looked at.
     for buffers in [1, 4] {
@@ -316,8 +316,8 @@ fn as_many_chunks_are_read_ahead_as_buffers_allow_and_eight_at_most() {
         assert!(chunks.len() > 9, "more than are read ahead");
         reader.bank.most = 0;
         let mut numbers = Vec::new();
-        let each = |e: &Entry, had: Result<Had, Unreadable>| {
-            assert_eq!(had, Ok(Had::Read));
+        let each = |e: &Entry, had: Result<Provenance, Unreadable>| {
+            assert_eq!(had, Ok(Provenance::Read));
             numbers.push(e.record.sequence - FIRST);
         };
         verify(&mut reader, &image, &chunks, each).expect("the bank works");
