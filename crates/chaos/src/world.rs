@@ -6,31 +6,30 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use base::memory::MemoryBuffers;
-use base::{
-    Bank, BufferId, Buffers, Command, Completion, DriveId, Duration, Instant, Operation, Timestamp,
-};
+use base::{Bank, BufferId, DriveId, Duration, Instant, Timestamp};
 use format::superblock::{Member, Protected};
 use format::{Count, Layout, Stage, Superblock};
 use recorder::open;
 use recorder::reader::Reader;
 use recorder::run::Recording;
-use recorder::superblocks::{self, Target, Update, UpdateCommand};
 use recorder::takes::Catalog;
 use recorder::{ArrayImage, Config, ParityMeans, Recorder, TimeRange};
 use uuid::Uuid;
 
 use crate::adversary::Handle;
 use crate::book::Book;
-use crate::case::{Accident, CHUNK_MAX, Case, Change, Ending, Purpose, Round};
+use crate::case::{Accident, CHUNK_MAX, Case, Ending, Purpose, Round};
 use crate::fault::{Fault, What};
 use crate::judge::{self, Circumstances};
 use crate::outcome::{Met, Outcome};
 use crate::parity;
 use crate::reading::extract_all;
-use crate::run::{Run, Step, protected, range, view};
+use crate::run::{Run, Step, range, view};
 use crate::scrubbing;
 use crate::source::{EPOCH_NS, Source, time};
 use crate::trace::{Lines, Trace};
+
+mod superblocks;
 
 /// Buffers that readers use; those for metadata and chunks are named behind them.
 const READ_BUFFERS: u32 = 6;
@@ -383,165 +382,6 @@ impl<'c> World<'c> {
         assert_eq!(ledger.stored.packets, self.book.stored(), "ledger: what was stored");
         let lost = ledger.lost(Stage::ArrayFull) + ledger.lost(Stage::DeviceError);
         assert_eq!(told.stored, ledger.stored + lost, "ledger: each chunk is stored or named");
-    }
-
-    /// What superblocks say must be what was written last, or what a change that was cut short may have left.
-    fn check_superblocks(&mut self, image: &ArrayImage) {
-        let members = &image.superblock.members;
-        if self.superblocks_known {
-            let possible = &self.members;
-            assert!(
-                possible.contains(members),
-                "superblocks: {members:?}, and none of {possible:?}"
-            );
-        }
-        if !image.superblocks_differ {
-            self.members = vec![members.clone()];
-        }
-        self.check_protected(image);
-    }
-
-    fn check_protected(&mut self, image: &ArrayImage) {
-        let mut possible = std::mem::take(&mut self.protected_before);
-        possible.push(self.book.protected.clone());
-        if self.superblocks_known {
-            assert!(
-                possible.contains(&image.protected),
-                "protection: {:?} is protected, and none of {possible:?}",
-                image.protected
-            );
-        }
-        self.book.protected.clone_from(&image.protected);
-        if image.superblocks_differ {
-            self.book.met.add(Outcome::SuperblocksDiffered);
-            // Until the recording has written them all again.
-            self.protected_before = possible;
-        }
-    }
-
-    fn superblocks(&self, image: &ArrayImage) -> Vec<Target> {
-        let mut bank = self.user();
-        match superblocks::read_all(&mut self.reader(&mut bank), image) {
-            Ok(targets) => targets,
-            Err(error) => panic!("media: a superblock can't be read: {error}"),
-        }
-    }
-
-    /// Changes the superblocks while nobody records. Returns whether the power failed in the end.
-    fn change_superblocks(&mut self, change: Change) -> bool {
-        self.say(|| format!("superblocks: {change:?}"));
-        let image = self.open();
-        self.check_superblocks(&image);
-        let mut targets = self.superblocks(&image);
-        let superblocks: Vec<Superblock> = targets.iter().map(|t| t.superblock.clone()).collect();
-        let now = self.drives.now();
-        let mut answers = change.cut.map_or(u32::MAX, |(answers, _)| answers);
-        let mut whole = true;
-        let wanted = match change.purpose {
-            Purpose::Protect(shares) => {
-                let spans: Vec<Protected> =
-                    shares.into_iter().map(|s| protected(now, self.case.oldest(), s)).collect();
-                self.book.in_order = false;
-                self.protected_before
-                    .push(std::mem::replace(&mut self.book.protected, spans.clone()));
-                superblocks::Change::Protect(spans)
-            }
-            Purpose::Join(drive, told) => {
-                let at = usize::from(drive);
-                let joined = Member {
-                    joined_ns: time(now).as_nanos(),
-                    identity: format!("joined {now:?}"),
-                    ..image.superblock.members[at].clone()
-                };
-                // What it was before must not come back in its place.
-                self.drives.hub(|hub| hub.media(drive).forget());
-                let mut members = image.superblock.members.clone();
-                members[at] = joined.clone();
-                self.members.push(members);
-                let target = &mut targets[at].superblock;
-                *target = superblocks::joined(&superblocks, target, joined.clone());
-                whole = self.carry_out(Update::new(vec![targets[at].clone()]), &mut answers);
-                if whole {
-                    self.members.drain(..self.members.len() - 1);
-                    self.book.met.add(Outcome::Joined);
-                }
-                if !told {
-                    return self.changed(change, whole);
-                }
-                superblocks::Change::Join(drive, joined)
-            }
-        };
-        if whole {
-            let superblocks: Vec<Superblock> =
-                targets.iter().map(|t| t.superblock.clone()).collect();
-            for (target, next) in
-                targets.iter_mut().zip(superblocks::changed(&superblocks, &wanted))
-            {
-                target.superblock = next;
-            }
-            whole = self.carry_out(Update::new(targets), &mut answers);
-            if whole {
-                self.protected_before.clear();
-            }
-        }
-        self.changed(change, whole)
-    }
-
-    /// A change of the superblocks is over, or was cut short. Returns whether the power failed.
-    fn changed(&mut self, change: Change, whole: bool) -> bool {
-        let Some((_, power)) = change.cut.filter(|_| !whole) else { return false };
-        self.book.met.add(Outcome::ChangeCutShort);
-        self.drives.hub(|hub| hub.crash(power));
-        self.clean = false;
-        self.book.reused_unknown = true;
-        self.book.in_order &= !power;
-        let mut bank = self.user();
-        assert_eq!(bank.wait_for(Duration::from_millis(100), &mut Vec::new()), Ok(()));
-        power
-    }
-
-    /// Carries out an update of the superblocks, or so much of it that so many commands are answered. Returns whether it was whole.
-    fn carry_out(&self, mut update: Update, answers: &mut u32) -> bool {
-        let mut bank = self.user();
-        let buffers = Self::names(0, READ_BUFFERS + self.case.metadata + self.case.buffers);
-        loop {
-            let commands = update.next_update_step();
-            if commands.is_empty() {
-                return true;
-            }
-            for batch in commands.chunks(buffers.len()) {
-                for (command, &buffer) in batch.iter().zip(&buffers) {
-                    let command = self.command(command, buffer);
-                    assert_eq!(bank.submit(command), Ok(()), "an idle drive takes a command");
-                }
-                let (mut outstanding, mut done) = (batch.len(), Vec::new());
-                while outstanding > 0 {
-                    if *answers == 0 {
-                        return false;
-                    }
-                    assert_eq!(bank.wait(None, &mut done), Ok(()));
-                    for Completion { drive, outcome, .. } in done.drain(..) {
-                        outstanding -= 1;
-                        *answers = answers.saturating_sub(1);
-                        update.done(drive, outcome);
-                    }
-                }
-            }
-        }
-    }
-
-    fn command(&self, command: &UpdateCommand, buffer: BufferId) -> Command {
-        let operation = match command {
-            UpdateCommand::Flush(_) => Operation::Flush,
-            UpdateCommand::Write(_, offset, superblock) => {
-                let bytes = superblock.encode(*offset);
-                self.memory.with(buffer, &mut |memory| {
-                    memory[..bytes.len()].copy_from_slice(&bytes);
-                });
-                Operation::Write { offset: *offset, length: bytes.len() as u32, buffer }
-            }
-        };
-        Command { drive: command.drive(), operation, tag: 0 }
     }
 
     /// Reads everything and holds it against the book.

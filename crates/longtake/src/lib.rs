@@ -13,11 +13,12 @@ mod remark;
 
 pub use array::{Array, Selection};
 pub use error::{Error, Result};
-pub use recording::Recording;
+pub use recording::{Options, Recording};
 pub use remark::Remark;
 
 pub use base::{ByteSize, Duration, Rate, Timestamp};
 pub use format::export::FileFormat;
 pub use format::{Count, Interface, Ledger};
 pub use recorder::TimeRange;
+pub use source::synthetic;
 pub use uuid::Uuid;

@@ -13,14 +13,14 @@ pub type SimDataBank = SimBank<Arc<Pool>>;
 #[derive(Debug)]
 pub enum AnyBank {
     /// Real drives in real time.
-    Real(UringBank),
+    Real(Box<UringBank>),
     /// Simulated drives in virtual time.
     Simulated(Box<SimDataBank>),
 }
 
 impl From<UringBank> for AnyBank {
     fn from(bank: UringBank) -> Self {
-        Self::Real(bank)
+        Self::Real(Box::new(bank))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::target::real::open_proven;
 use ::target::{SimTarget, authorize, wear};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use base::{Bank, ByteSize};
 use device::safety::{Authorized, Purpose};
 use device::shell::quoted;
@@ -127,7 +127,7 @@ impl CreatePlan {
         if !self.report.dry_run {
             let buffers = self.pool.buffer_ids().collect();
             let mut reader = Reader { bank: &mut self.bank, memory: &self.pool, buffers };
-            create::create(&mut reader, &self.plan).map_err(anyhow::Error::from)?;
+            create::create(&mut reader, &self.plan).context("the array was not made")?;
         }
         Ok(self.report)
     }

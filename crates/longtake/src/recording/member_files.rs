@@ -98,7 +98,8 @@ fn make_array(targets: Vec<OpenTarget>, plan: &Plan) -> Result<()> {
     let (pool, _) = Pool::new(2, 1 << 20, Pages::Transparent)?;
     let (mut bank, _) = UringBank::open(targets, pool.clone(), Options::default())?;
     let buffers = pool.buffer_ids().collect();
-    create::create(&mut Reader { bank: &mut bank, memory: &pool, buffers }, plan)?;
+    let mut reader = Reader { bank: &mut bank, memory: &pool, buffers };
+    create::create(&mut reader, plan).context("the array was not made")?;
     Ok(())
 }
 

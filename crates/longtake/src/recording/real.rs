@@ -84,9 +84,10 @@ fn record_with(
     for warning in &source.warnings {
         observer.remark(Remark::Note(warning.clone()));
     }
-    let Opened { bank: AnyBank::Real(mut bank), pool, .. } = opened else {
+    let Opened { bank: AnyBank::Real(bank), pool, .. } = opened else {
         unreachable!("the targets are real drives");
     };
+    let mut bank = *bank;
     let waker = bank.waker();
     let control = Control::bind(image.uuid)?;
     job.go_on()?;

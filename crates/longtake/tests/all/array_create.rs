@@ -31,7 +31,7 @@ fn a_dry_run_returns_what_would_be_created_and_writes_nothing() {
     for target in &targets {
         assert!(fs::read(target).expect("it is there").iter().all(|&byte| byte == 0));
     }
-    let error = Array::open(&folder.path().display().to_string()).err().expect("there is no array");
+    let error = Array::open(&folder.path().display().to_string()).expect_err("there is no array");
     assert!(format!("{error:#}").contains("member0"), "{error:#}");
 }
 

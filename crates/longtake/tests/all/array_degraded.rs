@@ -21,7 +21,7 @@ fn packets(array: &mut Array) -> (u64, bool) {
 fn a_missing_member_is_refused_unless_parity_or_the_caller_allows_it() {
     let array = Fixture::recorded(4_000_000, 0);
     array.remove(2);
-    let error = Array::open(&array.name()).err().expect("a member is missing");
+    let error = Array::open(&array.name()).expect_err("a member is missing");
     assert!(format!("{error:#}").contains("--degraded"), "{error:#}");
     let mut opened = Array::options().degraded(true).open(&array.name()).expect("it is allowed");
     assert_eq!(opened.info().members[2].target, None);
@@ -135,7 +135,7 @@ fn only_a_missing_member_of_an_array_with_parity_can_be_rebuilt() {
     let onto = array.path().join("new");
     let options = RebuildOptions::default();
     let refused = |array: &mut Array, member| {
-        array.plan_rebuild(member, &onto, &options).err().expect("it is refused").to_string()
+        array.plan_rebuild(member, &onto, &options).expect_err("it is refused").to_string()
     };
     let mut opened = array.open();
     let error = refused(&mut opened, 9);
