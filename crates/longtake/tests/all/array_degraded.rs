@@ -135,7 +135,11 @@ fn only_a_missing_member_of_an_array_with_parity_can_be_rebuilt() {
     let onto = array.path().join("new");
     let options = RebuildOptions::default();
     let refused = |array: &mut Array, member| {
-        array.plan_rebuild(member, &onto, &options).expect_err("it is refused").to_string()
+        array
+            .plan_rebuild(member, &onto, &options)
+            .map(|_| ())
+            .expect_err("it is refused")
+            .to_string()
     };
     let mut opened = array.open();
     let error = refused(&mut opened, 9);
