@@ -118,6 +118,8 @@ impl UpdateCommand {
 #[derive(Debug)]
 pub struct Update {
     targets: Vec<Target>,
+    /// Other drives whose superblocks the new ones were made from.
+    sources: Vec<DriveId>,
     step: u8,
     outstanding: u32,
     /// Drives that failed. Their superblocks are left alone: one of the copies may be all there is.
@@ -130,7 +132,16 @@ const STEPS: u8 = 5;
 impl Update {
     /// An update of these members.
     pub fn new(targets: Vec<Target>) -> Self {
-        Self { targets, step: 0, outstanding: 0, failed: Vec::new(), outcome: Ok(()) }
+        let (sources, failed) = (Vec::new(), Vec::new());
+        Self { targets, sources, step: 0, outstanding: 0, failed, outcome: Ok(()) }
+    }
+
+    /// Also flushes these drives first. What a superblock is made from must not go with the power after it is written: a drive of
+    /// which another one knows that it joined, and which has forgotten it, would be taken for out of date.
+    #[must_use]
+    pub fn made_from(mut self, sources: Vec<DriveId>) -> Self {
+        self.sources = sources;
+        self
     }
 
     /// The commands of the next step, in any order. All must be [`done`](Self::done) before the step after. None are left when the
@@ -142,7 +153,7 @@ impl Update {
         }
         self.step += 1;
         let working = self.targets.iter().filter(|target| !self.failed.contains(&target.drive));
-        let commands: Vec<UpdateCommand> = working
+        let mut commands: Vec<UpdateCommand> = working
             .map(|target| {
                 let Target { drive, capacity_bytes, superblock, first_copy_bad } = target;
                 if step.is_multiple_of(2) {
@@ -154,6 +165,12 @@ impl Update {
                 UpdateCommand::Write(*drive, offset, Box::new(superblock.clone()))
             })
             .collect();
+        if step == 0 {
+            let targets = self.targets.iter().map(|target| target.drive);
+            let targets: Vec<DriveId> = targets.collect();
+            let sources = self.sources.iter().filter(|drive| !targets.contains(drive));
+            commands.extend(sources.map(|&drive| UpdateCommand::Flush(drive)));
+        }
         self.outstanding = commands.len() as u32;
         commands
     }
@@ -259,6 +276,18 @@ impl From<CreateError> for ChangeError {
     fn from(error: CreateError) -> Self {
         Self::Write(error)
     }
+}
+
+/// Flushes all members that are there: what was read from them stays.
+///
+/// # Errors
+/// [`CreateError`] if a drive fails.
+pub fn flush_all<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    image: &ArrayImage,
+) -> Result<(), CreateError> {
+    let there = image.members.iter().filter(|member| !member.is_missing());
+    there.map(|member| member.drive).try_for_each(|drive| run(reader, drive, Operation::Flush))
 }
 
 /// Writes both copies of one drive's superblock, the good one last.

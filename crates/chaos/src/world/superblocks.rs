@@ -88,7 +88,9 @@ impl World<'_> {
                 self.members.push(members);
                 let target = &mut targets[at].superblock;
                 *target = superblocks::joined(&superblocks, target, joined.clone());
-                whole = self.carry_out(Update::new(vec![targets[at].clone()]), &mut answers);
+                let sources = targets.iter().map(|target| target.drive).collect();
+                let update = Update::new(vec![targets[at].clone()]).made_from(sources);
+                whole = self.carry_out(update, &mut answers);
                 if whole {
                     self.members.drain(..self.members.len() - 1);
                     self.book.met.add(Outcome::Joined);

@@ -297,6 +297,9 @@ impl<'a> RebuildPlan<'a> {
     /// Makes the target a member: its superblock counts from now on. While somebody records, the target alone knows that, until
     /// the array is recorded on again; else all members are told. Returns whether they were.
     fn join(&mut self, to: &mut Reader<'_, UringBank, Arc<Pool>>) -> Result<bool> {
+        // The new superblock is made from theirs, and must not know more than they do after a power cut.
+        let image = self.array.opened.image.clone();
+        superblocks::flush_all(&mut self.array.opened.reader(), &image)?;
         let own = &self.superblock;
         let member = Member {
             capacity_bytes: to.bank.drives()[0].capacity_bytes,
