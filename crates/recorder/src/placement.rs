@@ -39,9 +39,8 @@ impl FromStr for Placement {
 /// The speed of one member as its completions show it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Pace {
-    /// Bytes of its completions, and the seconds that they took: older ones count for less. Bytes by seconds, and not an average
-    /// of the completions' rates: of several that are reaped at one instant all but the first took no time, so their rates mean
-    /// nothing, and their bytes do.
+    /// Bytes of its completions, and the seconds that they took; older completions weigh less. Their quotient is the rate. An average
+    /// of each completion's own rate would not do: where several are reaped at one instant, all but the first take no time.
     bytes: f64,
     seconds: f64,
     /// Bytes of what it last finished, and what as many would take it alone: mostly what is asked for next.
@@ -53,8 +52,8 @@ pub(crate) struct Pace {
 /// Weight of a new completion. An eighth follows a change within some tens of chunks and is not moved by one.
 const WEIGHT: f64 = 1.0 / 8.0;
 
-/// A completion that took more than so many times what all that was under way should have taken counts as that much: one stall does
-/// not make a member slow, several do.
+/// A completion counts for at most so many times what all that was under way should have taken. One stall does not make a member
+/// slow, several do.
 const LATE: f64 = 8.0;
 
 impl Pace {
@@ -192,7 +191,9 @@ mod tests {
             pace.rate()
         };
         let mut now = 0;
-        (0..20).for_each(|_| drop(write(&mut pace, &mut now, 1000)));
+        for _ in 0..20 {
+            write(&mut pace, &mut now, 1000);
+        }
         let stalled = write(&mut pace, &mut now, 1_000_000);
         assert!(stalled > 0.4e9, "{stalled} bytes a second after a stall");
         let slow = (0..10).map(|_| write(&mut pace, &mut now, 100_000)).last();
