@@ -581,8 +581,8 @@ impl Recorder {
             member.hole = Some(member.hole.map_or(sequence, |hole| hole.min(sequence)));
         }
         flight.done = Some(outcome);
+        member.pace.finished(now, member.in_flight_bytes, length);
         member.in_flight_bytes -= u64::from(length);
-        member.pace.finished(now, length);
         if let Some(error) = error {
             self.fail(at, error);
         }

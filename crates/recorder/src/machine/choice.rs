@@ -153,12 +153,16 @@ impl Recorder {
         let queue = f64::from(self.config.depth) * f64::from(length);
         let brisk =
             |c: &Candidate| fastest <= 0.0 || c.expected.as_secs_f64() * fastest <= SLOW * queue;
+        // While no chunk waits behind this one, a member that is late is as good, if it writes the chunk in the time that the group
+        // may wait for its parity anyway. Nobody waits for it to have a slot.
+        let (at_ease, time) = (self.waiting.len() <= 1, self.groups.wait);
+        let prompt = |c: &Candidate| brisk(c) || (at_ease && c.expected <= time);
         self.groups.limit = self
             .groups
-            .limit_for(candidates.iter().filter(|c| brisk(c)).count(), self.config.buffers);
+            .limit_for(candidates.iter().filter(|c| prompt(c)).count(), self.config.buffers);
         let group = self.groups.opened();
         let outside = |c: &Candidate| group.is_none_or(|group| !group.has(c.member as u16));
-        if let Some(at) = best(&|c| outside(c) && brisk(c)) {
+        if let Some(at) = best(&|c| outside(c) && prompt(c)) {
             return Choice::Member(at);
         }
         let soon = |c: &&Candidate| outside(c) && brisk(c) && !c.ready;

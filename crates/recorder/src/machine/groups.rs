@@ -139,7 +139,8 @@ impl Group {
 pub(super) struct Groups {
     /// Parity chunks for each; 0 for an array without parity, which has no groups.
     pub(super) parity: u8,
-    wait: Duration,
+    /// How long the open one waits for further chunks.
+    pub(super) wait: Duration,
     free: Vec<BufferId>,
     all: BTreeMap<u64, Group>,
     next: u64,

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::world::feed::bare;
-use base::{BufferId, DeviceError, DriveId, Duration, Instant, Timestamp};
+use base::{BufferId, DeviceError, DriveId, Duration, Instant, Random, Timestamp};
 use format::parity::Table;
 use format::superblock::Member;
 use format::{Layout, Superblock};
@@ -32,6 +32,16 @@ struct Case {
     /// Groups that find buffers for their parities at a time.
     groups: u32,
     chunks: u32,
+    /// A chunk comes so often; zero for as fast as buffers come free.
+    every: Duration,
+    /// A completion is reaped at the next multiple of this, with the others that wait there; zero for at once.
+    reaped: Duration,
+    /// A write takes up to so many times what its member's speed says, each another time.
+    uneven: u64,
+    /// All members stand still together: so often, and for so long.
+    pauses: Option<(Duration, Duration)>,
+    /// How long a group waits for further chunks.
+    wait: Duration,
 }
 
 /// What came of it.
@@ -43,6 +53,8 @@ struct Outcome {
     parities: u32,
     data: u32,
     short: u64,
+    /// Bytes of parity.
+    parity_bytes: u64,
     took: Duration,
 }
 
@@ -57,7 +69,30 @@ impl Case {
             buffers: 64,
             groups: 8,
             chunks: 400,
+            every: Duration::ZERO,
+            reaped: Duration::ZERO,
+            uneven: 1,
+            pauses: None,
+            wait: Duration::from_millis(2),
         }
+    }
+
+    /// When the chunk of this number comes.
+    fn comes(&self, number: u32) -> Instant {
+        Instant::from_nanos(self.every.as_nanos() * u64::from(number))
+    }
+
+    /// When a write that would be done now is, as all members may stand still.
+    fn paused(&self, done: Instant) -> Instant {
+        let Some((every, pause)) = self.pauses else { return done };
+        let begun = Instant::from_nanos(done.as_nanos() / every.as_nanos() * every.as_nanos());
+        done.max(begun + pause)
+    }
+
+    /// When a completion is reaped.
+    fn reaped_at(&self, done: Instant) -> Instant {
+        let grid = self.reaped.as_nanos().max(1);
+        Instant::from_nanos(done.as_nanos().next_multiple_of(grid))
     }
 
     fn image(&self) -> ArrayImage {
@@ -115,7 +150,7 @@ impl Case {
         };
         let parities = self.groups * u32::from(self.parity);
         let buffers = (self.buffers..self.buffers + parities).map(BufferId).collect();
-        let means = ParityMeans { buffers, wait: Duration::from_millis(2) };
+        let means = ParityMeans { buffers, wait: self.wait };
         Recorder::with_parity(config, self.image(), means)
     }
 
@@ -132,8 +167,11 @@ impl Case {
         let mut tables: BTreeMap<u64, Table> = BTreeMap::new();
         let mut written: BTreeSet<u64> = BTreeSet::new();
         let mut ended = false;
+        let mut random = Random::new(1);
         loop {
+            let comes = self.comes(outcome.data);
             if outcome.data < self.chunks
+                && comes <= now
                 && let Some(buffer) = free.pop()
             {
                 outcome.data += 1;
@@ -205,18 +243,23 @@ impl Case {
                     }
                 };
                 let at = usize::from(member);
-                let time = Duration::from_micros(self.speeds[at] * pages);
-                busy_until[at] = busy_until[at].max(now) + time;
-                under_way.push((busy_until[at], tag, at, sequence));
+                let times = 1 + random.below(self.uneven);
+                let time = Duration::from_micros(self.speeds[at] * pages * times);
+                busy_until[at] = self.paused(busy_until[at].max(now) + time);
+                under_way.push((self.reaped_at(busy_until[at]), tag, at, sequence));
             }
             if core.finished() {
                 break;
             }
-            if outcome.data < self.chunks && !free.is_empty() {
+            let more = outcome.data < self.chunks && !free.is_empty();
+            let comes = self.comes(outcome.data);
+            if more && comes <= now {
                 continue;
             }
             under_way.sort_unstable();
-            let next = under_way.first().map(|u| u.0).into_iter().chain(core.poll_timeout()).min();
+            let done = under_way.first().map(|u| u.0);
+            let next =
+                [done, core.poll_timeout(), more.then_some(comes)].into_iter().flatten().min();
             let Some(next) = next else {
                 assert!(!ended, "progress: nothing is under way");
                 continue;
@@ -237,7 +280,8 @@ impl Case {
             core.handle(now, Input::Done { tag, outcome: done });
         }
         outcome.took = now.since(Instant::START);
-        outcome.short = core.parity().map_or(0, |p| p.chunks_short);
+        let parity = core.parity().unwrap_or_default();
+        (outcome.short, outcome.parity_bytes) = (parity.chunks_short, parity.bytes);
         outcome
     }
 }
@@ -252,9 +296,11 @@ fn end(buffer: BufferId) -> ReadyChunk {
 fn cases() -> impl Strategy<Value = Case> {
     let array = (1u8..3, 0usize..6, any::<bool>(), any::<u64>());
     let how = (1u32..6, 2u32..40, 1u32..5, 1u32..200);
+    let completions = (0u64..300, 1u64..5);
     let failing = proptest::collection::vec((any::<usize>(), 0u32..40), 0..3);
-    (array, how, failing).prop_map(
-        |((parity, more, stripe, seed), (depth, buffers, groups, chunks), failing)| {
+    (array, how, completions, failing).prop_map(
+        |((parity, more, stripe, seed), how, (reaped_us, uneven), failing)| {
+            let (depth, buffers, groups, chunks) = how;
             let members = usize::from(parity) + 1 + more;
             let speed = |at: usize| 1 + (seed >> (at * 5) & 31) * (1 + (seed >> 60 & 3));
             Case {
@@ -267,6 +313,11 @@ fn cases() -> impl Strategy<Value = Case> {
                 buffers,
                 groups,
                 chunks,
+                every: Duration::ZERO,
+                reaped: Duration::from_micros(reaped_us),
+                uneven,
+                pauses: None,
+                wait: Duration::from_millis(2),
             }
         },
     )
@@ -304,13 +355,63 @@ fn groups_of_even_members_are_as_long_as_they_can_be() {
     }
 }
 
+/// Six equal members with this much parity record at their full rate and at a tenth of it. Parity may cost a quarter more than ideally.
+fn costs_little(case: &Case) {
+    let (members, pages) = (case.speeds.len() as u64, u64::from(CHUNK / 4096) + 1);
+    let data = members - u64::from(case.parity);
+    let write_us = case.speeds[0] * pages * (1 + case.uneven) / 2;
+    for every_us in [0, 10 * write_us / data] {
+        let case = Case {
+            chunks: 4000,
+            every: Duration::from_micros(every_us),
+            // As long for a chunk's time as a group of 4 MiB chunks waits on members of 400 MB/s.
+            wait: Duration::from_micros(50 * write_us),
+            ..case.clone()
+        };
+        let outcome = case.run();
+        let data_bytes = u64::from(outcome.data) * u64::from(CHUNK);
+        let ratio = outcome.parity_bytes as f64 / data_bytes as f64;
+        let ideal = f64::from(case.parity) / data as f64;
+        assert!(ratio <= 1.25 * ideal, "{ratio:.3} of parity, ideally {ideal:.3}: {case:?}");
+    }
+}
+
+#[test]
+fn parity_of_equal_members_costs_little_however_their_completions_are_reaped() {
+    for (parity, placement) in [1, 2]
+        .into_iter()
+        .flat_map(|parity| [Placement::Adaptive, Placement::Stripe].map(|p| (parity, p)))
+    {
+        // One by one, several of a member's together, and all that is under way at once.
+        for reaped in [0, 1000, 3000].map(Duration::from_micros) {
+            for uneven in [1, 2, 8] {
+                costs_little(&Case { placement, reaped, uneven, ..Case::even(parity, 6) });
+            }
+        }
+    }
+}
+
+#[test]
+fn parity_of_equal_members_costs_little_though_all_of_them_stand_still_now_and_then() {
+    for parity in [1, 2] {
+        for pause in [2, 5] {
+            let pauses = Some((Duration::from_millis(20), Duration::from_millis(pause)));
+            costs_little(&Case { pauses, ..Case::even(parity, 6) });
+        }
+    }
+}
+
 #[test]
 fn a_slow_member_makes_groups_smaller_and_does_not_slow_the_rest() {
-    let chunks = 4000;
-    let slow = Case { speeds: vec![10, 10, 10, 10, 400], chunks, ..Case::even(1, 5) }.run();
-    let without = Case { chunks, ..Case::even(1, 4) }.run();
-    let (slow, without) = (slow.took.as_secs_f64(), without.took.as_secs_f64());
-    assert!(slow < 1.3 * without, "{slow} s with a slow member more, {without} s without it");
+    // The faster of these writes a chunk within what a group may wait.
+    for (page_us, wait_ms) in [(400, 2), (40, 2), (40, 15)] {
+        let (chunks, wait) = (4000, Duration::from_millis(wait_ms));
+        let speeds = vec![10, 10, 10, 10, page_us];
+        let slow = Case { speeds, chunks, wait, ..Case::even(1, 5) }.run();
+        let without = Case { chunks, wait, ..Case::even(1, 4) }.run();
+        let (slow, without) = (slow.took.as_secs_f64(), without.took.as_secs_f64());
+        assert!(slow < 1.3 * without, "{slow} s with a slow member more, {without} s without it");
+    }
 }
 
 #[test]
