@@ -159,19 +159,16 @@ impl UringBank {
         let mut drives = Vec::with_capacity(targets.len());
         for (mut target, polled) in targets.into_iter().zip(polled) {
             target.geometry.depth_max = options.depth_max;
-            let mut trim_by_thread = None;
-            let trims = target.geometry.writable && target.geometry.trim_unit_bytes.is_some();
-            if target.kind == TargetKind::BlockDevice
-                && trims
-                && !(options.trim_by_ring && ring_can_discard(&target.file))
-            {
-                let os = |attempted| move |reason| OpenError::Os { attempted, reason };
-                if discards.is_none() {
-                    discards = Some(DiscardThread::new(waker.clone()));
-                    warnings.push(Warning::TrimByThread);
-                }
-                let file = target.file.try_clone();
-                trim_by_thread = Some(Arc::new(file.map_err(os("duplicating a descriptor"))?));
+            let trim_by_thread = needs_discard_thread(&target, &options)
+                .then(|| target.file.try_clone().map(Arc::new))
+                .transpose()
+                .map_err(|reason| OpenError::Os {
+                    attempted: "duplicating a descriptor",
+                    reason,
+                })?;
+            if trim_by_thread.is_some() && discards.is_none() {
+                discards = Some(DiscardThread::new(waker.clone()));
+                warnings.push(Warning::TrimByThread);
             }
             let mut drive = Drive::new(target, trim_by_thread, polled, &pool);
             let home = polled_ring.as_ref().filter(|_| polled).unwrap_or(&ring);
@@ -454,6 +451,14 @@ impl UringBank {
         }
         true
     }
+}
+
+/// Whether a drive can be trimmed, and not by the ring.
+fn needs_discard_thread(target: &OpenTarget, options: &Options) -> bool {
+    target.kind == TargetKind::BlockDevice
+        && target.geometry.writable
+        && target.geometry.trim_unit_bytes.is_some()
+        && !(options.trim_by_ring && ring_can_discard(&target.file))
 }
 
 impl Bank for UringBank {

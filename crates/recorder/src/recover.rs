@@ -71,75 +71,115 @@ pub(crate) fn lost<B: Bank, M: Buffers>(
 ) -> Result<Lost, ReadError> {
     // A filler may bear the number of a chunk that is not it.
     let found = entries.iter().filter(|e| !e.record.is_filler());
-    let known: HashSet<u64> = found.map(|e| e.record.sequence).collect();
-    let groups = Groups::of(entries);
-    let incomplete: Vec<&[Entry]> = groups
-        .each()
-        .filter(|parity| {
-            let Some(part) = parity[0].record.parity else { return false };
-            let last = part.group.saturating_add(part.span.into());
-            let mut next = unread.past(part.group);
-            while next < last && known.contains(&next) {
-                next = unread.past(next + 1);
-            }
-            next <= last && !known.contains(&next)
-        })
-        .collect();
+    let search = Search {
+        image,
+        known: found.map(|e| e.record.sequence).collect(),
+        unread,
+        groups: Groups::of(entries),
+    };
+    let incomplete: Vec<&[Entry]> =
+        search.groups.each().filter(|parity| search.lacks_chunks(parity)).collect();
     let mut found = Lost::default();
     for some in incomplete.chunks(GROUPS_AT_ONCE) {
-        let fronts = fronts(reader, image, some)?;
-        let is_unread = |number: u64| unread.past(number) != number;
-        let lost = |row: &Row| !known.contains(&row.sequence) && !is_unread(row.sequence);
-        let fronts: Vec<Front> =
-            fronts.into_iter().filter(|f| f.table.rows.iter().any(lost)).collect();
-        let rows = || fronts.iter().flat_map(|front| &front.table.rows);
-        let page = |row: &Row| range_of_row(image, row).map(|r| Range { length: PAGE, ..r });
-        let ranges: Vec<Option<Range>> = rows().map(page).collect();
+        let mut fronts = fronts(reader, image, some)?;
+        fronts.retain(|front| front.table.rows.iter().any(|row| search.is_lost(row)));
+        found.recovered.extend(search.headers_made(reader, &fronts)?);
+        for row in fronts.iter().flat_map(|front| &front.table.rows) {
+            if search.is_lost(row) && !search.is_of_missing_member(row) {
+                search.look_behind_damage(reader, row, &mut found)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// What [`lost`] goes by.
+struct Search<'a> {
+    image: &'a ArrayImage,
+    /// Numbers of the chunks that are found.
+    known: HashSet<u64>,
+    unread: &'a Unread,
+    groups: Groups,
+}
+
+impl Search<'_> {
+    /// Whether a group, given by its parity chunks, may have chunks that were looked for and not found.
+    fn lacks_chunks(&self, parity: &[Entry]) -> bool {
+        let Some(part) = parity[0].record.parity else { return false };
+        let last = part.group.saturating_add(part.span.into());
+        let mut next = self.unread.past(part.group);
+        while next < last && self.known.contains(&next) {
+            next = self.unread.past(next + 1);
+        }
+        next <= last && !self.known.contains(&next)
+    }
+
+    fn is_lost(&self, row: &Row) -> bool {
+        let is_unread = self.unread.past(row.sequence) != row.sequence;
+        !self.known.contains(&row.sequence) && !is_unread
+    }
+
+    fn is_of_missing_member(&self, row: &Row) -> bool {
+        self.image.members[usize::from(row.member)].is_missing()
+    }
+
+    /// The lost chunks of missing members in these groups, by their headers: made of the first pages of the others and of the parity.
+    fn headers_made<B: Bank, M: Buffers>(
+        &self,
+        reader: &mut Reader<'_, B, M>,
+        fronts: &[Front],
+    ) -> Result<Vec<Entry>, ReadError> {
+        let rows = fronts.iter().flat_map(|front| &front.table.rows);
+        let page = |row: &Row| range_of_row(self.image, row).map(|r| Range { length: PAGE, ..r });
+        let ranges: Vec<Option<Range>> = rows.map(page).collect();
         let mut pages = read(reader, &ranges)?.into_iter();
-        for front in &fronts {
+        let mut found = Vec::new();
+        for front in fronts {
             let rows = &front.table.rows;
             let pages: Vec<Option<Vec<u8>>> = pages.by_ref().take(rows.len()).collect();
+            let sound = |row: &Row, page: &[u8]| {
+                !self.is_lost(row) && header(self.image, row, page).is_some()
+            };
             let there: Vec<Option<&[u8]>> = rows
                 .iter()
                 .zip(&pages)
-                .map(|(row, page)| {
-                    page.as_deref().filter(|page| !lost(row) && header(image, row, page).is_some())
-                })
+                .map(|(row, page)| page.as_deref().filter(|page| sound(row, page)))
                 .collect();
             let short: Vec<Row> = rows.iter().map(|row| Row { length: PAGE, ..*row }).collect();
             let parities = std::array::from_fn(|at| front.parity[at].as_deref());
             let Ok(made) = parity::recover(&short, &there, parities) else { continue };
             let missing = rows.iter().zip(&there).filter(|(_, there)| there.is_none());
-            for ((row, _), page) in missing.zip(&made).filter(|((row, _), _)| lost(row)) {
-                // Behind damage nothing is known to be where its table says: it is looked at whole, below.
-                if image.members[usize::from(row.member)].is_missing()
-                    && let Some(entry) = header(image, row, page)
-                {
-                    found.recovered.push(entry);
-                }
-            }
+            // Behind damage nothing is known to be where its table says: those chunks are looked at whole.
+            let wanted = |row: &Row| self.is_lost(row) && self.is_of_missing_member(row);
+            let made = missing.zip(&made).filter(|((row, _), _)| wanted(row));
+            found.extend(made.filter_map(|((row, _), page)| header(self.image, row, page)));
         }
-        let hidden = fronts
-            .iter()
-            .flat_map(|front| &front.table.rows)
-            .filter(|row| lost(row) && !image.members[usize::from(row.member)].is_missing());
-        for row in hidden {
-            let bytes = read(reader, &[range_of_row(image, row)])?.pop().flatten();
-            if let Some(entry) = bytes.and_then(|bytes| whole(image, row, &bytes)) {
-                found.hidden.push(entry);
-                continue;
-            }
-            let Some(group) = Group::read(reader, image, groups.around(row.sequence))? else {
-                continue;
-            };
-            let is_row = |entry: &Entry| entry.record.sequence == row.sequence;
-            // A damaged table of another parity may have named a wrong place.
-            found.hidden.extend(group.in_place(image).filter(is_row));
-            let made = group.made_again(image).into_iter().map(|(entry, _)| entry);
-            found.recovered.extend(made.filter(is_row));
-        }
+        Ok(found)
     }
-    Ok(found)
+
+    /// Looks for a lost chunk of a member that is there: in its place, or made again from its group.
+    fn look_behind_damage<B: Bank, M: Buffers>(
+        &self,
+        reader: &mut Reader<'_, B, M>,
+        row: &Row,
+        found: &mut Lost,
+    ) -> Result<(), ReadError> {
+        let image = self.image;
+        let bytes = read(reader, &[range_of_row(image, row)])?.pop().flatten();
+        if let Some(entry) = bytes.and_then(|bytes| whole(image, row, &bytes)) {
+            found.hidden.push(entry);
+            return Ok(());
+        }
+        let Some(group) = Group::read(reader, image, self.groups.around(row.sequence))? else {
+            return Ok(());
+        };
+        let is_row = |entry: &Entry| entry.record.sequence == row.sequence;
+        // A damaged table of another parity may have named a wrong place.
+        found.hidden.extend(group.in_place(image).filter(is_row));
+        let made = group.made_again(image).into_iter().map(|(entry, _)| entry);
+        found.recovered.extend(made.filter(is_row));
+        Ok(())
+    }
 }
 
 const PAGE: u32 = PAGE_BYTES as u32;

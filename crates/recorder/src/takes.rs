@@ -81,27 +81,20 @@ impl Catalog {
         range: TimeRange,
         seen: &Self,
     ) -> Result<Self, OpenError> {
-        let Listed { mut entries, unindexed, unread } = listed(reader, image, range)?;
-        let mut recovered = HashSet::new();
-        if image.superblock.parity > 0 {
-            let read: HashSet<u64> = entries.iter().map(|e| e.record.sequence).collect();
-            let again = |e: &&Entry| {
-                let sequence = e.record.sequence;
-                seen.recovered.contains(&sequence) && !read.contains(&sequence)
-            };
-            let again: Vec<Entry> = seen.entries.iter().filter(again).copied().collect();
-            recovered.extend(again.iter().map(|e| e.record.sequence));
-            entries.extend(again);
-            let lost = recover::lost(reader, image, &entries, &unread)?;
-            recovered.extend(lost.recovered.iter().map(|e| e.record.sequence));
-            entries.extend(lost.recovered);
-            entries.extend(lost.hidden);
-        }
+        let mut listed = listed(reader, image, range)?;
+        let recovered = if image.superblock.parity > 0 {
+            listed.add_what_parity_knows(reader, image, seen)?
+        } else {
+            HashSet::new()
+        };
+        let Listed { entries, unindexed, unread } = listed;
+        let catalog = Self::of(entries);
+        let counts = |sequence: &u64| {
+            catalog.entries.binary_search_by_key(sequence, |e| e.record.sequence).is_ok()
+        };
+        let recovered = recovered.into_iter().filter(counts).collect();
         let heads = image.members.iter().filter_map(|m| m.head.as_ref());
         let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();
-        let catalog = Self::of(entries);
-        let listed: HashSet<u64> = catalog.entries.iter().map(|e| e.record.sequence).collect();
-        recovered.retain(|sequence| listed.contains(sequence));
         let reused = catalog.reused.max(reused);
         let reused_to_ns = reused_to_ns(&image.members);
         Ok(Self { reused, reused_to_ns, recovered, unindexed, unread, ..catalog })
@@ -141,8 +134,18 @@ impl Catalog {
     }
 
     fn take(&self, entries: &[&Entry]) -> Take {
-        let first = &entries[0].record;
-        let last = &entries[entries.len() - 1].record;
+        let (first, last) = (&entries[0].record, &entries[entries.len() - 1].record);
+        let ended = entries.iter().any(|entry| entry.record.summary.end);
+        let mut take = Take::empty(first, last, ended);
+        self.find_missing(&mut take, entries);
+        for Entry { record, .. } in entries {
+            take.add(record, self.recovered.contains(&record.sequence));
+        }
+        take
+    }
+
+    /// Enters what is missing before and between the chunks of a take, as far as their ledgers tell.
+    fn find_missing(&self, take: &mut Take, entries: &[&Entry]) {
         let mut replaced: BTreeMap<u64, Count> = BTreeMap::new();
         for entry in entries {
             if let Some(root) = entry.record.replaces {
@@ -157,66 +160,19 @@ impl Catalog {
         let elsewhere = |from: u64, to: u64| {
             replaced.range(from..to).fold(Count::ZERO, |sum, (_, &count)| sum + count)
         };
-        let mut take = Take {
-            id: first.take,
-            chunks: 0,
-            parity_chunks: 0,
-            parity_bytes: 0,
-            recovered_chunks: 0,
-            recovered: Count::ZERO,
-            first_sequence: first.sequence,
-            last_sequence: last.sequence,
-            stored: Count::ZERO,
-            captured_bytes: 0,
-            media_bytes: 0,
-            first_ns: u64::MAX,
-            last_ns: 0,
-            queues: 0,
-            ledger: last.ledger,
-            ended: entries.iter().any(|e| e.record.summary.end),
-            overwritten: Count::ZERO,
-            holes: Vec::new(),
-            gaps: Vec::new(),
-        };
-        let start = before(first) - elsewhere(first.take.first_sequence, first.sequence);
-        self.missing(
-            &mut take,
-            start,
-            first.take.first_sequence,
-            first,
-            // Packets of a capture file are older than the take.
-            if first.take.started.as_nanos() > first.summary.first_ns {
-                0
-            } else {
-                first.take.started.as_nanos()
-            },
-        );
+        let first = &entries[0].record;
+        let start = first.take.first_sequence;
+        let missing = before(first) - elsewhere(start, first.sequence);
+        // Packets of a capture file are older than the take.
+        let started_ns = first.take.started.as_nanos();
+        let from_ns = if started_ns > first.summary.first_ns { 0 } else { started_ns };
+        self.missing(take, missing, start, first, from_ns);
         for pair in entries.windows(2) {
             let (one, two) = (&pair[0].record, &pair[1].record);
             let next = one.sequence + 1;
             let missing = before(two) - one.ledger.stored - elsewhere(next, two.sequence);
-            self.missing(&mut take, missing, next, two, one.summary.last_ns);
+            self.missing(take, missing, next, two, one.summary.last_ns);
         }
-        for entry in entries {
-            let s = &entry.record.summary;
-            if entry.record.parity.is_some() {
-                take.parity_chunks += 1;
-                take.parity_bytes += u64::from(s.length);
-                continue;
-            }
-            if self.recovered.contains(&entry.record.sequence) {
-                take.recovered_chunks += 1;
-                take.recovered += s.stored();
-            }
-            take.chunks += 1;
-            take.stored += s.stored();
-            take.captured_bytes += s.captured_bytes;
-            take.media_bytes += u64::from(s.length);
-            take.first_ns = take.first_ns.min(s.first_ns);
-            take.last_ns = take.last_ns.max(s.last_ns);
-            take.queues = take.queues.max(s.queue + 1);
-        }
-        take
     }
 
     /// Enters what lies between two chunks as a gap, or as overwritten where the ring gave it up.
@@ -252,6 +208,33 @@ struct Listed {
     /// Segments without an index that counts, by member.
     unindexed: Vec<(u16, u64)>,
     unread: Unread,
+}
+
+impl Listed {
+    /// Adds what no index and no walk has found and parity tells of. Returns the numbers of those chunks that no member has. What an
+    /// earlier look (`seen`) has recovered is taken from it.
+    ///
+    /// # Errors
+    /// [`OpenError::Read`] if the bank fails.
+    fn add_what_parity_knows<B: Bank, M: Buffers>(
+        &mut self,
+        reader: &mut Reader<'_, B, M>,
+        image: &ArrayImage,
+        seen: &Catalog,
+    ) -> Result<HashSet<u64>, OpenError> {
+        let read: HashSet<u64> = self.entries.iter().map(|e| e.record.sequence).collect();
+        let again = |e: &&Entry| {
+            let sequence = e.record.sequence;
+            seen.recovered.contains(&sequence) && !read.contains(&sequence)
+        };
+        let mut recovered: Vec<Entry> = seen.entries.iter().filter(again).copied().collect();
+        self.entries.extend(&recovered);
+        let lost = recover::lost(reader, image, &self.entries, &self.unread)?;
+        self.entries.extend(&lost.recovered);
+        self.entries.extend(lost.hidden);
+        recovered.extend(lost.recovered);
+        Ok(recovered.iter().map(|e| e.record.sequence).collect())
+    }
 }
 
 /// Reads the segments that the span concerns by what they said when the array was opened. Where one holds less than that, as it
@@ -518,6 +501,52 @@ pub struct Take {
 }
 
 impl Take {
+    /// One from the first to the last chunk that were found, before chunks are added.
+    fn empty(first: &ChunkRecord, last: &ChunkRecord, ended: bool) -> Self {
+        Self {
+            id: first.take,
+            chunks: 0,
+            parity_chunks: 0,
+            parity_bytes: 0,
+            recovered_chunks: 0,
+            recovered: Count::ZERO,
+            first_sequence: first.sequence,
+            last_sequence: last.sequence,
+            stored: Count::ZERO,
+            captured_bytes: 0,
+            media_bytes: 0,
+            first_ns: u64::MAX,
+            last_ns: 0,
+            queues: 0,
+            ledger: last.ledger,
+            ended,
+            overwritten: Count::ZERO,
+            holes: Vec::new(),
+            gaps: Vec::new(),
+        }
+    }
+
+    /// Adds a chunk to the sums.
+    fn add(&mut self, record: &ChunkRecord, recovered: bool) {
+        let s = &record.summary;
+        if record.parity.is_some() {
+            self.parity_chunks += 1;
+            self.parity_bytes += u64::from(s.length);
+            return;
+        }
+        if recovered {
+            self.recovered_chunks += 1;
+            self.recovered += s.stored();
+        }
+        self.chunks += 1;
+        self.stored += s.stored();
+        self.captured_bytes += s.captured_bytes;
+        self.media_bytes += u64::from(s.length);
+        self.first_ns = self.first_ns.min(s.first_ns);
+        self.last_ns = self.last_ns.max(s.last_ns);
+        self.queues = self.queues.max(s.queue + 1);
+    }
+
     /// From the first to the last packet.
     pub fn duration(&self) -> Duration {
         Duration::from_nanos(self.last_ns.saturating_sub(self.first_ns))

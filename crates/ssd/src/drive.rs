@@ -107,6 +107,51 @@ struct Set {
     upkeep_programs: u64,
 }
 
+impl Set {
+    /// The set of this number as the slot begins it.
+    fn new(slot: &Slot, index: u32, namespaces: &Namespaces) -> Self {
+        let spec = &slot.spec;
+        let in_place = spec.flash.media == Medium::InPlace;
+        let dies = spec.dies_of_set(index);
+        let shared = 1.0 / f64::from(spec.sets.count);
+        let mut ftl = Ftl::new(Setup {
+            units: if in_place { 0 } else { namespaces.set_units(index) },
+            superblocks: if in_place { 0 } else { spec.superblocks_of_set() },
+            stripe: Stripe::of(&spec.flash, &spec.mapping, dies.len() as u32),
+            collector: spec.mapping.collector,
+            reserve: spec.mapping.reserve_superblocks,
+            cache: spec.cache.map(|mut cache| {
+                cache.static_bytes = (cache.static_bytes as f64 * shared) as u64;
+                cache.dynamic_bytes = (cache.dynamic_bytes as f64 * shared) as u64;
+                cache
+            }),
+            unit_bytes: spec.mapping.unit_bytes,
+            seed: slot.seed.wrapping_add(u64::from(index)),
+        });
+        match slot.start {
+            Start::Full if !in_place => ftl.fill_in_order(),
+            Start::Random { block_bytes } if !in_place => {
+                ftl.scatter((block_bytes / spec.mapping.unit_bytes).max(1));
+            }
+            _ => {}
+        }
+        Self { ftl, dies, active: Vec::new(), written_units: 0, read_bytes: 0, upkeep_programs: 0 }
+    }
+}
+
+/// Bytes of a write that the buffer takes at once.
+fn piece_bytes(spec: &Spec) -> u64 {
+    // What waits for the rest of its wordline, in the cache or past it, takes room until more comes.
+    let unit_bytes = u64::from(spec.mapping.unit_bytes);
+    let cached = spec.cache.map_or(0, |_| u64::from(spec.flash.planes * spec.flash.page_bytes));
+    let stuck = u64::from(spec.flash.dies()) * (spec.flash.program_bytes() + cached);
+    let in_place = spec.flash.media == Medium::InPlace;
+    let room = if in_place { u64::MAX } else { spec.buffer.bytes.saturating_sub(stuck) };
+    // Parts smaller than what a program takes would only be more of them.
+    let most = PIECE_BYTES.max(spec.flash.program_bytes()).max(unit_bytes);
+    room.clamp(unit_bytes, most)
+}
+
 /// A simulated drive.
 #[derive(Debug)]
 pub struct Drive {
@@ -170,53 +215,9 @@ impl Drive {
         spec.check()?;
         let namespaces = Namespaces::new(&spec);
         let in_place = spec.flash.media == Medium::InPlace;
-        let mut sets = Vec::new();
-        for index in 0..spec.sets.count {
-            let dies = spec.dies_of_set(index);
-            let stripe = Stripe::of(&spec.flash, &spec.mapping, dies.len() as u32);
-            let shared = 1.0 / f64::from(spec.sets.count);
-            let mut ftl = Ftl::new(Setup {
-                units: if in_place { 0 } else { namespaces.set_units(index) },
-                superblocks: if in_place { 0 } else { spec.superblocks_of_set() },
-                stripe,
-                collector: spec.mapping.collector,
-                reserve: spec.mapping.reserve_superblocks,
-                cache: spec.cache.map(|mut cache| {
-                    cache.static_bytes = (cache.static_bytes as f64 * shared) as u64;
-                    cache.dynamic_bytes = (cache.dynamic_bytes as f64 * shared) as u64;
-                    cache
-                }),
-                unit_bytes: spec.mapping.unit_bytes,
-                seed: slot.seed.wrapping_add(u64::from(index)),
-            });
-            if !in_place {
-                match slot.start {
-                    Start::Empty => {}
-                    Start::Full => ftl.fill_in_order(),
-                    Start::Random { block_bytes } => {
-                        ftl.scatter((block_bytes / spec.mapping.unit_bytes).max(1));
-                    }
-                }
-            }
-            sets.push(Set {
-                ftl,
-                dies,
-                active: Vec::new(),
-                written_units: 0,
-                read_bytes: 0,
-                upkeep_programs: 0,
-            });
-        }
+        let sets = (0..spec.sets.count).map(|index| Set::new(slot, index, &namespaces)).collect();
         let ns = |us: f64| (us * 1e3).round() as u64;
         let idle_ms = spec.cache.map_or(IDLE_MS, |cache| cache.idle_ms);
-        // What waits for the rest of its wordline, in the cache or past it, takes room until more comes.
-        let unit_bytes = u64::from(spec.mapping.unit_bytes);
-        let cached = spec.cache.map_or(0, |_| u64::from(spec.flash.planes * spec.flash.page_bytes));
-        let stuck = u64::from(spec.flash.dies()) * (spec.flash.program_bytes() + cached);
-        let room = if in_place { u64::MAX } else { spec.buffer.bytes.saturating_sub(stuck) };
-        // Parts smaller than what a program takes would only be more of them.
-        let most = PIECE_BYTES.max(spec.flash.program_bytes()).max(unit_bytes);
-        let piece_bytes = room.clamp(unit_bytes, most);
         Ok(Self {
             now: 0,
             dies: Dies::new(&spec.flash, spec.cache.as_ref()),
@@ -247,7 +248,7 @@ impl Drive {
             half_duplex: spec.link.half_duplex(),
             buffer_units: spec.buffer.bytes / u64::from(spec.mapping.unit_bytes),
             buffered: 0,
-            piece_bytes,
+            piece_bytes: piece_bytes(&spec),
             waiting: VecDeque::new(),
             epochs: VecDeque::from([Epoch::default()]),
             first_epoch: 0,

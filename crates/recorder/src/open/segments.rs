@@ -1,0 +1,242 @@
+//! What a member's segments hold: each one's first and last page tell, and a walk where the index is missing.
+
+use base::{Bank, Buffers, DriveId};
+use format::chunk::check_body;
+use format::index::{self, Footer};
+use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place};
+
+use super::{HeadImage, Live, MemberImage, OpenError, Segment};
+use crate::planted::{Bug, is_planted};
+use crate::reader::{Range, ReadError, Reader};
+
+/// Reads one member's segments. Those that can't be read count as empty if `past_unreadable`.
+///
+/// # Errors
+/// [`OpenError::Read`] if the drive or the bank fails.
+pub(super) fn read<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    drive: DriveId,
+    layout: Layout,
+    place: Place,
+    past_unreadable: bool,
+) -> Result<MemberImage, OpenError> {
+    let mut member = Member { reader, drive, layout, place, past_unreadable };
+    let ends = member.ends()?;
+    let head = (0..ends.len()).max_by_key(|&at| ends[at].first);
+    let mut segments = Vec::with_capacity(ends.len());
+    let (mut head_image, mut unindexed) = (None, Vec::new());
+    for (at, ends) in ends.into_iter().enumerate() {
+        let Some(first) = ends.first else {
+            segments.push(Segment::Empty);
+            continue;
+        };
+        let (segment, is_head) = (at as u64, Some(at) == head);
+        match ends.footer.filter(|footer| footer.first_sequence == first) {
+            Some(footer) => {
+                segments.push(closed(&footer));
+                if is_head {
+                    head_image = Some(member.closed_head(segment, &footer)?);
+                }
+            }
+            // A head whose first chunk's body is torn holds nothing: recording goes on at its start.
+            None => {
+                let (state, found) = member.open(segment)?;
+                segments.push(state);
+                if is_head {
+                    head_image = Some(found);
+                } else if !found.chunks.is_empty() {
+                    unindexed.push(found);
+                }
+            }
+        }
+    }
+    let trims = member.trims();
+    Ok(MemberImage { drive, layout, segments, head: head_image, unindexed, trims })
+}
+
+/// What a segment's first and last page tell.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ends {
+    /// The number of its first chunk.
+    first: Option<u64>,
+    footer: Option<Footer>,
+}
+
+/// A member whose segments are being read.
+struct Member<'a, 'b, B: Bank, M: Buffers> {
+    reader: &'a mut Reader<'b, B, M>,
+    drive: DriveId,
+    layout: Layout,
+    /// A place on it; the offset does not count.
+    place: Place,
+    past_unreadable: bool,
+}
+
+impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
+    /// The ends of all segments.
+    fn ends(&mut self) -> Result<Vec<Ends>, OpenError> {
+        let Self { drive, layout, place, .. } = *self;
+        let ranges: Vec<Range> = (0..layout.segments)
+            .flat_map(|segment| {
+                let start = layout.segment_offset(segment);
+                let end = start + layout.segment_bytes - PAGE_BYTES;
+                [start, end].map(|offset| Range { drive, offset, length: PAGE_BYTES as u32 })
+            })
+            .collect();
+        let mut ends = vec![Ends::default(); layout.segments as usize];
+        let mut unreadable = Vec::new();
+        let mut failed = None;
+        self.reader.scatter(&ranges, |index, bytes| match bytes {
+            Ok(bytes) if index % 2 == 0 => {
+                let place = Place { offset: ranges[index].offset, ..place };
+                ends[index / 2].first = chunk_at(bytes, &place).ok().map(|record| record.sequence);
+            }
+            Ok(bytes) => {
+                let footer = Footer::read(bytes).ok();
+                ends[index / 2].footer =
+                    footer.filter(|footer| footer.suits(&place, layout.segment_bytes));
+            }
+            Err(error) => {
+                unreadable.extend((index % 2 == 0).then_some(index / 2));
+                failed = Some((index, error));
+            }
+        })?;
+        if let Some((index, error)) = failed.filter(|_| !self.past_unreadable) {
+            return Err(self.reader.error(ranges[index], error).into());
+        }
+        // An index tells of a first page that can't be read. One that reads as something else was written over.
+        for at in unreadable {
+            ends[at].first = ends[at].footer.map(|footer| footer.first_sequence);
+        }
+        Ok(ends)
+    }
+
+    /// The newest segment, if its index is written.
+    fn closed_head(&mut self, segment: u64, footer: &Footer) -> Result<HeadImage, OpenError> {
+        let used = self.layout.segment_bytes - footer.section_bytes;
+        let last = last_record(self.reader, self.drive, &self.layout, segment, footer)?;
+        let reused_to_ns = last.map(|record| record.reused_to_ns);
+        Ok(HeadImage { segment, used, chunks: Vec::new(), closed: true, reused_to_ns })
+    }
+
+    /// A segment without an index, as far as its chunks are sound.
+    fn open(&mut self, segment: u64) -> Result<(Segment, HeadImage), OpenError> {
+        let chunks = match walk(self.reader, self.drive, &self.layout, &self.place, segment) {
+            Err(OpenError::Read(ReadError::Device { .. })) if self.past_unreadable => Vec::new(),
+            walked => walked?,
+        };
+        let mut state = Segment::Empty;
+        chunks.iter().for_each(|(_, record)| state.take_in(record));
+        let used = chunks.iter().map(|(_, c)| u64::from(c.summary.length)).sum();
+        let reused_to_ns = chunks.last().map(|(_, record)| record.reused_to_ns);
+        Ok((state, HeadImage { segment, used, chunks, closed: false, reused_to_ns }))
+    }
+
+    /// Whether a segment can be trimmed alone.
+    fn trims(&self) -> bool {
+        let unit = self.reader.bank.drives()[self.drive.index()].trim_unit_bytes;
+        unit.map(u64::from).is_some_and(|unit| {
+            self.layout.segment_bytes.is_multiple_of(unit)
+                && self.layout.segment_offset(0).is_multiple_of(unit)
+        })
+    }
+}
+
+/// A segment as its index has it.
+fn closed(footer: &Footer) -> Segment {
+    Segment::Live(Live {
+        first_sequence: footer.first_sequence,
+        last_sequence: footer.last_sequence,
+        first_ns: footer.first_ns,
+        last_ns: footer.last_ns,
+        indexed: true,
+    })
+}
+
+/// The record of the last chunk in a segment, by its index; None if the index is damaged.
+fn last_record<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    drive: DriveId,
+    layout: &Layout,
+    segment: u64,
+    footer: &Footer,
+) -> Result<Option<ChunkRecord>, OpenError> {
+    let tail = index::tail_length(u64::from(footer.entries));
+    if tail > u64::from(reader.buffer_bytes()) {
+        return Ok(None);
+    }
+    let end = layout.segment_offset(segment) + layout.segment_bytes;
+    match reader.one(Range { drive, offset: end - tail, length: tail as u32 }) {
+        Ok(bytes) => {
+            let entries = footer.entries(&bytes).ok();
+            Ok(entries.and_then(|entries| entries.last().map(|(_, record)| *record)))
+        }
+        // Reading the chunks will tell.
+        Err(ReadError::Device { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads a chunk header that must lie at `place`.
+fn chunk_at(bytes: &[u8], place: &Place) -> Result<ChunkRecord, Damage> {
+    let (found, record) = ChunkRecord::read(bytes)?;
+    let here =
+        found.array == place.array && found.member == place.member && found.offset == place.offset;
+    if here { Ok(record) } else { Err(Damage::Elsewhere) }
+}
+
+/// The sound chunks of a segment, from its start to the first one that doesn't check.
+///
+/// # Errors
+/// [`OpenError::Read`] if the drive or the bank fails.
+pub fn walk<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    drive: DriveId,
+    layout: &Layout,
+    at: &Place,
+    segment: u64,
+) -> Result<Vec<(Place, ChunkRecord)>, OpenError> {
+    let start = layout.segment_offset(segment);
+    let end = start + layout.segment_bytes;
+    let window = u64::from(reader.buffer_bytes());
+    let mut chunks: Vec<(Place, ChunkRecord)> = Vec::new();
+    let mut offset = start;
+    loop {
+        let length = window.min(end - offset) as u32;
+        if u64::from(length) < PAGE_BYTES {
+            return Ok(chunks);
+        }
+        let bytes = reader.one(Range { drive, offset, length })?;
+        let mut within = 0usize;
+        loop {
+            let rest = &bytes[within..];
+            let place = Place { offset: offset + within as u64, ..*at };
+            if rest.is_empty() {
+                break;
+            }
+            let Ok(record) = chunk_at(rest, &place) else { return Ok(chunks) };
+            // A later take starts behind everything that was found when it did.
+            let longer = chunks.last().is_none_or(|(_, last)| {
+                record.sequence > last.sequence
+                    && (record.take == last.take || record.take.first_sequence > last.sequence)
+            }) || is_planted(Bug::OpensPastTheEnd);
+            let length = record.summary.length;
+            if !longer || length > layout.chunk_max {
+                return Ok(chunks);
+            }
+            match check_body(rest, &record) {
+                Ok(()) => {}
+                Err(Damage::BodyChecksum) if is_planted(Bug::OpensWithoutChecksum) => {}
+                // Cut by the window: read again from here.
+                Err(Damage::Short) => break,
+                Err(_) => return Ok(chunks),
+            }
+            chunks.push((place, record));
+            within += length as usize;
+        }
+        if within == 0 {
+            return Ok(chunks);
+        }
+        offset += within as u64;
+    }
+}
