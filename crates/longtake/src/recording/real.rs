@@ -8,16 +8,16 @@ use std::thread::JoinHandle;
 use anyhow::{Context, Result, bail};
 use base::{Bank, BufferId, ByteSize, DriveId, Timestamp};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use device::safety::Purpose;
+use device::safety::{Authorized, Purpose};
 use device::target::Access;
-use device::{Pool, Waker};
+use device::{Pool, UringBank, Waker};
 use format::Superblock;
 use format::parity::OVERHEAD_BYTES;
 use nix::unistd::User;
 use recorder::run::Recording;
 use recorder::{ArrayImage, Recorder, defaults, superblocks};
 use source::clock;
-use source::packer::{Packer, Pressure, Progress, Supply};
+use source::packer::{Packer, Progress, Supply};
 use source::spec::SourceSpec;
 use target::{AnyBank, NewFiles, array, authorize, wear};
 
@@ -29,7 +29,7 @@ use super::observer::{Observer, Started};
 use super::options::Privileges;
 use super::processors;
 use super::run::{self, Stage};
-use super::sources::{self, Taking, Work};
+use super::sources::{self, Taking};
 use crate::array::open::{self, Opened};
 use crate::control::Control;
 use crate::{Remark, privileges};
@@ -54,57 +54,17 @@ fn record_with(
     created: &mut NewFiles,
     observer: &mut dyn Observer,
 ) -> Result<Account> {
-    let options = &job.options;
-    if options.uplink.is_some() {
-        bail!("--uplink is for simulated drives: real ones have the links that they have");
-    }
-    let spec: SourceSpec = job.source.parse()?;
-    processors::check(&options.processors)?;
-    let taking = Taking {
-        filter: options.filter.clone(),
-        snap: options.snap_bytes,
-        kernel_buffer: options.kernel_buffer.0 as usize,
-        flush_interval: defaults::block_age_max(options.flush_interval),
-    };
-    let successor = match &options.privileges {
-        Privileges::Keep => None,
-        Privileges::GiveUp { user } => privileges::successor(user.as_deref())?,
-    };
-    let Members { targets, source } =
-        members::find_or_create(job, &spec, &taking, created, observer)?;
-    if options.privileges != Privileges::Keep {
-        privileges::can_be_given_up(&targets)?;
-    }
-    let authorized = authorize(&targets, &[], Purpose::Continue, false)?;
-    let mut opened = open(job, &targets, observer)?;
-    let image = opened.image.clone();
-    let superblocks = superblocks::read_all(&mut opened.reader(), &image)?;
-    let superblocks: Vec<Superblock> = superblocks.into_iter().map(|s| s.superblock).collect();
-    let source = source.map_or_else(|| sources::open(&spec, &taking), Ok)?;
-    for warning in &source.warnings {
-        observer.remark(Remark::Note(warning.clone()));
-    }
-    let Opened { bank: AnyBank::Real(bank), pool, .. } = opened else {
-        unreachable!("the targets are real drives");
-    };
-    let mut bank = *bank;
-    let waker = bank.waker();
-    let control = Control::bind(image.uuid)?;
-    job.go_on()?;
-    if options.privileges != Privileges::Keep {
-        give_up_privileges(successor.as_ref(), &control, &options.filter, observer)?;
-    }
-    // The first thread of the recording: those that are started from here on are confined, too.
-    let (asked, _socket) = control.serve(waker.clone())?;
-
-    let drives: Vec<DriveId> = image.members.iter().map(|member| member.drive).collect();
+    let ready = Ready::new(job, created, observer)?;
+    let mut bank = ready.bank;
+    let (asked, _socket) = ready.control.serve(bank.waker())?;
+    let drives: Vec<DriveId> = ready.image.members.iter().map(|member| member.drive).collect();
     let names = drives.iter().map(|drive| name(&bank, *drive)).collect();
-    let parts = Parts::new(job, image, pool, waker, &targets)?;
+    let parts = Parts::new(job, ready.image, ready.pool, bank.waker(), &ready.targets)?;
     let started = parts.started(names);
-    let Parts { core, pool, supply, free, ready, metadata, .. } = parts;
-    let running = Arc::new(AtomicUsize::new(source.queues.len()));
+    let Parts { core, pool, supply, free, ready: filled, metadata, .. } = parts;
+    let running = Arc::new(AtomicUsize::new(ready.source.queues.len()));
     let feed = LiveFeed {
-        ready,
+        ready: filled,
         free,
         taken_back: supply.free.clone(),
         running: Arc::clone(&running),
@@ -114,23 +74,81 @@ fn record_with(
         bytes: 0,
     };
     let _before = processors::Affinity::of_this_thread()?;
-    processors::bind(options.processors.first().copied())?;
+    processors::bind(job.options.processors.first().copied())?;
     let progress = Arc::new(Progress::default());
-    let threads = spawn(job, source.queues, source.pressure, &supply, &running, &progress)
+    let threads = spawn(job, ready.source, &supply, &running, &progress)
         .inspect_err(|_| job.stop.store(true, Ordering::Relaxed))?;
     drop(supply);
+    let superblocks = ready.superblocks;
     let mut recording = Recording::new(core, &mut bank, &pool, feed, drives, superblocks, metadata);
     created.keep();
-    let stage = Stage { options, started, asked, stop: &job.stop, progress: &progress, observer };
+    let (options, stop) = (&job.options, &job.stop);
+    let stage = Stage { options, started, asked, stop, progress: &progress, observer };
     let outcome = run::run(&mut recording, stage);
     // Also after a failure: the threads see it and end.
     job.stop.store(true, Ordering::Relaxed);
     let over = outcome?;
     let ends = threads.into_iter().map(join).collect();
-    let account = Account::of(&recording, over, ends);
-    drop(recording);
-    drop(authorized);
-    Ok(account)
+    Ok(Account::of(&recording, over, ends))
+}
+
+/// Everything open and root given up, if it was to be; nothing recorded yet, and no thread started.
+struct Ready {
+    targets: Vec<PathBuf>,
+    bank: UringBank,
+    pool: Arc<Pool>,
+    image: ArrayImage,
+    superblocks: Vec<Superblock>,
+    source: sources::Open,
+    control: Control,
+    /// Keeps others off the drives until the recording is over.
+    _claims: Vec<Option<Authorized>>,
+}
+
+impl Ready {
+    fn new(job: &Builder, created: &mut NewFiles, observer: &mut dyn Observer) -> Result<Self> {
+        let options = &job.options;
+        if options.uplink.is_some() {
+            bail!("--uplink is for simulated drives: real ones have the links that they have");
+        }
+        let spec: SourceSpec = job.source.parse()?;
+        processors::check(&options.processors)?;
+        let taking = Taking {
+            filter: options.filter.clone(),
+            snap: options.snap_bytes,
+            kernel_buffer: options.kernel_buffer.0 as usize,
+            flush_interval: defaults::block_age_max(options.flush_interval),
+        };
+        let successor = match &options.privileges {
+            Privileges::Keep => None,
+            Privileges::GiveUp { user } => privileges::successor(user.as_deref())?,
+        };
+        let Members { targets, source } =
+            members::find_or_create(job, &spec, &taking, created, observer)?;
+        if options.privileges != Privileges::Keep {
+            privileges::can_be_given_up(&targets)?;
+        }
+        let claims = authorize(&targets, &[], Purpose::Continue, false)?;
+        let mut opened = open(job, &targets, observer)?;
+        let image = opened.image.clone();
+        let superblocks = superblocks::read_all(&mut opened.reader(), &image)?;
+        let superblocks = superblocks.into_iter().map(|s| s.superblock).collect();
+        let source = source.map_or_else(|| sources::open(&spec, &taking), Ok)?;
+        for warning in &source.warnings {
+            observer.remark(Remark::Note(warning.clone()));
+        }
+        let Opened { bank: AnyBank::Real(bank), pool, .. } = opened else {
+            unreachable!("the targets are real drives");
+        };
+        let control = Control::bind(image.uuid)?;
+        job.go_on()?;
+        // Before the first thread of the recording: those that are started from here on are confined, too.
+        if options.privileges != Privileges::Keep {
+            give_up_privileges(successor.as_ref(), &control, &options.filter, observer)?;
+        }
+        let bank = *bank;
+        Ok(Self { targets, bank, pool, image, superblocks, source, control, _claims: claims })
+    }
 }
 
 fn name(bank: &impl Bank, drive: DriveId) -> String {
@@ -296,16 +314,15 @@ impl Drop for CountOut {
 
 fn spawn(
     job: &Builder,
-    queues: Vec<Work>,
-    pressure: Pressure,
+    source: sources::Open,
     supply: &Supply,
     running: &Arc<AtomicUsize>,
     progress: &Arc<Progress>,
 ) -> Result<Vec<Thread>> {
     let processors = job.options.processors.get(1..).unwrap_or_default();
     let mut threads = Vec::new();
-    for (queue, work) in (0u16..).zip(queues) {
-        let packer = Packer::new(supply.clone(), queue, pressure, Arc::clone(progress));
+    for (queue, work) in (0u16..).zip(source.queues) {
+        let packer = Packer::new(supply.clone(), queue, source.pressure, Arc::clone(progress));
         let processor =
             (!processors.is_empty()).then(|| processors[usize::from(queue) % processors.len()]);
         let count_out = CountOut(Arc::clone(running), supply.waker.clone());
