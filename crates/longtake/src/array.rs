@@ -81,7 +81,7 @@ pub use recorder::extract::Unreadable;
 pub use recorder::scrub::{Fault, Repair};
 pub use recorder::takes::{Entry as Chunk, Gap};
 pub use source::pace::Pace;
-pub use source::replay::Summary as ReplaySummary;
+pub use source::replay::ReplaySummary;
 pub use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSender};
 
 /// How far a call has come.

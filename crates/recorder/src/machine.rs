@@ -16,7 +16,7 @@ use base::{BufferId, DeviceError, Instant};
 use format::parity::{OVERHEAD_BYTES, Part, PlacedParity, Row};
 use format::{ChunkRecord, Count, Ledger, Place, Stage, Summary, TakeId};
 
-use crate::member::{Brief, GivenUp, InFlight, Keep, Member};
+use crate::member::{GivenUp, InFlight, Keep, Member, PlacedChunk};
 use crate::open::{ArrayImage, Segment};
 use crate::placement::Candidate;
 use crate::planted::{Bug, is_planted};
@@ -504,7 +504,7 @@ impl Recorder {
             member.pace.started_from_idle(now);
         }
         member.in_flight_bytes += u64::from(summary.length);
-        let chunk = Brief::of(&record);
+        let chunk = PlacedChunk::of(&record);
         member.in_flight.push_back(InFlight { tag, buffer, chunk, segment, group, done: None });
         Placed { place, record, tag }
     }
@@ -601,7 +601,7 @@ impl Recorder {
         }
     }
 
-    fn acknowledge(&mut self, now: Instant, at: usize, buffer: BufferId, chunk: &Brief) {
+    fn acknowledge(&mut self, now: Instant, at: usize, buffer: BufferId, chunk: &PlacedChunk) {
         let count = chunk.summary.stored();
         let member = &mut self.members[at];
         member.acknowledged += count;

@@ -16,14 +16,14 @@ use crate::protocol::{IndexPart, TimeRange};
 
 /// What has to be known of a chunk once it has its place: a record is several times as long, and copied for every chunk.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Brief {
+pub(crate) struct PlacedChunk {
     pub(crate) sequence: u64,
     pub(crate) replaces: Option<u64>,
     pub(crate) parity: Option<Part>,
     pub(crate) summary: Summary,
 }
 
-impl Brief {
+impl PlacedChunk {
     pub(crate) const fn of(record: &ChunkRecord) -> Self {
         let ChunkRecord { sequence, replaces, parity, summary, .. } = *record;
         Self { sequence, replaces, parity, summary }
@@ -35,7 +35,7 @@ impl Brief {
 pub(crate) struct InFlight {
     pub(crate) tag: u64,
     pub(crate) buffer: BufferId,
-    pub(crate) chunk: Brief,
+    pub(crate) chunk: PlacedChunk,
     pub(crate) segment: u64,
     /// The group that it belongs to, in an array with parity.
     pub(crate) group: Option<u64>,

@@ -35,12 +35,12 @@ const MAGIC_BYTES: usize = 4;
 pub struct CaptureFile {
     name: String,
     window: Window,
-    summary: Summary,
+    summary: CaptureFileSummary,
 }
 
 /// What was read. Blocks that carry no packet and have no place in a recording are skipped and counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct CaptureFileSummary {
     /// Packets delivered.
     pub packets: u64,
     /// Their bytes, as far as the file has kept them.
@@ -68,7 +68,7 @@ pub struct Summary {
     pub complete: bool,
 }
 
-impl Summary {
+impl CaptureFileSummary {
     fn count(&mut self, bytes: usize) {
         self.packets += 1;
         self.bytes += bytes as u64;
@@ -111,7 +111,7 @@ impl CaptureFile {
     }
 
     fn over(name: String, window: Window) -> Self {
-        Self { name, window, summary: Summary::default() }
+        Self { name, window, summary: CaptureFileSummary::default() }
     }
 
     /// A file waits for a full sink; nothing is lost.
@@ -129,7 +129,7 @@ impl CaptureFile {
     /// # Errors
     /// [`CaptureFileError`] if the file is none, is damaged, or ends too early; all packets before
     /// were delivered.
-    pub fn run(mut self, sink: &mut impl Sink) -> Result<Summary, CaptureFileError> {
+    pub fn run(mut self, sink: &mut impl Sink) -> Result<CaptureFileSummary, CaptureFileError> {
         match self.recognize(sink)? {
             Some(Format::Pcap) => self.run_pcap(sink)?,
             Some(Format::Pcapng) => self.run_pcapng(sink)?,

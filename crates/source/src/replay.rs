@@ -30,7 +30,7 @@ const BUSY_WAIT: std::time::Duration = std::time::Duration::from_micros(50);
 /// What became of a replay. Each packet offered is counted in exactly one of `packets`, `oversize`,
 /// `truncated`, `not_udp`, `other_link_type` and `unsent`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct ReplaySummary {
     /// Packets offered.
     pub offered: u64,
     /// Packets sent.
@@ -57,13 +57,13 @@ pub struct Summary {
     pub nobody_listened: u64,
     /// How late the latest packet left, at recorded pace: from due to the return of the system call.
     pub late_max: Duration,
-    /// The sum of all packets' lateness, for [`Summary::late_mean`].
+    /// The sum of all packets' lateness, for [`ReplaySummary::late_mean`].
     pub late_sum: Duration,
     /// From the first packet's start to the last system call's return.
     pub elapsed: Duration,
 }
 
-impl Summary {
+impl ReplaySummary {
     /// How late a packet left on average; zero if none did, or at [`Pace::Fastest`].
     pub fn late_mean(&self) -> Duration {
         Duration::from_nanos(self.late_sum.as_nanos() / self.packets.max(1))
@@ -76,7 +76,7 @@ pub struct ReplayError {
     /// What the sender said.
     pub error: SendError,
     /// What was sent until then.
-    pub summary: Box<Summary>,
+    pub summary: Box<ReplaySummary>,
 }
 
 impl fmt::Display for ReplayError {
@@ -99,7 +99,7 @@ pub struct Replay<'s, S> {
     batch: Batch,
     batch_bytes: usize,
     due: Vec<Duration>,
-    summary: Summary,
+    summary: ReplaySummary,
     error: Option<SendError>,
 }
 
@@ -116,13 +116,13 @@ impl<'s, S: Sender> Replay<'s, S> {
             batch: Batch::new(),
             batch_bytes: 0,
             due: Vec::with_capacity(Batch::PACKETS_MAX),
-            summary: Summary::default(),
+            summary: ReplaySummary::default(),
             error: None,
         }
     }
 
     /// What was sent until now.
-    pub const fn summary(&self) -> &Summary {
+    pub const fn summary(&self) -> &ReplaySummary {
         &self.summary
     }
 
@@ -130,7 +130,7 @@ impl<'s, S: Sender> Replay<'s, S> {
     ///
     /// # Errors
     /// [`ReplayError`] if the sender failed, now or before.
-    pub fn finish(mut self) -> Result<Summary, ReplayError> {
+    pub fn finish(mut self) -> Result<ReplaySummary, ReplayError> {
         // An end is in `error` already, or a stop, which is no error.
         let _ended = self.flush();
         match self.error {
@@ -378,7 +378,7 @@ mod tests {
         replay.packet(&packet(b"e", 0)).unwrap();
         let summary = replay.finish().unwrap();
         assert_eq!(sender.sent, [b"a", b"e"]);
-        let expected = Summary {
+        let expected = ReplaySummary {
             offered: 6,
             packets: 2,
             bytes: 2,

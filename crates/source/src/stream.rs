@@ -67,7 +67,7 @@ impl Default for Options {
 
 /// What was received.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct StreamSummary {
     /// Connections (or files) that were read.
     pub connections: u64,
     /// Blocks delivered.
@@ -84,7 +84,7 @@ pub struct Stream {
     listener: Option<Listener>,
     connections: Vec<Connection>,
     options: Options,
-    summary: Summary,
+    summary: StreamSummary,
     /// The first connection that failed; the others are read on.
     failed: Option<StreamError>,
 }
@@ -133,7 +133,7 @@ impl Stream {
             listener: None,
             connections: Vec::new(),
             options,
-            summary: Summary::default(),
+            summary: StreamSummary::default(),
             failed: None,
         };
         match endpoint {
@@ -171,7 +171,7 @@ impl Stream {
     /// # Errors
     /// [`StreamError`] of the first connection that failed, after the others have ended too. What had
     /// arrived was delivered.
-    pub fn run(mut self, sink: &mut impl Sink) -> Result<Summary, StreamError> {
+    pub fn run(mut self, sink: &mut impl Sink) -> Result<StreamSummary, StreamError> {
         for connection in &mut self.connections {
             connection.declare(sink);
         }
@@ -179,12 +179,12 @@ impl Stream {
     }
 
     /// The same for connections that are declared.
-    fn run_on(mut self, sink: &mut impl Sink) -> Result<Summary, StreamError> {
+    fn run_on(mut self, sink: &mut impl Sink) -> Result<StreamSummary, StreamError> {
         match self.receive(sink) {
             Err(Ended) => Ok(self.summary),
             Ok(()) => match self.failed {
                 Some(error) => Err(error),
-                None => Ok(Summary { complete: true, ..self.summary }),
+                None => Ok(StreamSummary { complete: true, ..self.summary }),
             },
         }
     }
@@ -322,7 +322,7 @@ impl Connection {
     fn read(
         &mut self,
         sink: &mut impl Sink,
-        summary: &mut Summary,
+        summary: &mut StreamSummary,
     ) -> Result<io::Result<Read>, Ended> {
         match self.readable.read_now(&mut self.block[self.filled..]) {
             Ok(None) => return Ok(Ok(Read::Nothing)),
@@ -348,7 +348,7 @@ impl Connection {
         than: Duration,
         now: Timestamp,
         sink: &mut impl Sink,
-        summary: &mut Summary,
+        summary: &mut StreamSummary,
     ) -> Result<(), Ended> {
         // A clock set back must not hold a block for as long.
         let due = now.since(self.first_at) >= than || now < self.first_at;
@@ -356,7 +356,7 @@ impl Connection {
     }
 
     /// Delivers what the block holds.
-    fn flush(&mut self, sink: &mut impl Sink, summary: &mut Summary) -> Result<(), Ended> {
+    fn flush(&mut self, sink: &mut impl Sink, summary: &mut StreamSummary) -> Result<(), Ended> {
         let (Some(interface), 1..) = (self.interface, self.filled) else { return Ok(()) };
         let data = &self.block[..self.filled];
         sink.packet(&Packet {

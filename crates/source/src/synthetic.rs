@@ -111,7 +111,7 @@ pub struct Synthetic {
 
 /// What one queue has generated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct SyntheticSummary {
     /// Packets that the sink was given, which is also the next sequence number.
     pub packets: u64,
     /// Their bytes.
@@ -120,7 +120,7 @@ pub struct Summary {
     pub lag_max: Duration,
 }
 
-impl Summary {
+impl SyntheticSummary {
     /// Whether the generator was the limit: the rate was not offered evenly, so a result obtained with it
     /// says less about the recorder than it seems to.
     pub fn harness_limited(&self) -> bool {
@@ -128,7 +128,7 @@ impl Summary {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for SyntheticSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} packets, {}", self.packets, base::ByteSize(self.bytes))?;
         if self.harness_limited() {
@@ -189,9 +189,9 @@ impl Synthetic {
 
     /// Generates until the sink ends it. Timestamps are intended times; without a rate, the time at which
     /// the packet's batch of 64 was started.
-    pub fn run(mut self, sink: &mut impl Sink) -> Summary {
+    pub fn run(mut self, sink: &mut impl Sink) -> SyntheticSummary {
         let interface = sink.interface(&self.interface());
-        let mut summary = Summary::default();
+        let mut summary = SyntheticSummary::default();
         let ended = match self.options.pace {
             Pace::Max => self.run_freely(interface, sink, &mut summary),
             Pace::Rate(rate) => {
@@ -209,7 +209,7 @@ impl Synthetic {
         &mut self,
         interface: u32,
         sink: &mut impl Sink,
-        summary: &mut Summary,
+        summary: &mut SyntheticSummary,
     ) -> Result<Never, Ended> {
         loop {
             let now = clock::now();
@@ -224,7 +224,7 @@ impl Synthetic {
         interface: u32,
         bytes_per_s: f64,
         sink: &mut impl Sink,
-        summary: &mut Summary,
+        summary: &mut SyntheticSummary,
     ) -> Result<Never, Ended> {
         let (start, started) = (clock::now(), Instant::now());
         let ns_per_byte = 1e9 / bytes_per_s;
@@ -259,7 +259,7 @@ impl Synthetic {
         interface: u32,
         timestamp: Timestamp,
         sink: &mut impl Sink,
-        summary: &mut Summary,
+        summary: &mut SyntheticSummary,
     ) -> Result<(), Ended> {
         let sequence = summary.packets;
         let (length, head) = match &*self.cycle {

@@ -53,8 +53,8 @@ const TRANSFER_BYTES_MAX: u32 = 16 << 20;
 #[derive(Debug)]
 pub struct SimBank<M = NoBuffers> {
     geometry: Vec<Geometry>,
-    shown: Vec<Shown>,
-    drives: Vec<Seat>,
+    namespaces: Vec<Namespace>,
+    drives: Vec<Device>,
     /// When something happens next in each of them, in nanoseconds: side by side, as they are compared all the time.
     next: Vec<u64>,
     uplink: Option<UplinkWires>,
@@ -69,18 +69,19 @@ pub struct SimBank<M = NoBuffers> {
 
 /// A drive of the bank: one namespace of a simulated drive.
 #[derive(Debug)]
-struct Shown {
-    seat: usize,
+struct Namespace {
+    /// Index of its drive in `drives`.
+    device: usize,
     namespace: u32,
     under_way: u32,
     depth_max: u32,
 }
 
 #[derive(Debug)]
-struct Seat {
+struct Device {
     drive: Drive,
     /// Its namespaces among the bank's drives.
-    shown: Range<usize>,
+    namespaces: Range<usize>,
 }
 
 impl SimBank<NoBuffers> {
@@ -105,7 +106,7 @@ impl<M: Buffers> SimBank<M> {
     fn build(slots: &[Slot], uplink: Option<Uplink>, memory: Option<M>) -> Result<Self, SpecError> {
         let mut bank = Self {
             geometry: Vec::new(),
-            shown: Vec::new(),
+            namespaces: Vec::new(),
             drives: Vec::new(),
             next: Vec::new(),
             uplink: uplink.as_ref().map(UplinkWires::new),
@@ -116,9 +117,9 @@ impl<M: Buffers> SimBank<M> {
             memory,
             media: Vec::new(),
         };
-        for (seat, slot) in slots.iter().enumerate() {
+        for (device, slot) in slots.iter().enumerate() {
             let drive = Drive::new(slot)?;
-            let first = bank.shown.len();
+            let first = bank.namespaces.len();
             for &namespace in &slot.namespaces {
                 let count = slot.spec.sets.namespaces.len();
                 if namespace >= count {
@@ -129,8 +130,8 @@ impl<M: Buffers> SimBank<M> {
                 }
                 let namespace = namespace as u32;
                 let geometry = geometry(&slot.spec, namespace, drive.bytes(namespace));
-                bank.shown.push(Shown {
-                    seat,
+                bank.namespaces.push(Namespace {
+                    device,
                     namespace,
                     under_way: 0,
                     depth_max: geometry.depth_max,
@@ -139,7 +140,7 @@ impl<M: Buffers> SimBank<M> {
                 bank.media.push(Media::default());
             }
             bank.next.push(drive.next());
-            bank.drives.push(Seat { drive, shown: first..bank.shown.len() });
+            bank.drives.push(Device { drive, namespaces: first..bank.namespaces.len() });
         }
         Ok(bank)
     }
@@ -172,21 +173,21 @@ impl<M: Buffers> SimBank<M> {
     /// an unprotected buffer is lost.
     pub fn power_cut(&mut self) {
         if let Some(memory) = &self.memory {
-            for buffer in self.drives.iter().flat_map(|seat| seat.drive.buffers()) {
+            for buffer in self.drives.iter().flat_map(|device| device.drive.buffers()) {
                 memory.give_back(buffer);
             }
         }
-        for (seat, next) in self.drives.iter_mut().zip(&mut self.next) {
-            seat.drive.power_cut(self.now);
-            *next = seat.drive.next();
-            if !seat.drive.spec().buffer.protected {
-                for media in &mut self.media[seat.shown.clone()] {
+        for (device, next) in self.drives.iter_mut().zip(&mut self.next) {
+            device.drive.power_cut(self.now);
+            *next = device.drive.next();
+            if !device.drive.spec().buffer.protected {
+                for media in &mut self.media[device.namespaces.clone()] {
                     media.lose();
                 }
             }
         }
-        for shown in &mut self.shown {
-            shown.under_way = 0;
+        for namespace in &mut self.namespaces {
+            namespace.under_way = 0;
         }
         self.refused.clear();
         self.under_way = 0;
@@ -199,9 +200,9 @@ impl<M: Buffers> SimBank<M> {
     /// If commands are under way.
     pub fn settle(&mut self, block_bytes: u64) {
         assert_eq!(self.under_way, 0, "commands are under way");
-        for (seat, next) in self.drives.iter_mut().zip(&mut self.next) {
-            seat.drive.settle(block_bytes, self.now);
-            *next = seat.drive.next();
+        for (device, next) in self.drives.iter_mut().zip(&mut self.next) {
+            device.drive.settle(block_bytes, self.now);
+            *next = device.drive.next();
         }
     }
 
@@ -224,23 +225,23 @@ impl<M: Buffers> SimBank<M> {
     /// Lets happen what happens in a drive up to `until`, until something is completed.
     #[inline]
     fn advance(&mut self, index: usize, until: u64, done: &mut Vec<Completion>) {
-        let seat = &mut self.drives[index];
+        let device = &mut self.drives[index];
         let data = self.memory.as_ref().map(|buffers| Data {
-            media: &mut self.media[seat.shown.clone()],
-            first: seat.shown.start,
+            media: &mut self.media[device.namespaces.clone()],
+            first: device.namespaces.start,
             buffers,
         });
         let before = done.len();
         let next = self.next[index];
-        self.next[index] = seat.drive.advance(next, until, &mut self.uplink, data, done);
-        self.now = seat.drive.now();
+        self.next[index] = device.drive.advance(next, until, &mut self.uplink, data, done);
+        self.now = device.drive.now();
         let finished = done.len() - before;
         self.under_way -= finished as u64;
-        if seat.shown.len() == 1 {
-            self.shown[seat.shown.start].under_way -= finished as u32;
+        if device.namespaces.len() == 1 {
+            self.namespaces[device.namespaces.start].under_way -= finished as u32;
         } else {
             for completion in &done[before..] {
-                self.shown[completion.drive.index()].under_way -= 1;
+                self.namespaces[completion.drive.index()].under_way -= 1;
             }
         }
     }
@@ -276,11 +277,11 @@ impl<M: Buffers> Bank for SimBank<M> {
 
     #[inline]
     fn submit(&mut self, command: Command) -> Result<(), Full> {
-        let shown = &mut self.shown[command.drive.index()];
-        if shown.under_way >= shown.depth_max {
+        let on = &mut self.namespaces[command.drive.index()];
+        if on.under_way >= on.depth_max {
             return Err(Full);
         }
-        shown.under_way += 1;
+        on.under_way += 1;
         self.under_way += 1;
         let geometry = &self.geometry[command.drive.index()];
         if let Err(why) = geometry.check(&command.operation, self.buffer_bytes) {
@@ -292,9 +293,9 @@ impl<M: Buffers> Bank for SimBank<M> {
         if let (Some(memory), Some(buffer)) = (&self.memory, command.operation.buffer()) {
             memory.lend(buffer);
         }
-        let (seat, namespace) = (shown.seat, shown.namespace);
-        let drive = &mut self.drives[seat].drive;
-        self.next[seat] = drive.submit(self.now, namespace, command, self.next[seat]);
+        let (device, namespace) = (on.device, on.namespace);
+        let drive = &mut self.drives[device].drive;
+        self.next[device] = drive.submit(self.now, namespace, command, self.next[device]);
         Ok(())
     }
 
@@ -307,7 +308,7 @@ impl<M: Buffers> Bank for SimBank<M> {
         if !self.refused.is_empty() {
             for completion in &self.refused {
                 self.under_way -= 1;
-                self.shown[completion.drive.index()].under_way -= 1;
+                self.namespaces[completion.drive.index()].under_way -= 1;
             }
             done.append(&mut self.refused);
             return Ok(());

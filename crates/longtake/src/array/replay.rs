@@ -10,7 +10,7 @@ use format::{ChunkRecord, Interface, Packet};
 use recorder::extract::{Unreadable, Visitor};
 use recorder::takes::Entry;
 use source::pace::Pace;
-use source::replay::{Replay, Summary};
+use source::replay::{Replay, ReplaySummary};
 use source::transmit::Sender;
 use source::{Ended, Sink};
 
@@ -22,7 +22,7 @@ use super::select::{Selected, Stopped};
 #[derive(Clone, Debug)]
 pub struct Replayed {
     /// What was sent and how late, and what could not be.
-    pub sent: Summary,
+    pub sent: ReplaySummary,
     /// What could not be read.
     pub read: ReadAccount,
 }
@@ -30,7 +30,7 @@ pub struct Replayed {
 impl Replayed {
     /// Whether every packet that is on the array was sent.
     pub fn is_complete(&self) -> bool {
-        let Summary { oversize, truncated, not_udp, other_link_type, unsent, .. } = self.sent;
+        let ReplaySummary { oversize, truncated, not_udp, other_link_type, unsent, .. } = self.sent;
         oversize + truncated + not_udp + other_link_type + unsent == 0 && self.read.is_read_whole()
     }
 }

@@ -6,7 +6,7 @@ use format::{Count, Ledger};
 
 use super::groups::{Group, ParityPiece, Piece, Standing, State};
 use super::{Phase, Placed, Recorder, Waiting};
-use crate::member::{Brief, InFlight, Purpose, Room};
+use crate::member::{InFlight, PlacedChunk, Purpose, Room};
 use crate::placement::Placement;
 use crate::planted::{Bug, is_planted};
 use crate::protocol::{Event, Fold, Output, ParityProgress, ReadyChunk};
@@ -237,7 +237,7 @@ impl Recorder {
             self.groups.give_back(buffer);
         }
         for piece in data.into_iter().rev() {
-            self.wait_again(piece.buffer, &Brief::of(&piece.record));
+            self.wait_again(piece.buffer, &PlacedChunk::of(&piece.record));
         }
         if over {
             self.groups.remove(id);
@@ -265,13 +265,13 @@ impl Recorder {
     }
 
     /// A chunk is to be placed again. Its own losses are in the ledger already.
-    pub(super) fn wait_again(&mut self, buffer: BufferId, brief: &Brief) {
+    pub(super) fn wait_again(&mut self, buffer: BufferId, placed: &PlacedChunk) {
         if is_planted(Bug::ForgetsFailedChunks) {
             self.release(buffer);
             return;
         }
-        let chunk = ReadyChunk { buffer, summary: brief.summary, losses: Ledger::default() };
-        let first_sequence = Some(brief.replaces.unwrap_or(brief.sequence));
+        let chunk = ReadyChunk { buffer, summary: placed.summary, losses: Ledger::default() };
+        let first_sequence = Some(placed.replaces.unwrap_or(placed.sequence));
         self.waiting.push_front(Waiting { chunk, first_sequence });
     }
 
@@ -295,7 +295,7 @@ impl Recorder {
         }
         for piece in data {
             let at = usize::from(piece.row.member);
-            self.acknowledge(now, at, piece.buffer, &Brief::of(&piece.record));
+            self.acknowledge(now, at, piece.buffer, &PlacedChunk::of(&piece.record));
         }
         self.make_durable(id);
     }
@@ -331,7 +331,7 @@ impl Recorder {
     }
 }
 
-fn mark_written(group: &mut Group, chunk: &Brief, member: u16) {
+fn mark_written(group: &mut Group, chunk: &PlacedChunk, member: u16) {
     match chunk.parity {
         Some(part) => group.parities[usize::from(part.place)].state = State::Written(member),
         None => {

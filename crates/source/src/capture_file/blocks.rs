@@ -13,7 +13,7 @@ use pcap_parser::{
     parse_enhancedpacketblock_le, parse_option_be, parse_option_le,
 };
 
-use super::Summary;
+use super::CaptureFileSummary;
 use super::interfaces::{Interfaces, Local, Statistics};
 use super::options::{Carried, carry, number_u64};
 use super::time::Units;
@@ -81,7 +81,7 @@ impl Reading {
         &mut self,
         kind: u32,
         bytes: &[u8],
-        summary: &mut Summary,
+        summary: &mut CaptureFileSummary,
         sink: &mut impl Sink,
     ) -> Result<Flow, Wrong> {
         // Nearly every block: parsed without the detour over the enum of all blocks.
@@ -95,7 +95,7 @@ impl Reading {
     fn enhanced(
         &mut self,
         bytes: &[u8],
-        summary: &mut Summary,
+        summary: &mut CaptureFileSummary,
         sink: &mut impl Sink,
     ) -> Result<Flow, Wrong> {
         let parsed = if self.big_endian {
@@ -119,7 +119,7 @@ impl Reading {
         &mut self,
         kind: u32,
         bytes: &[u8],
-        summary: &mut Summary,
+        summary: &mut CaptureFileSummary,
         sink: &mut impl Sink,
     ) -> Result<Flow, Wrong> {
         let parsed = if self.big_endian { parse_block_be(bytes) } else { parse_block_le(bytes) };
@@ -173,7 +173,7 @@ impl Reading {
     fn packet(
         &mut self,
         found: &Found<'_>,
-        summary: &mut Summary,
+        summary: &mut CaptureFileSummary,
         sink: &mut impl Sink,
     ) -> Result<Flow, Wrong> {
         let local = self.interface(found.interface)?;

@@ -92,7 +92,7 @@ impl Writer {
     }
 }
 
-fn read(bytes: &[u8]) -> (Recording, Result<Summary, CaptureFileError>) {
+fn read(bytes: &[u8]) -> (Recording, Result<CaptureFileSummary, CaptureFileError>) {
     let mut sink = Recording::default();
     let file = CaptureFile::from_reader("test.pcapng", std::io::Cursor::new(bytes.to_vec()));
     let result = file.run(&mut sink);

@@ -170,9 +170,10 @@ fn a_slow_source_ticks_and_sees_a_stop_between_packets() {
 
 #[test]
 fn a_generator_that_lags_says_so() {
-    let lagging = Summary { lag_max: Duration::from_secs(1), ..Summary::default() };
+    let lagging =
+        SyntheticSummary { lag_max: Duration::from_secs(1), ..SyntheticSummary::default() };
     assert!(lagging.harness_limited() && lagging.to_string().contains("fell behind"));
-    assert!(!Summary::default().to_string().contains("fell behind"));
+    assert!(!SyntheticSummary::default().to_string().contains("fell behind"));
 }
 
 #[test]
