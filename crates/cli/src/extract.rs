@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use base::{Duration, Rate};
 use format::export::FileFormat;
 use lab::Go;
@@ -15,10 +15,10 @@ use longtake::array::Extracted;
 use longtake::instant::utc;
 use serde_json::{Value, json};
 use source::clock;
+use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::{self, ExtractArguments};
 use crate::measure::setup::stop_on_signals;
-use crate::output::{NewFile, Outputs, Readers};
 use crate::{account, exit, opening, outlet, progress};
 
 /// Extracts packets to a file or standard output.
@@ -116,7 +116,9 @@ struct Named<'f>(&'f mut NewFile);
 
 impl Write for Named<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.put(bytes).map(|()| bytes.len()).map_err(io::Error::other)
+        let written = self.0.write_all(bytes);
+        let named = written.with_context(|| format!("writing {}", self.0.path().display()));
+        named.map(|()| bytes.len()).map_err(io::Error::other)
     }
 
     fn flush(&mut self) -> io::Result<()> {

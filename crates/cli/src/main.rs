@@ -10,7 +10,6 @@ mod fit;
 mod measure;
 mod opening;
 mod outlet;
-mod output;
 mod plan;
 mod preparation;
 mod profiles;

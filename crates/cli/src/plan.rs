@@ -13,9 +13,9 @@ use anyhow::{Context, Result};
 use plan::{Candidate, Draft, Requirement, RequirementError};
 use profile::{Profile, library};
 use serde_json::json;
+use target::output::Outputs;
 use target::profiles::is_path;
 
-use crate::output::Outputs;
 use crate::profiles;
 use crate::{exit, outlet};
 use arguments::PlanArguments;

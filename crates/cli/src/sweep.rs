@@ -14,8 +14,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use plan::sweep::{Job, Sweep};
 use serde_json::json;
+use target::output::Outputs;
 
-use crate::output::Outputs;
 use crate::profiles;
 use crate::{exit, outlet};
 use arguments::{ExpandArguments, JobArguments, SweepAction, SweepArguments};

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use plan::sweep::{Figure, Job};
 use serde::{Deserialize, Serialize};
-
-use crate::output::Outputs;
+use target::output::Outputs;
 
 /// The file in the folder of results.
 pub const FILE: &str = "results.jsonl";

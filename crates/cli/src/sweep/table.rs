@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use plan::sweep::{Figure, Job, Sweep};
 use report::series::Columns;
+use target::output::Outputs;
 
 use super::arguments::SweepArguments;
 use super::results::{Finished, Results};
 use crate::outlet;
-use crate::output::Outputs;
 use crate::report::{Series, write_series};
 
 /// A terminal shows so many rows.
