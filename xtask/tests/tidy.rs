@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("plan", &["base", "format", "profile", "recorder", "ssd"]),
     ("lab", &["base", "device", "load", "profile"]),
     ("twin", &["base", "device", "lab", "load", "profile", "ssd", "target"]),
-    ("report", &["base", "lab", "load", "plan", "profile"]),
+    ("report", &["base", "device", "format", "lab", "load", "plan", "profile"]),
     ("longtake", &["base", "device", "format", "plan", "recorder", "source", "ssd", "target"]),
     (
         "cli",

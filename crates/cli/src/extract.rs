@@ -13,6 +13,7 @@ use lab::Go;
 use longtake::Selection;
 use longtake::array::Extracted;
 use longtake::instant::utc;
+use report::ledger;
 use serde_json::{Value, json};
 use source::clock;
 use target::output::{NewFile, Outputs, Readers};
@@ -130,7 +131,7 @@ fn extracted_json(extracted: &Extracted, output: &Path) -> Value {
     let Extracted { packets, bytes, read, .. } = extracted;
     json!({
         "packets": packets, "bytes": bytes, "output": output,
-        "missing": outlet::count_json(read.missing), "unreadable": outlet::count_json(read.unreadable.count),
+        "missing": ledger::count_json(read.missing), "unreadable": ledger::count_json(read.unreadable.count),
         "overwritten": account::overwritten_json(&read.overwritten), "holes": account::holes_json(&read.holes),
         "recovered": account::recovered_json(&read.recovered),
         "stale_members": opening::stale_json(&read.stale), "overwritten_chunks": read.overwritten_chunks,

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use longtake::array::Replayed;
+use report::ledger;
 use serde_json::{Value, json};
 use source::pace::Pace;
 use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSender};
@@ -54,7 +55,7 @@ fn replayed_json(replayed: &Replayed) -> Value {
         "late_max_s": sent.late_max.as_secs_f64(), "late_mean_s": sent.late_mean().as_secs_f64(),
         "oversize": sent.oversize, "truncated": sent.truncated, "not_udp": sent.not_udp,
         "other_link_type": sent.other_link_type, "unsent": sent.unsent,
-        "unreadable": outlet::count_json(read.unreadable.count),
+        "unreadable": ledger::count_json(read.unreadable.count),
         "recovered": account::recovered_json(&read.recovered),
         "overwritten": account::overwritten_json(&read.overwritten), "holes": account::holes_json(&read.holes),
     })

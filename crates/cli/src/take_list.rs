@@ -7,6 +7,7 @@ use base::{ByteSize, Timestamp};
 use format::Count;
 use longtake::array::{Take, TakeState};
 use longtake::instant::utc;
+use report::ledger;
 use serde_json::{Value, json};
 
 use crate::arguments::{ArrayArguments, LedgerArguments};
@@ -49,7 +50,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
         outlet::text(&format!("{}: {}", take.id.uuid, recovered(take)))?;
     }
     for take in takes.iter().filter(|take| !take.ledger.truncated.is_zero()) {
-        let words = outlet::truncated_words(take.ledger.truncated);
+        let words = ledger::truncated_words(take.ledger.truncated);
         outlet::text(&format!("{}: {words}", take.id.uuid))?;
     }
     Ok(code)
@@ -81,7 +82,7 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     }
     outlet::text(&format!("take {}, started {}", take.id.uuid, utc(take.id.started)))?;
     outlet::text(&format!("{} over {}\n", state(&take), take.duration()))?;
-    outlet::text(&outlet::ledger_table(&take.ledger))?;
+    outlet::text(&ledger::table(&take.ledger))?;
     outlet::text(&account(&take))?;
     Ok(code)
 }
@@ -137,7 +138,7 @@ fn take_json(take: &Take) -> Value {
         "first_sequence": take.first_sequence,
         "last_sequence": take.last_sequence,
         "queues": take.queues,
-        "on_media": outlet::count_json(take.stored),
+        "on_media": ledger::count_json(take.stored),
         "captured_bytes": take.captured_bytes,
         "media_bytes": take.media_bytes,
         "parity": {"chunks": take.parity_chunks, "bytes": take.parity_bytes},
@@ -146,13 +147,13 @@ fn take_json(take: &Take) -> Value {
             "packets": take.recovered.packets,
             "bytes": take.recovered.bytes,
         },
-        "ledger": outlet::ledger_json(&take.ledger),
-        "overwritten": outlet::count_json(take.overwritten),
-        "missing": outlet::count_json(take.missing()),
+        "ledger": ledger::json(&take.ledger),
+        "overwritten": ledger::count_json(take.overwritten),
+        "missing": ledger::count_json(take.missing()),
         "gaps": take.gaps.iter().map(|gap| json!({
             "first_sequence": gap.first_sequence,
             "last_sequence": gap.last_sequence,
-            "missing": outlet::count_json(gap.count),
+            "missing": ledger::count_json(gap.count),
             "from": utc(Timestamp::from_nanos(gap.from_ns)),
             "to": utc(Timestamp::from_nanos(gap.to_ns)),
         })).collect::<Vec<_>>(),

@@ -12,6 +12,7 @@ use longtake::Remark;
 use longtake::instant::utc;
 use longtake::recording::{Account, MemberSnapshot, Observer, Snapshot, Started, View};
 use recorder::{Event, ParityProgress};
+use report::ledger;
 use serde_json::{Value, json};
 
 use super::teller::{Line, Teller};
@@ -108,7 +109,7 @@ impl Status {
         };
         self.insist(if self.json {
             let line = json!({
-                "event": "truncated", "text": text, "truncated": outlet::count_json(truncated),
+                "event": "truncated", "text": text, "truncated": ledger::count_json(truncated),
                 "after_s": elapsed.as_secs_f64(),
             });
             Line::Json(line.to_string())
@@ -131,9 +132,9 @@ impl Status {
                 "event": "progress", "after_s": elapsed.as_secs_f64(),
                 "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
                 "offered_packets": snapshot.offered_packets, "lost_packets": snapshot.lost_packets,
-                "truncated": outlet::count_json(snapshot.truncated),
+                "truncated": ledger::count_json(snapshot.truncated),
                 "members": snapshot.members.iter().map(member).collect::<Vec<_>>(),
-                "ledger": outlet::ledger_json(&snapshot.ledger), "reused_to_ns": snapshot.reused_to_ns,
+                "ledger": ledger::json(&snapshot.ledger), "reused_to_ns": snapshot.reused_to_ns,
                 "parity": snapshot.parity.map(parity_json),
             });
             self.tell(Line::Json(line.to_string()));
@@ -163,7 +164,7 @@ impl Status {
     fn acknowledged_line(&self, acknowledged: Count, durable: Count) -> Line {
         let line = json!({
             "event": "acknowledged", "chunks": self.acknowledged,
-            "acknowledged": outlet::count_json(acknowledged), "durable": outlet::count_json(durable),
+            "acknowledged": ledger::count_json(acknowledged), "durable": ledger::count_json(durable),
         });
         Line::Json(line.to_string())
     }
@@ -202,7 +203,7 @@ impl Status {
             started.drives.len(),
             account.rate(),
         ))?;
-        outlet::text(&outlet::ledger_table(&account.ledger))?;
+        outlet::text(&ledger::table(&account.ledger))?;
         if let Some(parity) = account.parity {
             outlet::text(&parity_words(&parity))?;
         }
@@ -314,9 +315,9 @@ fn account_json(account: &Account) -> Value {
     json!({
         "event": "finished", "take": account.started.take,
         "after_s": account.elapsed.as_secs_f64(), "written": account.written,
-        "average_rate": account.rate().0, "ledger": outlet::ledger_json(&account.ledger),
-        "acknowledged": outlet::count_json(account.acknowledged),
-        "durable": outlet::count_json(account.durable),
+        "average_rate": account.rate().0, "ledger": ledger::json(&account.ledger),
+        "acknowledged": ledger::count_json(account.acknowledged),
+        "durable": ledger::count_json(account.durable),
         "buffers": account.started.buffers, "buffers_most": account.buffers_most,
         "notes": account.notes, "simulated": account.started.simulated,
         "reused_to_ns": account.reused_to_ns, "parity": account.parity.map(parity_json),
