@@ -24,7 +24,10 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("lab", &["base", "device", "load", "profile"]),
     ("twin", &["base", "device", "lab", "load", "profile", "ssd", "target"]),
     ("report", &["base", "device", "format", "lab", "load", "plan", "profile"]),
-    ("longtake", &["base", "device", "format", "plan", "recorder", "source", "ssd", "target"]),
+    (
+        "longtake",
+        &["base", "device", "format", "plan", "profile", "recorder", "source", "ssd", "target"],
+    ),
     (
         "cli",
         &[

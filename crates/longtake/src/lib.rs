@@ -10,6 +10,7 @@ pub mod names;
 pub mod privileges;
 pub mod recording;
 mod remark;
+pub mod sweep;
 
 pub use array::{Array, Selection};
 pub use error::{Error, Result};

@@ -24,6 +24,7 @@ pub mod reproduced;
 pub mod series;
 pub mod sparkline;
 pub mod svg;
+pub mod swept;
 pub mod text;
 pub mod thin;
 

@@ -375,7 +375,8 @@ fn what_a_resumed_measurement_finds_under_a_result_s_name_stays_as_it_is() {
 #[test]
 fn one_module_opens_every_output() {
     // What the program's own rooms do is held to the same.
-    let rooms = ["cli", "longtake", "report", "target", "twin"].map(|room| format!("../{room}/src"));
+    let rooms =
+        ["cli", "longtake", "report", "target", "twin"].map(|room| format!("../{room}/src"));
     let mut folders: Vec<_> =
         rooms.map(|room| Path::new(env!("CARGO_MANIFEST_DIR")).join(room)).into();
     while let Some(folder) = folders.pop() {
