@@ -13,8 +13,7 @@ use lab::Go;
 use longtake::Selection;
 use longtake::array::Extracted;
 use longtake::instant::utc;
-use report::ledger;
-use serde_json::{Value, json};
+use longtake::json;
 use source::clock;
 use target::output::{NewFile, Outputs, Readers};
 
@@ -56,7 +55,9 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     target.finish()?;
     bar.finish_and_clear();
     if arguments.array.json && !to_stdout {
-        outlet::json(&extracted_json(&extracted, &arguments.output))?;
+        let mut shown = json::extracted(&extracted);
+        shown["output"] = serde_json::json!(arguments.output);
+        outlet::json(&shown)?;
     } else {
         // Standard output may be the capture itself.
         let elapsed = Duration::from_secs_f64(start.elapsed().as_secs_f64());
@@ -125,17 +126,6 @@ impl Write for Named<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
-}
-
-fn extracted_json(extracted: &Extracted, output: &Path) -> Value {
-    let Extracted { packets, bytes, read, .. } = extracted;
-    json!({
-        "packets": packets, "bytes": bytes, "output": output,
-        "missing": ledger::count_json(read.missing), "unreadable": ledger::count_json(read.unreadable.count),
-        "overwritten": account::overwritten_json(&read.overwritten), "holes": account::holes_json(&read.holes),
-        "recovered": account::recovered_json(&read.recovered),
-        "stale_members": opening::stale_json(&read.stale), "overwritten_chunks": read.overwritten_chunks,
-    })
 }
 
 fn print(extracted: &Extracted, output: &Path, rate: Rate) {

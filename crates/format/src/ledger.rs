@@ -1,12 +1,16 @@
 //! The balanced account of a take: offered = stored + each named loss.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
 use crate::fields::{Get, Put};
 
 /// Packets and their bytes on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// Packets (or raw blocks).
     pub packets: u64,
@@ -130,6 +134,21 @@ pub struct Ledger {
     /// them: of their data, and of their options as they are encoded. Texts cut from interface
     /// descriptions count as bytes of no packet. An account of its own: it takes no part in the balance.
     pub truncated: Count,
+}
+
+/// `offered`, `stored`, `lost` by the key of its stage, `truncated`, and whether it `balances`.
+impl Serialize for Ledger {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let lost: BTreeMap<_, _> =
+            Stage::ALL.iter().map(|&stage| (stage.key(), self.lost(stage))).collect();
+        let mut ledger = serializer.serialize_struct("Ledger", 5)?;
+        ledger.serialize_field("offered", &self.offered)?;
+        ledger.serialize_field("stored", &self.stored)?;
+        ledger.serialize_field("lost", &lost)?;
+        ledger.serialize_field("truncated", &self.truncated)?;
+        ledger.serialize_field("balances", &self.balances())?;
+        ledger.end()
+    }
 }
 
 impl Ledger {

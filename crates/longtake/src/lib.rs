@@ -6,6 +6,7 @@ pub mod array;
 pub mod control;
 mod error;
 pub mod instant;
+pub mod json;
 pub mod names;
 pub mod privileges;
 pub mod recording;

@@ -1,35 +1,14 @@
-//! A ledger as a table and as JSON: what was offered, stored and lost.
+//! A ledger as a table of text: what was offered, stored and lost.
 
 use base::units::grouped as number;
 use format::{Count, Ledger, Stage};
-use serde_json::Value;
 
 use crate::text;
-
-/// Packets and bytes as JSON.
-pub fn count_json(count: Count) -> Value {
-    serde_json::json!({"packets": count.packets, "bytes": count.bytes})
-}
 
 /// What was truncated, in words: "truncated to fit: 3 packets, 120 bytes cut".
 pub fn truncated_words(truncated: Count) -> String {
     let (packets, bytes) = (number(truncated.packets), number(truncated.bytes));
     format!("truncated to fit: {packets} packets, {bytes} bytes cut")
-}
-
-/// A ledger as JSON.
-pub fn json(ledger: &Ledger) -> Value {
-    let lost: serde_json::Map<String, Value> = Stage::ALL
-        .iter()
-        .map(|&stage| (stage.key().to_owned(), count_json(ledger.lost(stage))))
-        .collect();
-    serde_json::json!({
-        "offered": count_json(ledger.offered),
-        "stored": count_json(ledger.stored),
-        "lost": lost,
-        "truncated": count_json(ledger.truncated),
-        "balances": ledger.balances(),
-    })
 }
 
 /// A ledger as a table.

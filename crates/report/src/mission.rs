@@ -96,7 +96,7 @@ pub fn outcome_json(outcome: &Outcome) -> Value {
     json!({
         "event": "finished", "virtual": true, "after_s": outcome.time.as_secs_f64(),
         "whole": outcome.whole, "chunks": outcome.chunks,
-        "ledger": ledger::json(&outcome.ledger),
+        "ledger": outcome.ledger,
         "first_loss": outcome.first_loss.as_ref().map(loss_json),
         "buffers": outcome.buffers, "buffers_most": outcome.buffers_most,
         "retention_s": outcome.retention.as_secs_f64(), "drives": drives,
