@@ -73,7 +73,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         outlet::json(&planned::json(&draft, &answer, &compared, &proved))?;
     }
     let possible = answer.designs.iter().any(|design| design.array.is_some());
-    Ok(match (possible, prove::all_confirmed(&proved)) {
+    Ok(match (possible, plan::trial::all_confirmed(&proved)) {
         (false, _) => ExitCode::from(exit::FAILED),
         (true, false) => ExitCode::from(exit::LOSS),
         (true, true) => ExitCode::SUCCESS,

@@ -235,6 +235,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_ledger_as_json_names_every_loss_by_its_stage() {
+        let mut ledger = Ledger::default();
+        ledger.store(Count::new(10, 1000));
+        ledger.fail(Stage::DeviceError, Count::new(2, 200));
+        let json = serde_json::to_value(ledger).unwrap();
+        assert_eq!(json["stored"], serde_json::json!({"packets": 8, "bytes": 800}));
+        assert_eq!(json["lost"].as_object().unwrap().len(), Stage::ALL.len());
+        assert_eq!(json["lost"][Stage::DeviceError.key()]["packets"], 2);
+        assert_eq!(json["balances"], true);
+    }
+
+    #[test]
     fn every_entry_keeps_the_balance() {
         let mut ledger = Ledger::default();
         ledger.store(Count::new(10, 1000));

@@ -111,3 +111,23 @@ fn wear(drive: &Drive) -> String {
         Wear::Unknown { .. } => "not known".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_that_is_refused_says_so_everywhere_and_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("no\ndrive");
+        std::fs::create_dir(&path).unwrap();
+        let target = Target::real(path.clone(), device::safety::inspect(&path), None);
+        let json = target.json();
+        assert_eq!(json["writable"], false);
+        let reason = json["reasons"][0].as_str().unwrap().to_owned();
+        for text in [list(std::slice::from_ref(&target)), target.page()] {
+            assert!(text.contains("no, see below"), "{text}");
+            assert!(text.ends_with(&format!(" is refused:\n  {reason}")), "{text}");
+        }
+    }
+}

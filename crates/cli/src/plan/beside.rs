@@ -3,10 +3,9 @@
 use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
-use plan::answer::Answer;
+use plan::answer::{Answer, Design};
 use plan::beside::{Comparison, compare};
 use plan::{Candidate, Requirement};
-use ssd::Spec;
 
 use crate::{outlet, progress};
 
@@ -24,13 +23,11 @@ pub fn beside(
     shown: bool,
 ) -> Result<Vec<Compared>> {
     let mut all = Vec::new();
-    for design in answer.designs.iter().filter(|design| design.sets.is_some()) {
-        let named = candidates.iter().find(|c| c.profile.name == design.drive);
-        let Some(candidate) = named else { continue };
-        let spec = Spec::from_profile(&candidate.profile)?;
+    let apart = |(design, _): &(&Design, _)| design.sets.is_some();
+    for (design, spec) in answer.simulated(candidates).filter(apart) {
         let bar = progress::mission_bar(shown);
         progress::say(&bar, &format!("{}: readers beside the recording", design.drive));
-        let found = compare(requirement, design, &spec, |share| {
+        let found = compare(requirement, design, &spec?, |share| {
             bar.set_position((share * 1000.0) as u64);
             ControlFlow::Continue(())
         })

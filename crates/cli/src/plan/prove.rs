@@ -5,10 +5,9 @@ use std::ops::ControlFlow;
 use anyhow::{Context, Result};
 use plan::answer::{Answer, Design};
 use plan::mission::Progress;
-use plan::trial::{Finding, Trial, Verdict, trials};
+use plan::trial::{Finding, Trial, trials};
 use plan::{Candidate, Requirement};
 use report::planned::proof;
-use ssd::Spec;
 
 use crate::{outlet, progress};
 
@@ -26,11 +25,9 @@ pub fn prove(
     shown: bool,
 ) -> Result<Vec<Proved>> {
     let mut proved = Vec::new();
-    for design in answer.designs.iter().filter(|design| design.array.is_some()) {
-        let Some(candidate) = candidates.iter().find(|c| c.profile.name == design.drive) else {
-            continue;
-        };
-        let spec = match Spec::from_profile(&candidate.profile) {
+    let planned = |(design, _): &(&Design, _)| design.array.is_some();
+    for (design, spec) in answer.simulated(candidates).filter(planned) {
+        let spec = match spec {
             Ok(spec) => spec,
             Err(error) => {
                 outlet::tell(&format!(
@@ -74,9 +71,4 @@ fn run(design: &Design, trial: &Trial, shown: bool) -> Result<Finding> {
     })?;
     bar.finish_and_clear();
     Ok(finding)
-}
-
-/// Whether every one was confirmed.
-pub fn all_confirmed(proved: &[Proved]) -> bool {
-    proved.iter().all(|(_, finding)| finding.verdict() == Verdict::Confirmed)
 }
