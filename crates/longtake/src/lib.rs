@@ -1,4 +1,5 @@
-//! Longtake as a library: records packets and streams onto drives, real or simulated, and gives them back.
+//! Longtake as a library: records packets and streams onto drives, real or simulated, and gives them back. [`sweep`] computes many
+//! designs of arrays over all cores.
 
 #![forbid(unsafe_code)]
 

@@ -67,8 +67,8 @@ pub struct Estimate {
 }
 
 impl<'a> SweepRun<'a> {
-    /// A sweep with the results that are in a folder, which is made if it isn't there. Results of another version, or of drives that
-    /// have changed since, are left out. Another process can't write the results at the same time.
+    /// Opens the folder of a sweep's results, or makes it. Results that another version computed, or that were computed for a drive
+    /// that has changed since, are left out. The results are locked: no other process can write them until this is dropped.
     ///
     /// # Errors
     /// If results can't be read or written, or another process writes them.
@@ -81,7 +81,7 @@ impl<'a> SweepRun<'a> {
         Ok(Self::with(sweep, profiles, Results::open(folder, outputs)?))
     }
 
-    /// The same, to look at alone: nothing is made or kept on disk.
+    /// Reads a folder of results and writes nothing there; the folder need not exist.
     ///
     /// # Errors
     /// If results can't be read.
@@ -113,8 +113,8 @@ impl<'a> SweepRun<'a> {
         })
     }
 
-    /// Runs the jobs that are left, as many at the same time as asked for or as there are processors, and keeps what comes of each
-    /// after `each` has heard of it; returns how many were run. Once `stop` is set, jobs under way are broken off and stay left.
+    /// Runs the jobs that are left, `threads` at the same time (None: as many as there are processors), and returns how many were run.
+    /// Every result is passed to `each` and then kept. Setting `stop` breaks off the jobs under way, which stay left.
     ///
     /// # Errors
     /// If a result can't be written.
@@ -175,7 +175,7 @@ impl<'a> SweepRun<'a> {
     }
 }
 
-/// As many as asked for, or as there are processors.
+/// The number asked for, else the number of processors.
 fn threads_of(asked: Option<NonZeroUsize>) -> usize {
     let there = || thread::available_parallelism().map_or(1, usize::from);
     asked.map_or_else(there, usize::from)
@@ -192,7 +192,7 @@ pub fn check(job: &Job, profiles: &Profiles) -> Result<()> {
     Ok(())
 }
 
-/// Runs one job, whatever comes of it: an error, even a fault of the program, is its result. Once `stop` is set, it is broken off.
+/// Runs one job. If it fails, even by a panic, its result holds the error. Setting `stop` breaks it off.
 pub fn job(job: &Job, profiles: &Profiles, stop: &AtomicBool) -> Finished {
     let began = Instant::now();
     let watch = |_| {
@@ -223,7 +223,7 @@ pub fn job(job: &Job, profiles: &Profiles, stop: &AtomicBool) -> Finished {
     }
 }
 
-/// What tells the drive of a job from another one of the same name: CRC32C of its profile as TOML. None if it can't be had.
+/// CRC32C of the TOML of a job's drive, which distinguishes it from another drive of the same name. None if the drive isn't found.
 fn drive_checksum(job: &Job, profiles: &Profiles) -> Option<u32> {
     let toml = drive(job, profiles).ok()?.to_toml().ok()?;
     Some(crc32c(toml.as_bytes()))

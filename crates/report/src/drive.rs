@@ -127,6 +127,7 @@ mod tests {
         let reason = json["reasons"][0].as_str().unwrap().to_owned();
         for text in [list(std::slice::from_ref(&target)), target.page()] {
             assert!(text.contains("no, see below"), "{text}");
+            assert!(text.contains(r"/no\ndrive"), "a name stays on its line: {text}");
             assert!(text.ends_with(&format!(" is refused:\n  {reason}")), "{text}");
         }
     }

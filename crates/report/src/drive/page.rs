@@ -17,7 +17,9 @@ use crate::text::inline;
 
 /// A target with its facts, several lines. `permission` says whether it may be written.
 pub fn text(path: &Path, facts: Option<&Facts>, permission: &str) -> String {
-    let mut page = Page { out: format!("{}\n", path.display()), ..Page::default() };
+    let name = path.display().to_string();
+    let name = inline(&name);
+    let mut page = Page { out: format!("{name}\n"), ..Page::default() };
     let Some(facts) = facts else {
         page.section("drive");
         page.row("may be written", permission);
