@@ -23,8 +23,11 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("plan", &["base", "format", "profile", "recorder", "ssd"]),
     ("lab", &["base", "device", "load", "profile"]),
     ("twin", &["base", "device", "lab", "load", "profile", "ssd", "target"]),
-    ("report", &["base", "lab", "load", "plan", "profile"]),
-    ("longtake", &["base", "device", "format", "plan", "recorder", "source", "ssd", "target"]),
+    ("report", &["base", "device", "format", "lab", "load", "plan", "profile"]),
+    (
+        "longtake",
+        &["base", "device", "format", "plan", "profile", "recorder", "source", "ssd", "target"],
+    ),
     (
         "cli",
         &[

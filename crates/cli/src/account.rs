@@ -5,7 +5,6 @@ use format::Count;
 use longtake::array::{OverwrittenPackets, ReadAccount, RecoveredChunks, UnreadablePackets};
 use longtake::instant::utc;
 use recorder::takes::Gap;
-use serde_json::{Value, json};
 
 use crate::outlet;
 
@@ -67,28 +66,4 @@ fn print_holes(holes: &[Gap]) {
             utc(Timestamp::from_nanos(to_ns))
         ));
     }
-}
-
-/// What parity recovered, as JSON.
-pub fn recovered_json(recovered: &RecoveredChunks) -> Value {
-    let RecoveredChunks { chunks, bytes, count } = recovered;
-    json!({"chunks": chunks, "bytes": bytes, "packets": count.packets})
-}
-
-/// What the ring overwrote, as JSON.
-pub fn overwritten_json(overwritten: &OverwrittenPackets) -> Value {
-    let (from, to) = overwritten.span.map(|(from, to)| (utc(from), utc(to))).unzip();
-    let Count { packets, bytes } = overwritten.count;
-    json!({"packets": packets, "bytes": bytes, "from": from, "to": to})
-}
-
-/// Holes as JSON.
-pub fn holes_json(holes: &[Gap]) -> Value {
-    let hole = |hole: &Gap| {
-        json!({
-            "packets": hole.count.packets, "bytes": hole.count.bytes,
-            "from": utc(Timestamp::from_nanos(hole.from_ns)), "to": utc(Timestamp::from_nanos(hole.to_ns)),
-        })
-    };
-    holes.iter().map(hole).collect()
 }

@@ -5,12 +5,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use base::{ByteSize, Timestamp};
 use device::shell::quoted;
-use format::superblock::Protected;
-use longtake::array::{
-    Chunk, Contents, CreateOptions, CreatePlan, Info, MemberInfo, NewMember, ParityCoverage,
-};
+use longtake::array::{Contents, CreateOptions, CreatePlan, Info, NewMember, ParityCoverage};
 use longtake::instant::utc;
-use serde_json::{Value, json};
+use longtake::json;
 
 use crate::arguments::{CreateArguments, ShowArguments};
 use crate::{opening, outlet};
@@ -45,11 +42,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
     }
     let report = plan.run()?;
     if arguments.json {
-        let members = report.members.iter().enumerate();
-        outlet::json(&json!({
-            "array": report.uuid, "name": report.name, "parity": report.parity, "dry_run": report.dry_run,
-            "members": members.map(|(at, member)| new_member_json(at, member)).collect::<Vec<_>>(),
-        }))?;
+        outlet::json(&json::created(&report))?;
     } else {
         outlet::text(&if report.dry_run {
             "dry run: nothing was written; what these members hold would be gone".to_owned()
@@ -78,15 +71,6 @@ fn new_member(at: usize, member: &NewMember) -> String {
     )
 }
 
-fn new_member_json(at: usize, member: &NewMember) -> Value {
-    json!({
-        "member": at, "target": member.target, "capacity_bytes": member.capacity_bytes,
-        "segments": member.segments, "segment_bytes": member.segment_bytes,
-        "chunk_max": member.chunk_max, "trimmed": member.trimmed,
-        "writes_bytes": member.writes_bytes, "share_of_life": member.share_of_life,
-    })
-}
-
 /// Shows an array.
 ///
 /// # Errors
@@ -96,16 +80,16 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
     let contents = array.contents()?;
     let info = array.info();
     if arguments.array.json {
-        let mut shown = info_json(&info, &contents);
+        let mut shown = json::array(&info, &contents);
         if arguments.chunks {
-            shown["chunks"] = contents.chunks.iter().map(chunk_json).collect();
+            shown["chunks"] = contents.chunks.iter().map(json::chunk).collect();
         }
         outlet::json(&shown)?;
     } else {
         print_members(&info)?;
         print_contents(&info, &contents)?;
         outlet::text("\nto copy a member's packets without Longtake:")?;
-        for command in copies(&info) {
+        for command in info.copy_commands() {
             outlet::text(&format!("  {command}"))?;
         }
     }
@@ -181,76 +165,4 @@ fn parity_words(parity: u8, coverage: &ParityCoverage) -> String {
         outlet::number(coverage.groups),
         ByteSize(coverage.bytes)
     )
-}
-
-/// The `dd` commands that make one pcapng file of each member.
-fn copies(info: &Info) -> Vec<String> {
-    let mut commands = Vec::new();
-    for (at, member) in info.members.iter().enumerate() {
-        let Some(target) = &member.target else { continue };
-        for (part, extent) in member.extents.iter().enumerate() {
-            let redirect = if part == 0 { ">" } else { ">>" };
-            commands.push(format!(
-                "dd if={} bs=1M iflag=skip_bytes,count_bytes skip={} count={} status=none {redirect} member{at}.pcapng",
-                quoted(target),
-                extent.offset,
-                extent.length
-            ));
-        }
-    }
-    commands
-}
-
-fn info_json(info: &Info, contents: &Contents) -> Value {
-    let members = info.members.iter().enumerate();
-    let mut shown = json!({
-        "array": info.uuid,
-        "name": info.name,
-        "created": utc(info.created),
-        "generation": info.generation,
-        "parity": info.parity,
-        "recording": info.recording,
-        "members": members.map(|(at, member)| member_json(at, member)).collect::<Vec<_>>(),
-        "protected": info.protected.iter().map(protected_json).collect::<Vec<_>>(),
-        "remarks": info.remarks,
-        "stale_members": opening::stale_json(&info.stale),
-        "copy": copies(info),
-        "takes": contents.takes.len(),
-        "chunks_total": contents.chunks.len(),
-    });
-    if let Some(coverage) = &contents.parity {
-        shown["parity_groups"] = json!(coverage.groups);
-        shown["parity_bytes"] = json!(coverage.bytes);
-        shown["chunks_short_of_parity"] = json!(coverage.short_chunks);
-    }
-    shown
-}
-
-fn member_json(at: usize, member: &MemberInfo) -> Value {
-    let extents = member.extents.iter();
-    json!({
-        "member": at,
-        "target": member.target,
-        "identity": member.identity,
-        "capacity_bytes": member.capacity_bytes,
-        "segments": member.segments,
-        "segment_bytes": member.segment_bytes,
-        "chunk_max": member.chunk_max,
-        "used_bytes": member.used_bytes,
-        "extents": extents.map(|part| json!({"from": part.offset, "length": part.length})).collect::<Vec<_>>(),
-    })
-}
-
-fn protected_json(range: &Protected) -> Value {
-    json!({"from": utc(range.from), "to": utc(range.to), "label": range.label})
-}
-
-fn chunk_json(entry: &Chunk) -> Value {
-    let s = &entry.record.summary;
-    json!({
-        "sequence": entry.record.sequence, "take": entry.record.take.uuid, "member": entry.place.member,
-        "offset": entry.place.offset, "length": s.length, "packets": s.packets, "queue": s.queue,
-        "first_ns": s.first_ns, "last_ns": s.last_ns, "replaces": entry.record.replaces, "end": s.end,
-        "parity_of": entry.record.parity.map(|part| part.group),
-    })
 }

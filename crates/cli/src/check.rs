@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::Rate;
 use longtake::array::CheckReport;
-use serde_json::{Value, json};
+use longtake::json;
 
 use crate::arguments::ArrayArguments;
 use crate::exit;
@@ -21,27 +21,11 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
     let report = array.check(|progress| progress::show(&bar, progress))?;
     bar.finish_and_clear();
     if arguments.json {
-        outlet::json(&report_json(&report))?;
+        outlet::json(&json::checked(&report))?;
     } else {
         print(&report)?;
     }
     Ok(exit::lossless(report.is_sound()))
-}
-
-fn report_json(report: &CheckReport) -> Value {
-    let damaged = report.damaged.iter().map(|chunk| {
-        json!({
-            "sequence": chunk.sequence, "target": chunk.target, "offset": chunk.offset,
-            "packets": chunk.packets, "why": chunk.reason.to_string(),
-        })
-    });
-    json!({
-        "chunks": report.chunks, "bytes": report.bytes, "takes": report.takes,
-        "missing_packets": report.missing.packets, "unbalanced_takes": report.unbalanced_takes,
-        "recovered": account::recovered_json(&report.recovered),
-        "stale_members": opening::stale_json(&report.stale), "overwritten_chunks": report.overwritten_chunks,
-        "damaged": damaged.collect::<Vec<_>>(),
-    })
 }
 
 fn print(report: &CheckReport) -> Result<()> {

@@ -6,19 +6,19 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use base::{Duration, Rate};
 use format::export::FileFormat;
 use lab::Go;
 use longtake::Selection;
 use longtake::array::Extracted;
 use longtake::instant::utc;
-use serde_json::{Value, json};
+use longtake::json;
 use source::clock;
+use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::{self, ExtractArguments};
 use crate::measure::setup::stop_on_signals;
-use crate::output::{NewFile, Outputs, Readers};
 use crate::{account, exit, opening, outlet, progress};
 
 /// Extracts packets to a file or standard output.
@@ -55,7 +55,9 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     target.finish()?;
     bar.finish_and_clear();
     if arguments.array.json && !to_stdout {
-        outlet::json(&extracted_json(&extracted, &arguments.output))?;
+        let mut shown = json::extracted(&extracted);
+        shown["output"] = serde_json::json!(arguments.output);
+        outlet::json(&shown)?;
     } else {
         // Standard output may be the capture itself.
         let elapsed = Duration::from_secs_f64(start.elapsed().as_secs_f64());
@@ -116,23 +118,14 @@ struct Named<'f>(&'f mut NewFile);
 
 impl Write for Named<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.put(bytes).map(|()| bytes.len()).map_err(io::Error::other)
+        let written = self.0.write_all(bytes);
+        let named = written.with_context(|| format!("writing {}", self.0.path().display()));
+        named.map(|()| bytes.len()).map_err(io::Error::other)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }
-}
-
-fn extracted_json(extracted: &Extracted, output: &Path) -> Value {
-    let Extracted { packets, bytes, read, .. } = extracted;
-    json!({
-        "packets": packets, "bytes": bytes, "output": output,
-        "missing": outlet::count_json(read.missing), "unreadable": outlet::count_json(read.unreadable.count),
-        "overwritten": account::overwritten_json(&read.overwritten), "holes": account::holes_json(&read.holes),
-        "recovered": account::recovered_json(&read.recovered),
-        "stale_members": opening::stale_json(&read.stale), "overwritten_chunks": read.overwritten_chunks,
-    })
 }
 
 fn print(extracted: &Extracted, output: &Path, rate: Rate) {

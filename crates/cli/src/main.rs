@@ -10,7 +10,6 @@ mod fit;
 mod measure;
 mod opening;
 mod outlet;
-mod output;
 mod plan;
 mod preparation;
 mod profiles;
@@ -49,7 +48,7 @@ pub mod exit {
 /// have been made from the names of files.
 fn wrong(error: &clap::Error) -> ! {
     let plain = error.to_string();
-    if outlet::escaped(&plain) == plain {
+    if ::report::text::escaped(&plain) == plain {
         error.exit();
     }
     outlet::tell(plain.trim_end());

@@ -3,9 +3,7 @@
 use anyhow::Result;
 use longtake::Remark;
 use longtake::array::open::Tell;
-use longtake::array::{Array, ArrayOptions, StaleMember};
-use longtake::instant::utc;
-use serde_json::{Value, json};
+use longtake::array::{Array, ArrayOptions};
 
 use crate::arguments::ArrayArguments;
 use crate::outlet;
@@ -31,15 +29,4 @@ pub fn options(degraded: bool) -> ArrayOptions {
 /// If a member can't be opened or the array is not whole (and `--degraded` is not set).
 pub fn open_to_read(arguments: &ArrayArguments) -> Result<Array> {
     Ok(options(arguments.degraded).open(&arguments.array)?)
-}
-
-/// The members that are out of date, for `--json`.
-pub fn stale_json(stale: &[StaleMember]) -> Value {
-    let rows = stale.iter().map(|stale| {
-        json!({
-            "member": stale.member, "identity": stale.identity,
-            "newest_packet": stale.newest_packet.map(utc), "missed_take_started": stale.missed_take_started.map(utc),
-        })
-    });
-    Value::Array(rows.collect())
 }

@@ -3,7 +3,6 @@
 pub mod arguments;
 mod beside;
 mod prove;
-mod show;
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,10 +11,10 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use plan::{Candidate, Draft, Requirement, RequirementError};
 use profile::{Profile, library};
-use serde_json::json;
+use report::planned;
+use target::output::Outputs;
 use target::profiles::is_path;
 
-use crate::output::Outputs;
 use crate::profiles;
 use crate::{exit, outlet};
 use arguments::PlanArguments;
@@ -57,7 +56,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     }
     let answer = plan::plan(&requirement, &candidates);
     if !arguments.json {
-        show::show(&requirement, &answer, arguments.explain)?;
+        outlet::text(&planned::text(&requirement, &answer, arguments.explain))?;
     }
     let compared = beside::beside(&requirement, &answer, &candidates, !arguments.json)?;
     let proved = if arguments.prove {
@@ -66,20 +65,15 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         Vec::new()
     };
     if let Some(path) = &arguments.html {
-        let page =
-            report::planned::document(&show::facts(&requirement), &answer, &compared, &proved);
+        let page = planned::document(&requirement, &answer, &compared, &proved);
         outputs.write(path, &report::html::page(&page))?;
         outlet::tell(&format!("report: {}", path.display()));
     }
     if arguments.json {
-        let proofs: Vec<_> = proved.iter().map(prove::json).collect();
-        let beside: Vec<_> = compared.iter().map(beside::json).collect();
-        outlet::json(&json!({
-            "requirement": draft, "designs": answer.designs, "beside": beside, "proofs": proofs,
-        }))?;
+        outlet::json(&planned::json(&draft, &answer, &compared, &proved))?;
     }
     let possible = answer.designs.iter().any(|design| design.array.is_some());
-    Ok(match (possible, prove::all_confirmed(&proved)) {
+    Ok(match (possible, plan::trial::all_confirmed(&proved)) {
         (false, _) => ExitCode::from(exit::FAILED),
         (true, false) => ExitCode::from(exit::LOSS),
         (true, true) => ExitCode::SUCCESS,

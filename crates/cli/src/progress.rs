@@ -43,12 +43,12 @@ pub fn show(bar: &ProgressBar, progress: longtake::array::Progress) {
 
 /// Shows a message beside a bar.
 pub fn say(bar: &ProgressBar, message: &str) {
-    bar.set_message(outlet::escaped(message).into_owned());
+    bar.set_message(report::text::escaped(message).into_owned());
 }
 
 /// Prints a line above a bar.
 pub fn print_above(bar: &ProgressBar, line: &str) {
-    bar.println(outlet::escaped(line));
+    bar.println(report::text::escaped(line));
 }
 
 /// A line for a mission in virtual time: how far it is of how much, and how it goes.

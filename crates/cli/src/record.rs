@@ -1,6 +1,6 @@
 //! `longtake record`: from arguments to a recording, and from its account to what is printed.
 
-pub mod described;
+mod described;
 mod status;
 mod teller;
 

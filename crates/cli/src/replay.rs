@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use longtake::array::Replayed;
-use serde_json::{Value, json};
+use longtake::json;
 use source::pace::Pace;
 use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSender};
 
@@ -40,24 +40,11 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
     let replayed = array.replay(&selection(&arguments.selection)?, sender, pace, &stop)?;
     account::print(&replayed.read);
     if arguments.array.json {
-        outlet::json(&replayed_json(&replayed))?;
+        outlet::json(&json::replayed(&replayed))?;
     } else {
         print(&replayed)?;
     }
     Ok(exit::lossless(replayed.is_complete()))
-}
-
-fn replayed_json(replayed: &Replayed) -> Value {
-    let Replayed { sent, read } = replayed;
-    json!({
-        "packets": sent.packets, "bytes": sent.bytes, "elapsed_s": sent.elapsed.as_secs_f64(),
-        "late_max_s": sent.late_max.as_secs_f64(), "late_mean_s": sent.late_mean().as_secs_f64(),
-        "oversize": sent.oversize, "truncated": sent.truncated, "not_udp": sent.not_udp,
-        "other_link_type": sent.other_link_type, "unsent": sent.unsent,
-        "unreadable": outlet::count_json(read.unreadable.count),
-        "recovered": account::recovered_json(&read.recovered),
-        "overwritten": account::overwritten_json(&read.overwritten), "holes": account::holes_json(&read.holes),
-    })
 }
 
 fn print(replayed: &Replayed) -> Result<()> {

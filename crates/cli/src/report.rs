@@ -8,10 +8,10 @@ use ::report::series::Columns;
 use anyhow::{Context, Result, bail};
 use lab::run::Run;
 use serde_json::json;
+use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::ReportArguments;
 use crate::outlet;
-use crate::output::{NewFile, Outputs, Readers};
 
 /// Makes a report, and whatever else is asked for.
 ///

@@ -7,10 +7,10 @@ use anyhow::{Result, bail};
 use clap::Args;
 use lab::Progress;
 use lab::published::{Effort, Group, Reproduced, Stage};
+use target::output::Outputs;
 use twin::published::rig;
 
 use crate::measure::{OutputFolder, setup};
-use crate::output::Outputs;
 use crate::progress::steps_bar;
 use crate::{exit, outlet};
 

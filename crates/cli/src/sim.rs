@@ -12,11 +12,11 @@ use base::{ByteSize, Rate};
 use profile::{Profile, library};
 use serde_json::{Value, json};
 use ssd::Spec;
+use target::output::Outputs;
 use target::profiles;
 use target::simulated::spec;
 use target::{Model, SimTarget};
 
-use crate::output::Outputs;
 use crate::profiles::arguments::ListArguments;
 use crate::profiles::known;
 use crate::{exit, outlet};

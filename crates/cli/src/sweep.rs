@@ -1,25 +1,23 @@
 //! `longtake sweep`: many designs computed over all cores, each a job of its own, and a table of what came of them.
 
 pub mod arguments;
-mod estimate;
-mod results;
-mod run;
 mod table;
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use plan::sweep::{Job, Sweep};
+use base::Duration;
+use longtake::sweep::{self, Estimate, Finished, Job, Sweep, SweepRun};
+use report::swept::{self, Row};
 use serde_json::json;
+use target::output::Outputs;
 
-use crate::output::Outputs;
-use crate::profiles;
-use crate::{exit, outlet};
+use crate::preparation::stop_on_signals;
+use crate::{exit, outlet, profiles, progress};
 use arguments::{ExpandArguments, JobArguments, SweepAction, SweepArguments};
-use results::{Finished, Results};
 
 /// Runs a sweep, one job of one, or writes its jobs for other machines.
 ///
@@ -37,35 +35,29 @@ pub fn sweep(arguments: &SweepArguments) -> Result<ExitCode> {
 fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     let sweep = read(path)?;
     // What is wrong with every job is said before any is run.
-    check(&sweep.job(0)).with_context(|| format!("the first job of {}", path.display()))?;
+    sweep::check(&sweep.job(0), profiles::known())
+        .with_context(|| format!("the first job of {}", path.display()))?;
     let folder = arguments.output.clone().unwrap_or_else(|| beside(path));
     let outputs = Outputs::new(arguments.overwrite).reads([path]);
-    let of_tables = outputs.clone().reads([folder.join(results::FILE)]);
+    let of_tables = outputs.clone().reads([folder.join(sweep::FILE)]);
     table::check(&of_tables, &folder, arguments)?;
-    let mut results = Results::open(&folder, arguments.dry_run, &outputs)?;
-    let mut known = HashMap::new();
-    results.forget_others(|job| {
-        *known
-            .entry(job.drive().ok().map(str::to_owned))
-            .or_insert_with(|| run::drive_checksum(job))
-    });
-    let left: Vec<u64> = (0..sweep.count()).filter(|&n| !results.has(&sweep.job(n))).collect();
     if arguments.dry_run {
-        return estimate::estimate(&sweep, &left, arguments);
+        let run = SweepRun::look(&sweep, profiles::known(), &folder)?;
+        return estimate(&sweep, &run.estimate(arguments.jobs), arguments.json);
     }
-    let finished = run::run(&sweep, &left, arguments, &mut results)?;
-    let rows: Vec<&Finished> =
-        (0..sweep.count()).filter_map(|n| results.of(&sweep.job(n))).collect();
+    let mut run = SweepRun::open(&sweep, profiles::known(), &folder, &outputs)?;
+    let finished = run_shown(&mut run, arguments)?;
+    let rows: Vec<Row<'_>> = run.results().map(row).collect();
     let failed = rows.iter().filter(|row| row.error.is_some()).count();
-    let missing = sweep.count() - rows.len() as u64;
-    let written = table::write(&sweep, &results, &folder, arguments, &of_tables)?;
+    let missing = run.left();
+    let written = table::write(&swept::columns(&sweep, &rows), &folder, arguments, &of_tables)?;
     if arguments.json {
         outlet::json(&json!({
             "jobs": sweep.count(), "run": finished, "failed": failed, "missing": missing,
             "folder": folder, "written": written,
         }))?;
     } else {
-        table::print(&sweep, &results)?;
+        outlet::text(&swept::text(&sweep, &rows))?;
         for path in &written {
             outlet::message(&format!("table: {}", path.display()))?;
         }
@@ -85,6 +77,55 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     Ok(if failed > 0 || missing > 0 { ExitCode::from(exit::LOSS) } else { ExitCode::SUCCESS })
 }
 
+/// Runs the jobs that are left; returns how many were run. A signal ends it after what is under way was broken off.
+fn run_shown(run: &mut SweepRun<'_>, arguments: &SweepArguments) -> Result<usize> {
+    let stop = stop_on_signals()?;
+    let bar = progress::jobs_bar(run.left() as u64, !arguments.quiet && !arguments.json);
+    let finished = run.run(arguments.jobs, &stop, |finished| {
+        if let Some(error) = &finished.error {
+            progress::print_above(&bar, &format!("failed: {error}"));
+        }
+        bar.inc(1);
+    })?;
+    bar.finish_and_clear();
+    Ok(finished)
+}
+
+fn row((index, job, finished): (u64, Job, &Finished)) -> Row<'_> {
+    Row { index, job, figures: &finished.figures, error: finished.error.as_deref() }
+}
+
+/// Says what a sweep will do.
+fn estimate(sweep: &Sweep, estimate: &Estimate, json: bool) -> Result<ExitCode> {
+    let Estimate { left, threads, one, all, problem } = estimate;
+    if json {
+        let axes: Vec<_> = sweep
+            .axes
+            .iter()
+            .map(|(key, axis)| json!({"key": key, "values": axis.steps()}))
+            .collect();
+        outlet::json(&json!({
+            "jobs": sweep.count(), "left": left, "at_a_time": threads, "axes": axes,
+            "one_job_s": one.map(Duration::as_secs_f64), "estimate_s": all.as_secs_f64(), "problem": problem,
+        }))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (key, axis) in &sweep.axes {
+        outlet::text(&format!("{key}: {} values", axis.steps()))?;
+    }
+    let done = sweep.count() - *left as u64;
+    outlet::text(&format!("{} jobs, {done} of them done, {threads} at a time", sweep.count()))?;
+    if let Some(one) = one {
+        outlet::text(&format!(
+            "one from the middle took {one}: about {all} for those that are left"
+        ))?;
+    }
+    if let Some(problem) = problem {
+        outlet::tell(&format!("longtake: that one failed: {problem}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// One job, its result as a line of JSON.
 fn one(arguments: &JobArguments) -> Result<ExitCode> {
     let path = &arguments.job;
@@ -95,7 +136,7 @@ fn one(arguments: &JobArguments) -> Result<ExitCode> {
     } else {
         Job::from_toml(&text).with_context(|| format!("{} is no job", path.display()))?
     };
-    let finished = run::job(&job, &|| false);
+    let finished = sweep::job(&job, profiles::known(), &AtomicBool::new(false));
     let failed = finished.error.is_some();
     if let Some(error) = &finished.error {
         outlet::tell(&format!("longtake: {error}"));
@@ -131,12 +172,6 @@ fn read(path: &Path) -> Result<Sweep> {
     let text = fs::read_to_string(path)
         .with_context(|| format!("reading the sweep {}", path.display()))?;
     Sweep::from_toml(&text).with_context(|| format!("{} is no sweep", path.display()))
-}
-
-/// What can be known to be wrong without running it.
-fn check(job: &Job) -> Result<()> {
-    profiles::known().find(job.drive()?.trim_start_matches("sim:"))?;
-    Ok(job.check()?)
 }
 
 /// The folder of results of a sweep's file, if no other is asked for.

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::{ByteSize, Timestamp};
 use format::Count;
-use longtake::array::{Take, TakeState};
+use longtake::array::Take;
 use longtake::instant::utc;
-use serde_json::{Value, json};
+use longtake::json;
+use report::ledger;
 
 use crate::arguments::{ArrayArguments, LedgerArguments};
 use crate::{exit, opening, outlet};
@@ -21,7 +22,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
     let takes = array.takes()?;
     let code = exit::lossless(array.overwritten_chunks() == 0);
     if arguments.json {
-        outlet::json(&takes.iter().map(take_json).collect())?;
+        outlet::json(&takes.iter().map(json::take).collect())?;
         return Ok(code);
     }
     if takes.is_empty() {
@@ -41,7 +42,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
             ByteSize(take.captured_bytes).to_string(),
             outlet::number(take.ledger.lost_unwanted().packets),
             outlet::number(take.missing().packets),
-            state(take).to_owned(),
+            take.state.to_string(),
         ]);
     }
     outlet::text(&outlet::trimmed(&table))?;
@@ -49,7 +50,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
         outlet::text(&format!("{}: {}", take.id.uuid, recovered(take)))?;
     }
     for take in takes.iter().filter(|take| !take.ledger.truncated.is_zero()) {
-        let words = outlet::truncated_words(take.ledger.truncated);
+        let words = ledger::truncated_words(take.ledger.truncated);
         outlet::text(&format!("{}: {words}", take.id.uuid))?;
     }
     Ok(code)
@@ -76,12 +77,12 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     let readable = take.gaps.is_empty() && array.overwritten_chunks() == 0;
     let code = exit::lossless(complete && readable && take.balances());
     if arguments.array.json {
-        outlet::json(&take_json(&take))?;
+        outlet::json(&json::take(&take))?;
         return Ok(code);
     }
     outlet::text(&format!("take {}, started {}", take.id.uuid, utc(take.id.started)))?;
-    outlet::text(&format!("{} over {}\n", state(&take), take.duration()))?;
-    outlet::text(&outlet::ledger_table(&take.ledger))?;
+    outlet::text(&format!("{} over {}\n", take.state, take.duration()))?;
+    outlet::text(&ledger::table(&take.ledger))?;
     outlet::text(&account(&take))?;
     Ok(code)
 }
@@ -114,48 +115,4 @@ fn account(take: &Take) -> String {
     let sum =
         if take.balances() { "which adds up" } else { "which does NOT add up: please report it" };
     text + &format!("\nstored = on the media + overwritten + missing, {sum}")
-}
-
-fn state(take: &Take) -> &'static str {
-    match take.state {
-        TakeState::Complete => "complete",
-        TakeState::Recording => "being recorded",
-        TakeState::CutShort => "cut short",
-    }
-}
-
-/// A take as JSON.
-fn take_json(take: &Take) -> Value {
-    let time = |ns: u64| (take.stored.packets > 0).then(|| utc(Timestamp::from_nanos(ns)));
-    json!({
-        "take": take.id.uuid,
-        "started": utc(take.id.started),
-        "first_packet": time(take.first_ns),
-        "last_packet": time(take.last_ns),
-        "state": state(take),
-        "chunks": take.chunks,
-        "first_sequence": take.first_sequence,
-        "last_sequence": take.last_sequence,
-        "queues": take.queues,
-        "on_media": outlet::count_json(take.stored),
-        "captured_bytes": take.captured_bytes,
-        "media_bytes": take.media_bytes,
-        "parity": {"chunks": take.parity_chunks, "bytes": take.parity_bytes},
-        "recovered": {
-            "chunks": take.recovered_chunks,
-            "packets": take.recovered.packets,
-            "bytes": take.recovered.bytes,
-        },
-        "ledger": outlet::ledger_json(&take.ledger),
-        "overwritten": outlet::count_json(take.overwritten),
-        "missing": outlet::count_json(take.missing()),
-        "gaps": take.gaps.iter().map(|gap| json!({
-            "first_sequence": gap.first_sequence,
-            "last_sequence": gap.last_sequence,
-            "missing": outlet::count_json(gap.count),
-            "from": utc(Timestamp::from_nanos(gap.from_ns)),
-            "to": utc(Timestamp::from_nanos(gap.to_ns)),
-        })).collect::<Vec<_>>(),
-        "balances": take.balances(),
-    })
 }

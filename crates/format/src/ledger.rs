@@ -1,12 +1,16 @@
 //! The balanced account of a take: offered = stored + each named loss.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 
 use crate::fields::{Get, Put};
 
 /// Packets and their bytes on the wire.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// Packets (or raw blocks).
     pub packets: u64,
@@ -132,6 +136,21 @@ pub struct Ledger {
     pub truncated: Count,
 }
 
+/// `offered`, `stored`, `lost` by the key of its stage, `truncated`, and whether it `balances`.
+impl Serialize for Ledger {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let lost: BTreeMap<_, _> =
+            Stage::ALL.iter().map(|&stage| (stage.key(), self.lost(stage))).collect();
+        let mut ledger = serializer.serialize_struct("Ledger", 5)?;
+        ledger.serialize_field("offered", &self.offered)?;
+        ledger.serialize_field("stored", &self.stored)?;
+        ledger.serialize_field("lost", &lost)?;
+        ledger.serialize_field("truncated", &self.truncated)?;
+        ledger.serialize_field("balances", &self.balances())?;
+        ledger.end()
+    }
+}
+
 impl Ledger {
     /// What was lost at one stage.
     pub fn lost(&self, stage: Stage) -> Count {
@@ -214,6 +233,18 @@ impl Ledger {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ledger_as_json_names_every_loss_by_its_stage() {
+        let mut ledger = Ledger::default();
+        ledger.store(Count::new(10, 1000));
+        ledger.fail(Stage::DeviceError, Count::new(2, 200));
+        let json = serde_json::to_value(ledger).unwrap();
+        assert_eq!(json["stored"], serde_json::json!({"packets": 8, "bytes": 800}));
+        assert_eq!(json["lost"].as_object().unwrap().len(), Stage::ALL.len());
+        assert_eq!(json["lost"][Stage::DeviceError.key()]["packets"], 2);
+        assert_eq!(json["balances"], true);
+    }
 
     #[test]
     fn every_entry_keeps_the_balance() {

@@ -1,4 +1,5 @@
-//! Longtake as a library: records packets and streams onto drives, real or simulated, and gives them back.
+//! Longtake as a library: records packets and streams onto drives, real or simulated, and gives them back. [`sweep`] computes many
+//! designs of arrays over all cores.
 
 #![forbid(unsafe_code)]
 
@@ -6,10 +7,12 @@ pub mod array;
 pub mod control;
 mod error;
 pub mod instant;
+pub mod json;
 pub mod names;
 pub mod privileges;
 pub mod recording;
 mod remark;
+pub mod sweep;
 
 pub use array::{Array, Selection};
 pub use error::{Error, Result};

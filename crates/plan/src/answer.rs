@@ -6,6 +6,7 @@ use format::superblock::MEMBERS_MAX;
 use profile::Trust;
 use recorder::Placement;
 use serde::Serialize;
+use ssd::{Spec, SpecError};
 
 use crate::candidate::{Candidate, DATASHEET_WRITE, Figure};
 use crate::explain;
@@ -27,6 +28,21 @@ const HEADROOM_LEAST_PERCENT: f64 = 5.0;
 pub struct Answer {
     /// A design for each candidate.
     pub designs: Vec<Design>,
+}
+
+impl Answer {
+    /// Each design with the simulated drive to record it on, as its candidate's profile describes it.
+    ///
+    /// The error says what the profile lacks.
+    pub fn simulated<'a>(
+        &'a self,
+        candidates: &'a [Candidate],
+    ) -> impl Iterator<Item = (&'a Design, Result<Spec, SpecError>)> {
+        self.designs.iter().filter_map(|design| {
+            let candidate = candidates.iter().find(|c| c.profile.name == design.drive)?;
+            Some((design, Spec::from_profile(&candidate.profile)))
+        })
+    }
 }
 
 /// One candidate's.

@@ -125,6 +125,11 @@ impl Requirement {
         matches!(self.term, Term::Keep(_))
     }
 
+    /// Whether each chunk goes to the drive that is expected to finish it first.
+    pub fn is_adaptive(&self) -> bool {
+        self.placement == Placement::Adaptive
+    }
+
     /// Seconds to be held: of a ring, or of one mission.
     pub fn held_s(&self) -> f64 {
         match self.term {

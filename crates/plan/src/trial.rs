@@ -75,6 +75,11 @@ pub enum Verdict {
     BrokenOff,
 }
 
+/// Whether every finding confirmed the number of drives of its design.
+pub fn all_confirmed(findings: &[(String, Finding)]) -> bool {
+    findings.iter().all(|(_, finding)| finding.verdict() == Verdict::Confirmed)
+}
+
 /// The trials of a design on drives made like this: none if the design has no answer.
 pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Trial> {
     let Some(array) = &design.array else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! Measurements as documents: self-contained HTML, SVG of each picture, CSV and Parquet series.
+//! Results as documents: self-contained HTML, SVG of each picture, CSV and Parquet series; text and tables for a terminal, JSON.
 //!
 //! A caller fills a [`document::Document`] with words, numbers and [`picture::Picture`]s;
 //! [`html::page`] makes one file of it that needs nothing else, [`svg::draw`] draws a picture alone.
@@ -10,10 +10,13 @@ extern crate self as longtake_report;
 
 pub mod axis;
 pub mod document;
+pub mod drive;
 pub mod echarts;
 mod escape;
 pub mod html;
+pub mod ledger;
 pub mod measured;
+pub mod mission;
 pub mod palette;
 pub mod picture;
 pub mod planned;
@@ -21,6 +24,8 @@ pub mod reproduced;
 pub mod series;
 pub mod sparkline;
 pub mod svg;
+pub mod swept;
+pub mod text;
 pub mod thin;
 
 #[cfg(test)]

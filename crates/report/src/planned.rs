@@ -1,7 +1,9 @@
 //! A plan as a document: drives for each limit on every candidate, the arithmetic and what it rests on, the curves of each design, and
 //! what came of recording it on simulated drives.
 
-mod beside;
+pub mod beside;
+pub mod proof;
+mod words;
 
 use base::Duration;
 use plan::answer::{Answer, Array, Design};
@@ -10,6 +12,10 @@ use plan::explain;
 use plan::limits::Limit;
 use plan::mission::{Outcome, Sample};
 use plan::trial::{Finding, Question, Verdict};
+use plan::{Draft, Requirement};
+use serde_json::{Value, json};
+
+pub use words::text;
 
 use crate::axis::Axis;
 use crate::document::{Cell, Column, Document, Section, Table};
@@ -21,10 +27,9 @@ use crate::picture::{
 const LIMITS: [Limit; 6] =
     [Limit::Rate, Limit::Capacity, Limit::Endurance, Limit::Link, Limit::Uplink, Limit::Memory];
 
-/// The report of a plan. `asked` says what is required, label by label; `compared` are readers beside the recording and `findings`
-/// trials, each with its drive's name.
+/// The report of a plan. `compared` are readers beside the recording and `findings` trials, each with its drive's name.
 pub fn document(
-    asked: &[(String, String)],
+    requirement: &Requirement,
     answer: &Answer,
     compared: &[(String, Comparison)],
     findings: &[(String, Finding)],
@@ -32,8 +37,8 @@ pub fn document(
     let mut document = Document::new("How many drives it takes");
     document.subtitle =
         "Drives for each limit, the arithmetic and the figures behind it.".to_owned();
-    for (label, value) in asked {
-        document.fact(label, value);
+    for (label, value) in words::facts(requirement) {
+        document.fact(&label, &value);
     }
     document.sections.push(candidates(answer));
     for design in &answer.designs {
@@ -46,6 +51,20 @@ pub fn document(
         document.sections.push(section);
     }
     document
+}
+
+/// A plan as JSON: the requirement as it was asked, and what came of it.
+pub fn json(
+    draft: &Draft,
+    answer: &Answer,
+    compared: &[(String, Comparison)],
+    findings: &[(String, Finding)],
+) -> Value {
+    let beside: Vec<_> = compared.iter().map(beside::json).collect();
+    let proofs: Vec<_> = findings.iter().map(proof::json).collect();
+    json!({
+        "requirement": draft, "designs": answer.designs, "beside": beside, "proofs": proofs,
+    })
 }
 
 /// All candidates side by side.

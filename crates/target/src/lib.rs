@@ -1,5 +1,6 @@
 //! The names of drives: a path, a device or `sim:NAME` becomes drives that are ready for a bank. The one room that knows both
 //! real drives and simulated ones. It prints nothing: what a user should hear is returned, or handed to the caller as it happens.
+//! [`output`] does the same for the name of an output: it becomes a file that replaces nothing it must not.
 //!
 //! A command's targets are all real or all simulated, because real and virtual clocks differ:
 //!
@@ -24,6 +25,7 @@ pub mod bank;
 pub mod facts;
 pub mod name;
 pub mod new_files;
+pub mod output;
 pub mod profiles;
 pub mod real;
 pub mod simulated;

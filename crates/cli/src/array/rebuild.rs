@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use base::ByteSize;
 use longtake::array::{RebuildOptions, RebuildPlan, RebuildReport};
-use serde_json::json;
+use longtake::json;
 
 use crate::arguments::RebuildArguments;
 use crate::preparation::stop_on_signals_until;
@@ -33,10 +33,7 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
     }
     if *dry_run {
         if read.json {
-            outlet::json(&json!({
-                "array": plan.array(), "member": member, "onto": onto, "dry_run": true,
-                "chunks": plan.chunks(), "bytes": plan.writes_bytes(), "groups_without_parity": plan.groups_without_parity(),
-            }))?;
+            outlet::json(&json::rebuild_plan(&plan, *member, onto))?;
         } else {
             outlet::text("dry run: nothing was written; what the target holds would be gone")?;
         }
@@ -52,12 +49,7 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
     })?;
     bar.finish_and_clear();
     if read.json {
-        outlet::json(&json!({
-            "array": uuid, "member": member, "onto": onto, "dry_run": false,
-            "chunks": report.chunks, "bytes": report.bytes, "parity_chunks": report.parity_chunks,
-            "found_written": report.found_written, "filled": report.filled,
-            "groups_without_parity": report.groups_without_parity, "joined": report.joined, "segments": report.segments,
-        }))?;
+        outlet::json(&json::rebuilt(uuid, *member, onto, &report))?;
     } else {
         print(&report)?;
     }

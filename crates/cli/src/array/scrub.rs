@@ -6,8 +6,8 @@ use anyhow::Result;
 use base::Rate;
 use longtake::array::{MissingMember, ScrubFinding, ScrubOptions, ScrubReport};
 use longtake::instant::utc;
+use longtake::json;
 use recorder::scrub::Repair;
-use serde_json::{Value, json};
 
 use crate::arguments::ScrubArguments;
 use crate::{exit, opening, outlet, progress};
@@ -24,28 +24,11 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<ExitCode> {
     let report = array.scrub(&options, |progress| progress::show(&bar, progress))?;
     bar.finish_and_clear();
     if read.json {
-        outlet::json(&report_json(&report))?;
+        outlet::json(&json::scrubbed(&report))?;
     } else {
         print(&report)?;
     }
     Ok(exit::lossless(report.is_sound()))
-}
-
-fn report_json(report: &ScrubReport) -> Value {
-    let missing = report.missing_members.iter().map(|missing| {
-        json!({
-            "member": missing.member, "identity": missing.identity, "chunks": missing.chunks, "recoverable": missing.recoverable,
-        })
-    });
-    json!({
-        "chunks": report.chunks, "bytes": report.bytes, "groups": report.groups, "parity": report.parity,
-        "without_parity": report.without_parity, "parity_missing": report.parity_missing,
-        "missing_packets": report.missing_packets, "repair": report.repair,
-        "superblocks": !report.superblocks_differ,
-        "stale_members": opening::stale_json(&report.stale), "overwritten_chunks": report.overwritten_chunks,
-        "findings": report.findings.iter().map(finding_json).collect::<Vec<_>>(),
-        "missing_members": missing.collect::<Vec<_>>(),
-    })
 }
 
 fn print(report: &ScrubReport) -> Result<()> {
@@ -101,21 +84,6 @@ fn describe(finding: &ScrubFinding) -> String {
         utc(finding.time),
         finding.fault
     )
-}
-
-fn finding_json(finding: &ScrubFinding) -> Value {
-    json!({
-        "member": finding.member, "target": finding.target, "offset": finding.offset,
-        "length": finding.length, "sequence": finding.sequence, "take": finding.take,
-        "time": utc(finding.time), "packets": finding.packets, "fault": finding.fault.to_string(),
-        "damage": finding.fault.is_damage(),
-        "repair": match finding.repair {
-            Repair::None => "impossible",
-            Repair::Possible => "possible",
-            Repair::Done => "done",
-            Repair::Failed => "failed",
-        },
-    })
 }
 
 fn print_missing(members: &[MissingMember]) -> Result<()> {

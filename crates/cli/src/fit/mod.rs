@@ -8,13 +8,13 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use target::output::Outputs;
 use target::profiles::is_path;
 use twin::fit::Like;
 use twin::{Budget, MeasuredDrive, Search};
 
 use crate::arguments::FitArguments;
 use crate::measure::setup::stop_on_signals;
-use crate::output::Outputs;
 use crate::profiles::known;
 use crate::progress;
 

@@ -13,6 +13,7 @@ use lab::run::{Run, Subject};
 use lab::{Lab, LabError};
 use serde_json::json;
 use target::SimTarget;
+use target::output::Outputs;
 use target::real::NEW_FILE_BYTES;
 use twin::known::{self, Known};
 
@@ -21,7 +22,6 @@ use crate::measure::arguments::ExperimentArguments;
 use crate::measure::setup::{self, Setup};
 use crate::measure::{OutputFolder, budget};
 use crate::outlet;
-use crate::output::Outputs;
 use crate::progress::steps_bar;
 
 /// Runs the experiments of these names.

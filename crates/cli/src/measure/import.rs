@@ -8,11 +8,11 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use lab::Step;
 use serde_json::json;
+use target::output::Outputs;
 
 use crate::measure::arguments::ImportArguments;
 use crate::measure::{OutputFolder, show};
 use crate::outlet;
-use crate::output::Outputs;
 
 /// Reads a result of fio's and keeps it as ours.
 ///

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use target::output::Outputs;
 
 use lab::experiment::any::Experiment;
 
-use crate::output::Outputs;
 use arguments::MeasureAction;
 use experiments::experiments;
 

@@ -5,12 +5,10 @@ use std::ops::ControlFlow;
 use anyhow::{Context, Result};
 use plan::answer::{Answer, Design};
 use plan::mission::Progress;
-use plan::trial::{Finding, Question, Trial, Verdict, trials};
+use plan::trial::{Finding, Trial, trials};
 use plan::{Candidate, Requirement};
-use serde_json::{Value, json};
-use ssd::Spec;
+use report::planned::proof;
 
-use crate::record::described::outcome_json;
 use crate::{outlet, progress};
 
 /// A trial's finding, with its drive's name.
@@ -27,11 +25,9 @@ pub fn prove(
     shown: bool,
 ) -> Result<Vec<Proved>> {
     let mut proved = Vec::new();
-    for design in answer.designs.iter().filter(|design| design.array.is_some()) {
-        let Some(candidate) = candidates.iter().find(|c| c.profile.name == design.drive) else {
-            continue;
-        };
-        let spec = match Spec::from_profile(&candidate.profile) {
+    let planned = |(design, _): &(&Design, _)| design.array.is_some();
+    for (design, spec) in answer.simulated(candidates).filter(planned) {
+        let spec = match spec {
             Ok(spec) => spec,
             Err(error) => {
                 outlet::tell(&format!(
@@ -53,10 +49,11 @@ pub fn prove(
             }
             let finding = run(design, &trial, shown)
                 .with_context(|| format!("proving the plan of {}", design.drive))?;
+            let found = (design.drive.clone(), finding);
             if shown {
-                outlet::text(&format!("\n{}: {}", design.drive, words(&finding)))?;
+                outlet::text(&proof::text(&found))?;
             }
-            proved.push((design.drive.clone(), finding));
+            proved.push(found);
         }
     }
     Ok(proved)
@@ -74,32 +71,4 @@ fn run(design: &Design, trial: &Trial, shown: bool) -> Result<Finding> {
     })?;
     bar.finish_and_clear();
     Ok(finding)
-}
-
-/// Whether every one was confirmed.
-pub fn all_confirmed(proved: &[Proved]) -> bool {
-    proved.iter().all(|(_, finding)| finding.verdict() == Verdict::Confirmed)
-}
-
-/// A finding in words: what was asked, and what came of it.
-fn words(finding: &Finding) -> String {
-    let asked = match finding.question {
-        Question::Rate => "fast enough",
-        Question::Whole => "all of it",
-    };
-    format!("proved by recording, {asked}: {finding}")
-}
-
-/// A finding as JSON.
-pub fn json(proved: &Proved) -> Value {
-    let (drive, finding) = proved;
-    json!({
-        "drive": drive,
-        "question": finding.question,
-        "verdict": finding.verdict(),
-        "drives": finding.proof.drives,
-        "held_s": finding.held.as_secs_f64(),
-        "with": outcome_json(&finding.proof.with),
-        "without": finding.proof.without.as_ref().map(outcome_json),
-    })
 }

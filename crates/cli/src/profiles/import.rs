@@ -9,12 +9,12 @@ use anyhow::{Context, Result, bail};
 use lab::profiling::file_name;
 use profile::{Profile, library};
 use serde_json::json;
+use target::output::Outputs;
 use target::profiles::is_path;
 
 use super::arguments::ImportArguments;
 use super::show;
 use crate::outlet;
-use crate::output::Outputs;
 use given::Given;
 
 /// Reads what was measured and keeps it as a profile.

@@ -12,7 +12,8 @@ use longtake::Remark;
 use longtake::instant::utc;
 use longtake::recording::{Account, MemberSnapshot, Observer, Snapshot, Started, View};
 use recorder::{Event, ParityProgress};
-use serde_json::{Value, json};
+use report::ledger;
+use serde_json::json;
 
 use super::teller::{Line, Teller};
 use crate::arguments::RecordArguments;
@@ -108,7 +109,7 @@ impl Status {
         };
         self.insist(if self.json {
             let line = json!({
-                "event": "truncated", "text": text, "truncated": outlet::count_json(truncated),
+                "event": "truncated", "text": text, "truncated": truncated,
                 "after_s": elapsed.as_secs_f64(),
             });
             Line::Json(line.to_string())
@@ -126,16 +127,7 @@ impl Status {
         (self.written, self.shown) = (written, now);
         let fill = f64::from(snapshot.buffers_held) / f64::from(self.recorded().buffers);
         if self.json {
-            let member = |m: &MemberSnapshot| json!({"written": m.written, "rate": m.rate, "working": m.working});
-            let line = json!({
-                "event": "progress", "after_s": elapsed.as_secs_f64(),
-                "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
-                "offered_packets": snapshot.offered_packets, "lost_packets": snapshot.lost_packets,
-                "truncated": outlet::count_json(snapshot.truncated),
-                "members": snapshot.members.iter().map(member).collect::<Vec<_>>(),
-                "ledger": outlet::ledger_json(&snapshot.ledger), "reused_to_ns": snapshot.reused_to_ns,
-                "parity": snapshot.parity.map(parity_json),
-            });
+            let line = longtake::json::progress(snapshot, rate, fill);
             self.tell(Line::Json(line.to_string()));
             return;
         }
@@ -163,7 +155,7 @@ impl Status {
     fn acknowledged_line(&self, acknowledged: Count, durable: Count) -> Line {
         let line = json!({
             "event": "acknowledged", "chunks": self.acknowledged,
-            "acknowledged": outlet::count_json(acknowledged), "durable": outlet::count_json(durable),
+            "acknowledged": acknowledged, "durable": durable,
         });
         Line::Json(line.to_string())
     }
@@ -178,8 +170,11 @@ impl Status {
         if let Some(teller) = self.teller.take() {
             teller.finish(last);
         }
-        let printed =
-            if self.json { outlet::json_line(&account_json(account)) } else { self.print(account) };
+        let printed = if self.json {
+            outlet::json_line(&longtake::json::recorded(account))
+        } else {
+            self.print(account)
+        };
         printed.ok();
         for error in &account.errors {
             outlet::tell(&format!("longtake: the source ended with an error: {error:#}"));
@@ -202,7 +197,7 @@ impl Status {
             started.drives.len(),
             account.rate(),
         ))?;
-        outlet::text(&outlet::ledger_table(&account.ledger))?;
+        outlet::text(&ledger::table(&account.ledger))?;
         if let Some(parity) = account.parity {
             outlet::text(&parity_words(&parity))?;
         }
@@ -308,24 +303,6 @@ impl Observer for Status {
             self.show(view.now(), &view.snapshot());
         }
     }
-}
-
-fn account_json(account: &Account) -> Value {
-    json!({
-        "event": "finished", "take": account.started.take,
-        "after_s": account.elapsed.as_secs_f64(), "written": account.written,
-        "average_rate": account.rate().0, "ledger": outlet::ledger_json(&account.ledger),
-        "acknowledged": outlet::count_json(account.acknowledged),
-        "durable": outlet::count_json(account.durable),
-        "buffers": account.started.buffers, "buffers_most": account.buffers_most,
-        "notes": account.notes, "simulated": account.started.simulated,
-        "reused_to_ns": account.reused_to_ns, "parity": account.parity.map(parity_json),
-    })
-}
-
-fn parity_json(parity: ParityProgress) -> Value {
-    let ParityProgress { parity, groups, bytes, chunks_short } = parity;
-    json!({"parity": parity, "groups": groups, "bytes": bytes, "chunks_short": chunks_short})
 }
 
 fn parity_words(parity: &ParityProgress) -> String {

@@ -70,7 +70,9 @@ fn tell_all(lines: &Receiver<Line>, bar: Option<&ProgressBar>, mut out: Box<dyn 
     for line in lines {
         match (line, bar) {
             (Line::Json(line), _) => {
-                writeln!(out, "{}", outlet::json_escaped(&line)).and_then(|()| out.flush()).ok();
+                writeln!(out, "{}", report::text::json_escaped(&line))
+                    .and_then(|()| out.flush())
+                    .ok();
             }
             (Line::Text(text), Some(bar)) => progress::print_above(bar, &text),
             (Line::Text(text), None) => outlet::tell(&text),

@@ -1,6 +1,7 @@
 //! What was recorded on an array: takes, chunks, and the parity that covers them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Deref;
 
 use anyhow::{Result, bail};
@@ -47,6 +48,16 @@ pub enum TakeState {
     Recording,
     /// Its recorder stopped without ending it, by a crash or a power cut. The ledger reaches to the last chunk found.
     CutShort,
+}
+
+impl fmt::Display for TakeState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Complete => "complete",
+            Self::Recording => "being recorded",
+            Self::CutShort => "cut short",
+        })
+    }
 }
 
 /// How much of an array's chunks its parity covers.

@@ -1,6 +1,7 @@
 //! What an array is made of.
 
 use base::{Bank, Timestamp};
+use device::shell::quoted;
 use format::superblock::Protected;
 use recorder::takes::extents;
 use recorder::{MemberImage, Segment};
@@ -79,6 +80,24 @@ pub struct StaleMember {
 }
 
 impl Info {
+    /// The `dd` commands that make one pcapng file of each member that is there, `member0.pcapng` and so on, for a shell.
+    pub fn copy_commands(&self) -> Vec<String> {
+        let mut commands = Vec::new();
+        for (at, member) in self.members.iter().enumerate() {
+            let Some(target) = &member.target else { continue };
+            for (part, extent) in member.extents.iter().enumerate() {
+                let redirect = if part == 0 { ">" } else { ">>" };
+                commands.push(format!(
+                    "dd if={} bs=1M iflag=skip_bytes,count_bytes skip={} count={} status=none {redirect} member{at}.pcapng",
+                    quoted(target),
+                    extent.offset,
+                    extent.length
+                ));
+            }
+        }
+        commands
+    }
+
     pub(super) fn of(opened: &Opened) -> Self {
         let image = &opened.image;
         let superblock = &image.superblock;

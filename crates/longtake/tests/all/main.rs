@@ -5,3 +5,4 @@ mod array_degraded;
 mod array_extract;
 mod array_recording;
 mod harness;
+mod sweep;

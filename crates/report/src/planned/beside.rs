@@ -1,13 +1,18 @@
-//! What readers meet beside a recording, with shared and with separate NVM Sets: a table and the percentile curves.
+//! What readers meet beside a recording, with shared and with separate NVM Sets: a table and the percentile curves for a page,
+//! a table for a terminal, JSON.
 
+use base::units::grouped;
 use base::{Duration, Latencies};
 use load::percentile_curve;
+use plan::answer::Design;
 use plan::beside::{Beside, Comparison, PERCENTS};
 use plan::explain;
+use serde_json::{Value, json};
 
 use crate::axis::Axis;
 use crate::document::{Cell, Column, Section, Table};
 use crate::picture::{Kind, Lines, Picture, Point, Series};
+use crate::text;
 
 /// Adds a comparison to its design's section.
 pub(super) fn add(section: &mut Section, comparison: &Comparison) {
@@ -115,4 +120,90 @@ fn table(comparison: &Comparison) -> Table {
         columns: std::iter::once(Column::text("Figure")).chain(columns).collect(),
         rows,
     }
+}
+
+/// A comparison of a design's sets as a table for a terminal.
+pub fn text(design: &Design, comparison: &Comparison) -> String {
+    let percents: Vec<String> = PERCENTS.iter().map(|percent| format!("{percent} %")).collect();
+    let mut heads = vec!["sets", "drives", "writes, each", "reads", "late", "mean us"];
+    heads.extend(percents.iter().map(String::as_str));
+    heads.extend(["longest", "buffers", "recording"]);
+    let right: Vec<usize> = (1..heads.len() - 1).collect();
+    let mut table = text::table(&heads, &right);
+    for run in &comparison.runs {
+        table.add_row(row(run, &run.sets.to_string(), &run.reads.latencies, true));
+        if !run.reads.after_change.is_empty() {
+            table.add_row(row(run, "after a change", &run.reads.after_change, false));
+        }
+    }
+    let turn = design.sets.as_ref().map_or(0.0, |split| split.turn_s);
+    format!(
+        "\n{}: readers beside the recording, us\n{}\n\
+         Found by recording over stale data on simulated drives. Late: reads that were not begun when they were due. After a change: \
+         those of the first second after the recorder and the readers change places, one in every {}.",
+        design.drive,
+        text::trimmed(&table),
+        explain::seconds(turn)
+    )
+}
+
+fn row(run: &Beside, name: &str, latencies: &Latencies, first: bool) -> Vec<String> {
+    let us = |time: Option<Duration>| {
+        time.map_or_else(
+            || "-".to_owned(),
+            |time| grouped((time.as_nanos() as f64 / 1e3).round() as u64),
+        )
+    };
+    let once = |text: String| if first { text } else { String::new() };
+    let missed = run.reads.missed_bytes as f64;
+    let all = (missed + run.reads.bytes as f64).max(1.0);
+    let mut cells = vec![
+        name.to_owned(),
+        once(run.drives.to_string()),
+        once(explain::rate(run.write_bytes_per_s)),
+        grouped(latencies.count()),
+        once(format!("{:.1} %", missed / all * 100.0)),
+        latencies.mean_ns().map_or_else(|| "-".to_owned(), |ns| format!("{:.0}", ns / 1e3)),
+    ];
+    cells.extend(PERCENTS.iter().map(|percent| us(latencies.percentile(*percent))));
+    cells.push(us(latencies.max()));
+    let filled = f64::from(run.buffers_most) / f64::from(run.buffers.max(1)) * 100.0;
+    cells.push(once(format!("{filled:.0} %")));
+    let lost = run.first_loss.as_ref();
+    cells.push(once(lost.map_or_else(|| "no loss".to_owned(), |loss| format!("loss {loss}"))));
+    cells
+}
+
+/// A comparison as JSON: nanoseconds, bytes, bytes a second.
+pub fn json(compared: &(String, Comparison)) -> Value {
+    let (drive, comparison) = compared;
+    let runs: Vec<Value> = comparison
+        .runs
+        .iter()
+        .map(|run| {
+            json!({
+                "sets": run.sets.to_string(), "drives": run.drives,
+                "write_bytes_per_s_each": run.write_bytes_per_s,
+                "read_bytes": run.reads.bytes, "missed_read_bytes": run.reads.missed_bytes,
+                "latencies": latencies_json(&run.reads.latencies),
+                "after_change": latencies_json(&run.reads.after_change),
+                "buffers": run.buffers, "buffers_most": run.buffers_most,
+                "first_loss": run.first_loss.as_ref().map(ToString::to_string),
+                "looked_at_s": run.time.as_secs_f64(),
+            })
+        })
+        .collect();
+    json!({ "drive": drive, "runs": runs })
+}
+
+fn latencies_json(latencies: &Latencies) -> Value {
+    let ns = |time: Option<Duration>| time.map(Duration::as_nanos);
+    let percentiles: Vec<Value> = PERCENTS
+        .iter()
+        .map(|percent| json!([percent, ns(latencies.percentile(*percent))]))
+        .collect();
+    json!({
+        "count": latencies.count(), "mean_ns": latencies.mean_ns(), "percentiles_ns": percentiles,
+        "max_ns": ns(latencies.max()),
+    })
 }

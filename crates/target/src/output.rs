@@ -1,6 +1,17 @@
-//! Every file that a command writes is opened here. An output never goes onto a device, a member of an array or an input of the
-//! same command, and a file is replaced only when the new one is complete: it is written under a temporary name beside it,
-//! flushed and renamed.
+//! The name of an output becomes a file: the program opens every file that a command writes here. An output never goes onto a
+//! device, a member of an array or an input of the same command, and a file is replaced only when the new one is complete: it is
+//! written under a temporary name beside it, flushed and renamed.
+//!
+//! ```
+//! use longtake_target::output::Outputs;
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("figures.csv");
+//! Outputs::new(false).write(&path, "drive,rate\n")?;
+//! let refused = Outputs::new(false).write(&path, "").unwrap_err();
+//! assert!(refused.to_string().ends_with("add -y to overwrite it"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod error;
 mod inspect;
@@ -11,7 +22,6 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use tempfile::{Builder, NamedTempFile};
 
 pub use error::OutputError;
@@ -226,6 +236,11 @@ impl NewFile {
         Self { path: path.to_owned(), sink: Sink::Stream(file) }
     }
 
+    /// The path as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether bytes are gone as soon as they are written.
     pub const fn is_stream(&self) -> bool {
         matches!(self.sink, Sink::Stream(_))
@@ -259,15 +274,6 @@ impl NewFile {
         // The file is whole in any case. Some file systems can't flush a folder; then a power cut may lose the new name.
         File::open(folder_of(&whole.to)).and_then(|folder| folder.sync_all()).ok();
         Ok(())
-    }
-
-    /// Writes bytes.
-    ///
-    /// # Errors
-    /// The kernel's reason, with the path.
-    pub fn put(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
-        let written = self.file().write_all(bytes);
-        written.with_context(|| format!("writing {}", self.path.display()))
     }
 
     fn file(&mut self) -> &mut File {

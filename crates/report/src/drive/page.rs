@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use base::ByteSize;
+use base::units::grouped as number;
 use device::facts::{Answer, Facts, NvmeFacts};
 use device::identity::Drive;
 use device::link::{Link, Verdict};
@@ -12,11 +13,13 @@ use device::nvme::log::{EnduranceGroup, PredictableLatency, SmartLog, SupportedL
 use device::nvme::placement::Placement;
 use serde::Serialize;
 
-use crate::outlet;
+use crate::text::inline;
 
 /// A target with its facts, several lines. `permission` says whether it may be written.
 pub fn text(path: &Path, facts: Option<&Facts>, permission: &str) -> String {
-    let mut page = Page { out: format!("{}\n", path.display()), ..Page::default() };
+    let name = path.display().to_string();
+    let name = inline(&name);
+    let mut page = Page { out: format!("{name}\n"), ..Page::default() };
     let Some(facts) = facts else {
         page.section("drive");
         page.row("may be written", permission);
@@ -50,7 +53,7 @@ impl Page {
     }
 
     fn row(&mut self, name: &str, value: impl Display) {
-        self.rows.push((name.to_owned(), outlet::inline(&value.to_string()).into_owned()));
+        self.rows.push((name.to_owned(), inline(&value.to_string()).into_owned()));
     }
 
     /// A row only if there is a value.
@@ -249,20 +252,16 @@ fn smart(page: &mut Page, answer: &Answer<SmartLog>) {
     );
     page.row("read", size(log.read_bytes));
     page.row("written", size(log.written_bytes));
-    page.row("read commands", outlet::number(log.host_reads));
-    page.row("write commands", outlet::number(log.host_writes));
-    page.row("busy", format!("{} min", outlet::number(log.busy_minutes)));
-    page.row("powered", format!("{} h", outlet::number(log.power_on_hours)));
+    page.row("read commands", number(log.host_reads));
+    page.row("write commands", number(log.host_writes));
+    page.row("busy", format!("{} min", number(log.busy_minutes)));
+    page.row("powered", format!("{} h", number(log.power_on_hours)));
     page.row(
         "power cycles",
-        format!(
-            "{} ({} without notice)",
-            outlet::number(log.power_cycles),
-            outlet::number(log.unsafe_shutdowns)
-        ),
+        format!("{} ({} without notice)", number(log.power_cycles), number(log.unsafe_shutdowns)),
     );
-    page.row("media errors", outlet::number(log.media_errors));
-    page.row("error log entries", outlet::number(log.error_log_entries));
+    page.row("media errors", number(log.media_errors));
+    page.row("error log entries", number(log.error_log_entries));
     page.maybe("temperature", log.temperature_celsius.map(celsius));
     page.row(
         "time above",

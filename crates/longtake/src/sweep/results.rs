@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use plan::sweep::{Figure, Job};
 use serde::{Deserialize, Serialize};
-
-use crate::output::Outputs;
+use target::output::Outputs;
 
 /// The file in the folder of results.
 pub const FILE: &str = "results.jsonl";
@@ -39,63 +38,40 @@ pub struct Finished {
 #[derive(Debug)]
 pub struct Results {
     path: PathBuf,
-    /// None where nothing is to be written.
+    /// None if nothing is kept on disk.
     file: Option<File>,
     by_job: HashMap<String, Finished>,
 }
 
 impl Results {
-    /// The results in a folder, which is made if it isn't there, unless it is only looked at. Another process can't write them
-    /// at the same time.
+    /// The results in a folder, which is made if it isn't there. Another process can't write them at the same time.
     ///
     /// # Errors
     /// If they can't be read or written.
-    pub fn open(folder: &Path, only_look: bool, outputs: &Outputs) -> Result<Self> {
+    pub fn open(folder: &Path, outputs: &Outputs) -> Result<Self> {
         let path = folder.join(FILE);
         // Locked before it is read: what another sweep adds meanwhile would be cut off.
-        let mut file = if only_look { None } else { Some(locked(folder, &path, outputs)?) };
-        let text = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
-            Err(error) => {
-                return Err(error)
-                    .with_context(|| format!("reading results in {}", path.display()));
-            }
-        };
-        // Whatever stands behind the last end of a line was not finished.
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let mut by_job = HashMap::new();
-        for (index, line) in text[..whole].split(|byte| *byte == b'\n').enumerate() {
-            if line.is_empty() {
-                continue;
-            }
-            let finished: Finished = serde_json::from_slice(line).with_context(|| {
-                format!(
-                    "line {} of {} is no result of a sweep: delete it, and its job is run again",
-                    index + 1,
-                    path.display()
-                )
-            })?;
-            if finished.version == env!("CARGO_PKG_VERSION") {
-                by_job.insert(key(&finished.job), finished);
-            }
-        }
-        if let Some(file) = &mut file {
-            file.set_len(whole as u64)
-                .and_then(|()| file.seek(SeekFrom::End(0)))
-                .with_context(|| format!("going on behind the results in {}", path.display()))?;
-        }
-        Ok(Self { path, file, by_job })
+        let mut file = locked(folder, &path, outputs)?;
+        let (by_job, whole) = read(&path)?;
+        file.set_len(whole)
+            .and_then(|()| file.seek(SeekFrom::End(0)))
+            .with_context(|| format!("going on behind the results in {}", path.display()))?;
+        Ok(Self { path, file: Some(file), by_job })
+    }
+
+    /// The results in a folder, to look at alone: nothing is made, and nothing kept on disk.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub fn look(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        let (by_job, _) = read(&path)?;
+        Ok(Self { path, file: None, by_job })
     }
 
     /// Drops what was computed for drives that have changed since.
     pub fn forget_others(&mut self, mut drive: impl FnMut(&Job) -> Option<u32>) {
         self.by_job.retain(|_, finished| finished.drive == drive(&finished.job));
-    }
-
-    /// Whether a job is done.
-    pub fn has(&self, job: &Job) -> bool {
-        self.by_job.contains_key(&key(job))
     }
 
     /// What came of a job.
@@ -117,6 +93,36 @@ impl Results {
         self.by_job.insert(key(&finished.job), finished);
         Ok(())
     }
+}
+
+/// The results in a file, by job, and the length of its whole lines in bytes. Those of another version are left out.
+fn read(path: &Path) -> Result<(HashMap<String, Finished>, u64)> {
+    let text = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(error) => {
+            return Err(error).with_context(|| format!("reading results in {}", path.display()));
+        }
+    };
+    // Whatever stands behind the last end of a line was not finished.
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let mut by_job = HashMap::new();
+    for (index, line) in text[..whole].split(|byte| *byte == b'\n').enumerate() {
+        if line.is_empty() {
+            continue;
+        }
+        let finished: Finished = serde_json::from_slice(line).with_context(|| {
+            format!(
+                "line {} of {} is no result of a sweep: delete it, and its job is run again",
+                index + 1,
+                path.display()
+            )
+        })?;
+        if finished.version == env!("CARGO_PKG_VERSION") {
+            by_job.insert(key(&finished.job), finished);
+        }
+    }
+    Ok((by_job, whole as u64))
 }
 
 /// The file of results, made if need be, which no other sweep writes until it is closed.

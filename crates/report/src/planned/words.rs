@@ -1,64 +1,65 @@
-//! What `plan` prints: what is planned, a table of candidates, and what there is to say of each.
+//! A plan in words: what is planned, a table of candidates, and what there is to say of each.
 
 use std::fmt::Write;
 
-use anyhow::Result;
+use base::units::grouped;
 use plan::Requirement;
 use plan::answer::{Answer, Array, Design};
 use plan::explain::{bytes, factor, lines, rate, seconds};
 use plan::limits::Limit;
 use plan::requirement::{Counts, Sets, Term};
 use profile::Trust;
-use recorder::Placement;
 
-use crate::outlet;
+use crate::text;
 
 /// Candidates up to which each one's doubts and savings are told without being asked for.
 const FEW: usize = 3;
 
-/// Prints an answer.
-///
-/// # Errors
-/// If standard output is gone.
-pub fn show(requirement: &Requirement, answer: &Answer, explain: bool) -> Result<()> {
-    outlet::text(&asked(requirement, answer))?;
-    outlet::text("")?;
-    outlet::text(&outlet::trimmed(&table(requirement, answer)))?;
+/// An answer in several lines; the arithmetic of it only if `explain`.
+pub fn text(requirement: &Requirement, answer: &Answer, explain: bool) -> String {
+    let mut text = asked(requirement, answer);
+    text += "\n\n";
+    text += &text::trimmed(&table(requirement, answer));
     let all = explain || answer.designs.len() <= FEW;
     for (at, design) in answer.designs.iter().enumerate() {
-        let best = at == 0;
-        let mut said = Vec::new();
-        if explain {
-            said.extend(lines(design));
-            said.extend(design.figures.iter().map(figure));
-        }
-        if design.array.is_none() {
-            said.extend(
-                design.obstacles.iter().map(|obstacle| format!("no number will do: {obstacle}")),
-            );
-        }
-        if let Some(split) = design.sets.as_ref().filter(|_| !explain) {
-            said.extend(split.arithmetic.iter().cloned());
-        }
-        if all || best {
-            said.extend(design.doubts.iter().map(|doubt| format!("note: {doubt}")));
-        }
-        if all || best || design.array.is_none() {
-            said.extend(design.savings.iter().map(saving));
-        }
+        let said = said(design, explain, all || at == 0);
         if !said.is_empty() {
-            outlet::text(&format!("\n{}", design.drive))?;
-            said.iter().try_for_each(|line| outlet::text(&format!("  {line}")))?;
+            text += &format!("\n\n{}", design.drive);
+            text.extend(said.iter().map(|line| format!("\n  {line}")));
         }
     }
-    let more = match (explain, all) {
-        (true, _) => return Ok(()),
-        (false, true) => "--explain shows the arithmetic.",
+    match (explain, all) {
+        (true, _) => {}
+        (false, true) => text += "\n\n--explain shows the arithmetic.",
         (false, false) => {
-            "--explain shows the arithmetic, and what to know of each drive; --drive NAME plans with one."
+            text += "\n\n--explain shows the arithmetic, and what to know of each drive; --drive NAME plans with one.";
         }
-    };
-    outlet::text(&format!("\n{more}"))
+    }
+    text
+}
+
+/// What there is to say of a design: all of its arithmetic if `explain`, its doubts if `doubts`.
+fn said(design: &Design, explain: bool, doubts: bool) -> Vec<String> {
+    let mut said = Vec::new();
+    if explain {
+        said.extend(lines(design));
+        said.extend(design.figures.iter().map(figure));
+    }
+    if design.array.is_none() {
+        said.extend(
+            design.obstacles.iter().map(|obstacle| format!("no number will do: {obstacle}")),
+        );
+    }
+    if let Some(split) = design.sets.as_ref().filter(|_| !explain) {
+        said.extend(split.arithmetic.iter().cloned());
+    }
+    if doubts {
+        said.extend(design.doubts.iter().map(|doubt| format!("note: {doubt}")));
+    }
+    if doubts || design.array.is_none() {
+        said.extend(design.savings.iter().map(saving));
+    }
+    said
 }
 
 /// What is required, label by label.
@@ -153,7 +154,7 @@ fn asked(requirement: &Requirement, answer: &Answer) -> String {
     text
 }
 
-fn table(requirement: &Requirement, answer: &Answer) -> outlet::Table {
+fn table(requirement: &Requirement, answer: &Answer) -> text::Table {
     let told = |limit: &Limit| match limit {
         Limit::Uplink => requirement.host.uplink.is_some(),
         Limit::Memory => requirement.host.memory.is_some(),
@@ -167,7 +168,7 @@ fn table(requirement: &Requirement, answer: &Answer) -> outlet::Table {
     let priced = answer.designs.iter().any(|d| d.array.as_ref().is_some_and(|a| a.cost.is_some()));
     let mut heads: Vec<String> = vec!["drive".into(), "drives".into(), "binds".into()];
     // The rate is what placement makes a difference to: the one asked for comes first.
-    let adaptive = requirement.placement == Placement::Adaptive;
+    let adaptive = requirement.is_adaptive();
     let (this, other) = if adaptive { ("adaptive", "striped") } else { ("striped", "adaptive") };
     heads.extend([format!("rate {this}"), format!("({other})")]);
     heads.extend(limits.iter().map(ToString::to_string));
@@ -182,7 +183,7 @@ fn table(requirement: &Requirement, answer: &Answer) -> outlet::Table {
     let right: Vec<usize> = (0..heads.len())
         .filter(|at| !["drive", "binds", "slowest phase", "evidence"].contains(&names[*at]))
         .collect();
-    let mut table = outlet::table(&names, &right);
+    let mut table = text::table(&names, &right);
     for design in &answer.designs {
         table.add_row(row(design, &limits, adaptive, priced));
     }
@@ -191,7 +192,7 @@ fn table(requirement: &Requirement, answer: &Answer) -> outlet::Table {
 
 fn row(design: &Design, limits: &[Limit], adaptive: bool, priced: bool) -> Vec<String> {
     let dash = || "-".to_owned();
-    let number = |n: Option<u32>| n.map_or_else(dash, |n| outlet::number(n.into()));
+    let number = |n: Option<u32>| n.map_or_else(dash, |n| grouped(n.into()));
     let of = |tell: &dyn Fn(&Array) -> String| design.array.as_ref().map_or_else(dash, tell);
     let mut cells = vec![
         design.drive.clone(),

@@ -1,0 +1,289 @@
+//! The library's values as JSON, as the program prints them with `--json`: times in UTC, sizes in bytes, durations in seconds.
+
+use std::path::Path;
+
+use base::{Rate, Timestamp};
+use format::Count;
+use format::superblock::Protected;
+use recorder::ParityProgress;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::array::{
+    CheckReport, Chunk, Contents, CreateReport, DamagedChunk, Extracted, Gap, Info, MemberInfo,
+    MissingMember, NewMember, OverwrittenPackets, RebuildPlan, RebuildReport, RecoveredChunks,
+    Repair, Replayed, ScrubFinding, ScrubReport, StaleMember, Take,
+};
+use crate::instant::utc;
+use crate::recording::{Account, MemberSnapshot, Snapshot};
+
+/// Values as JSON, one after another.
+fn list<T>(values: &[T], value: impl Fn(&T) -> Value) -> Value {
+    values.iter().map(value).collect()
+}
+
+fn time(ns: u64) -> String {
+    utc(Timestamp::from_nanos(ns))
+}
+
+/// A take with its ledger, what is on the media, and what is missing.
+pub fn take(take: &Take) -> Value {
+    let packet_time = |ns: u64| (take.stored.packets > 0).then(|| time(ns));
+    json!({
+        "take": take.id.uuid,
+        "started": utc(take.id.started),
+        "first_packet": packet_time(take.first_ns),
+        "last_packet": packet_time(take.last_ns),
+        "state": take.state.to_string(),
+        "chunks": take.chunks,
+        "first_sequence": take.first_sequence,
+        "last_sequence": take.last_sequence,
+        "queues": take.queues,
+        "on_media": take.stored,
+        "captured_bytes": take.captured_bytes,
+        "media_bytes": take.media_bytes,
+        "parity": {"chunks": take.parity_chunks, "bytes": take.parity_bytes},
+        "recovered": {
+            "chunks": take.recovered_chunks,
+            "packets": take.recovered.packets,
+            "bytes": take.recovered.bytes,
+        },
+        "ledger": take.ledger,
+        "overwritten": take.overwritten,
+        "missing": take.missing(),
+        "gaps": list(&take.gaps, |gap| json!({
+            "first_sequence": gap.first_sequence, "last_sequence": gap.last_sequence,
+            "missing": gap.count, "from": time(gap.from_ns), "to": time(gap.to_ns),
+        })),
+        "balances": take.balances(),
+    })
+}
+
+/// An array: what it is made of, how full it is, what is protected, and how to copy a member.
+pub fn array(info: &Info, contents: &Contents) -> Value {
+    let members = info.members.iter().enumerate();
+    let mut shown = json!({
+        "array": info.uuid,
+        "name": info.name,
+        "created": utc(info.created),
+        "generation": info.generation,
+        "parity": info.parity,
+        "recording": info.recording,
+        "members": members.map(|(at, info)| member(at, info)).collect::<Value>(),
+        "protected": list(&info.protected, protected),
+        "remarks": info.remarks,
+        "stale_members": list(&info.stale, stale),
+        "copy": info.copy_commands(),
+        "takes": contents.takes.len(),
+        "chunks_total": contents.chunks.len(),
+    });
+    if let Some(coverage) = &contents.parity {
+        shown["parity_groups"] = json!(coverage.groups);
+        shown["parity_bytes"] = json!(coverage.bytes);
+        shown["chunks_short_of_parity"] = json!(coverage.short_chunks);
+    }
+    shown
+}
+
+fn member(at: usize, member: &MemberInfo) -> Value {
+    json!({
+        "member": at,
+        "target": member.target,
+        "identity": member.identity,
+        "capacity_bytes": member.capacity_bytes,
+        "segments": member.segments,
+        "segment_bytes": member.segment_bytes,
+        "chunk_max": member.chunk_max,
+        "used_bytes": member.used_bytes,
+        "extents": list(&member.extents, |part| json!({"from": part.offset, "length": part.length})),
+    })
+}
+
+fn protected(range: &Protected) -> Value {
+    json!({"from": utc(range.from), "to": utc(range.to), "label": range.label})
+}
+
+/// A member that is out of date.
+fn stale(stale: &StaleMember) -> Value {
+    json!({
+        "member": stale.member, "identity": stale.identity,
+        "newest_packet": stale.newest_packet.map(utc), "missed_take_started": stale.missed_take_started.map(utc),
+    })
+}
+
+/// A chunk: which one, where it lies, what is in it.
+pub fn chunk(chunk: &Chunk) -> Value {
+    let (record, place, summary) = (&chunk.record, &chunk.place, &chunk.record.summary);
+    json!({
+        "sequence": record.sequence, "take": record.take.uuid, "member": place.member,
+        "offset": place.offset, "length": summary.length, "packets": summary.packets, "queue": summary.queue,
+        "first_ns": summary.first_ns, "last_ns": summary.last_ns, "replaces": record.replaces, "end": summary.end,
+        "parity_of": record.parity.map(|part| part.group),
+    })
+}
+
+/// An array that was created.
+pub fn created(report: &CreateReport) -> Value {
+    let members = report.members.iter().enumerate();
+    json!({
+        "array": report.uuid, "name": report.name, "parity": report.parity, "dry_run": report.dry_run,
+        "members": members.map(|(at, member)| new_member(at, member)).collect::<Value>(),
+    })
+}
+
+fn new_member(at: usize, member: &NewMember) -> Value {
+    json!({
+        "member": at, "target": member.target, "capacity_bytes": member.capacity_bytes,
+        "segments": member.segments, "segment_bytes": member.segment_bytes,
+        "chunk_max": member.chunk_max, "trimmed": member.trimmed,
+        "writes_bytes": member.writes_bytes, "share_of_life": member.share_of_life,
+    })
+}
+
+/// What a check found.
+pub fn checked(report: &CheckReport) -> Value {
+    let damaged = |chunk: &DamagedChunk| {
+        json!({
+            "sequence": chunk.sequence, "target": chunk.target, "offset": chunk.offset,
+            "packets": chunk.packets, "why": chunk.reason.to_string(),
+        })
+    };
+    json!({
+        "chunks": report.chunks, "bytes": report.bytes, "takes": report.takes,
+        "missing_packets": report.missing.packets, "unbalanced_takes": report.unbalanced_takes,
+        "recovered": recovered(&report.recovered),
+        "stale_members": list(&report.stale, stale), "overwritten_chunks": report.overwritten_chunks,
+        "damaged": list(&report.damaged, damaged),
+    })
+}
+
+/// What a scrub found and repaired.
+pub fn scrubbed(report: &ScrubReport) -> Value {
+    let missing = |missing: &MissingMember| {
+        json!({
+            "member": missing.member, "identity": missing.identity, "chunks": missing.chunks,
+            "recoverable": missing.recoverable,
+        })
+    };
+    json!({
+        "chunks": report.chunks, "bytes": report.bytes, "groups": report.groups, "parity": report.parity,
+        "without_parity": report.without_parity, "parity_missing": report.parity_missing,
+        "missing_packets": report.missing_packets, "repair": report.repair,
+        "superblocks": !report.superblocks_differ,
+        "stale_members": list(&report.stale, stale), "overwritten_chunks": report.overwritten_chunks,
+        "findings": list(&report.findings, finding),
+        "missing_members": list(&report.missing_members, missing),
+    })
+}
+
+fn finding(finding: &ScrubFinding) -> Value {
+    json!({
+        "member": finding.member, "target": finding.target, "offset": finding.offset,
+        "length": finding.length, "sequence": finding.sequence, "take": finding.take,
+        "time": utc(finding.time), "packets": finding.packets, "fault": finding.fault.to_string(),
+        "damage": finding.fault.is_damage(),
+        "repair": match finding.repair {
+            Repair::None => "impossible",
+            Repair::Possible => "possible",
+            Repair::Done => "done",
+            Repair::Failed => "failed",
+        },
+    })
+}
+
+/// What a rebuild of a member onto a target would write.
+pub fn rebuild_plan(plan: &RebuildPlan<'_>, member: u16, onto: &Path) -> Value {
+    json!({
+        "array": plan.array(), "member": member, "onto": onto, "dry_run": true,
+        "chunks": plan.chunks(), "bytes": plan.writes_bytes(), "groups_without_parity": plan.groups_without_parity(),
+    })
+}
+
+/// What a rebuild of a member has written to its target.
+pub fn rebuilt(array: Uuid, member: u16, onto: &Path, report: &RebuildReport) -> Value {
+    json!({
+        "array": array, "member": member, "onto": onto, "dry_run": false,
+        "chunks": report.chunks, "bytes": report.bytes, "parity_chunks": report.parity_chunks,
+        "found_written": report.found_written, "filled": report.filled,
+        "groups_without_parity": report.groups_without_parity, "joined": report.joined, "segments": report.segments,
+    })
+}
+
+/// What was extracted, and what could not be read.
+pub fn extracted(extracted: &Extracted) -> Value {
+    let Extracted { packets, bytes, read, .. } = extracted;
+    json!({
+        "packets": packets, "bytes": bytes,
+        "missing": read.missing, "unreadable": read.unreadable.count,
+        "overwritten": overwritten(&read.overwritten), "holes": list(&read.holes, hole),
+        "recovered": recovered(&read.recovered),
+        "stale_members": list(&read.stale, stale), "overwritten_chunks": read.overwritten_chunks,
+    })
+}
+
+/// What was replayed, and what could not be read or sent.
+pub fn replayed(replayed: &Replayed) -> Value {
+    let Replayed { sent, read } = replayed;
+    json!({
+        "packets": sent.packets, "bytes": sent.bytes, "elapsed_s": sent.elapsed.as_secs_f64(),
+        "late_max_s": sent.late_max.as_secs_f64(), "late_mean_s": sent.late_mean().as_secs_f64(),
+        "oversize": sent.oversize, "truncated": sent.truncated, "not_udp": sent.not_udp,
+        "other_link_type": sent.other_link_type, "unsent": sent.unsent,
+        "unreadable": read.unreadable.count,
+        "recovered": recovered(&read.recovered),
+        "overwritten": overwritten(&read.overwritten), "holes": list(&read.holes, hole),
+    })
+}
+
+/// What parity recovered.
+fn recovered(recovered: &RecoveredChunks) -> Value {
+    let RecoveredChunks { chunks, bytes, count } = recovered;
+    json!({"chunks": chunks, "bytes": bytes, "packets": count.packets})
+}
+
+/// What the ring overwrote.
+fn overwritten(overwritten: &OverwrittenPackets) -> Value {
+    let (from, to) = overwritten.span.map(|(from, to)| (utc(from), utc(to))).unzip();
+    let Count { packets, bytes } = overwritten.count;
+    json!({"packets": packets, "bytes": bytes, "from": from, "to": to})
+}
+
+fn hole(hole: &Gap) -> Value {
+    json!({
+        "packets": hole.count.packets, "bytes": hole.count.bytes,
+        "from": time(hole.from_ns), "to": time(hole.to_ns),
+    })
+}
+
+/// Where a recording is. `rate` is how fast it was written of late, `fill` the share of its chunk buffers in use.
+pub fn progress(snapshot: &Snapshot, rate: Rate, fill: f64) -> Value {
+    let member =
+        |m: &MemberSnapshot| json!({"written": m.written, "rate": m.rate, "working": m.working});
+    let average = Rate::of(snapshot.written(), snapshot.elapsed);
+    json!({
+        "event": "progress", "after_s": snapshot.elapsed.as_secs_f64(),
+        "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
+        "offered_packets": snapshot.offered_packets, "lost_packets": snapshot.lost_packets,
+        "truncated": snapshot.truncated, "members": list(&snapshot.members, member),
+        "ledger": snapshot.ledger, "reused_to_ns": snapshot.reused_to_ns,
+        "parity": snapshot.parity.map(parity),
+    })
+}
+
+/// What came of a recording.
+pub fn recorded(account: &Account) -> Value {
+    json!({
+        "event": "finished", "take": account.started.take,
+        "after_s": account.elapsed.as_secs_f64(), "written": account.written,
+        "average_rate": account.rate().0, "ledger": account.ledger,
+        "acknowledged": account.acknowledged, "durable": account.durable,
+        "buffers": account.started.buffers, "buffers_most": account.buffers_most,
+        "notes": account.notes, "simulated": account.started.simulated,
+        "reused_to_ns": account.reused_to_ns, "parity": account.parity.map(parity),
+    })
+}
+
+fn parity(parity: ParityProgress) -> Value {
+    let ParityProgress { parity, groups, bytes, chunks_short } = parity;
+    json!({"parity": parity, "groups": groups, "bytes": bytes, "chunks_short": chunks_short})
+}

@@ -1,0 +1,105 @@
+//! A recording in virtual time as text and as JSON: how far it is, and what came of it.
+
+use base::units::grouped as number;
+use base::{ByteSize, Rate};
+use plan::explain;
+use plan::mission::{FirstLoss, Outcome, Progress, Sample};
+use serde_json::{Value, json};
+
+use crate::{ledger, text};
+
+/// What came of a mission, several lines.
+pub fn text(outcome: &Outcome) -> String {
+    let written: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
+    let mut lines = vec![
+        format!(
+            "{} of virtual time{}: {} chunks, {} written to {} drives at {}\n",
+            outcome.time,
+            if outcome.whole { "" } else { ", broken off" },
+            number(outcome.chunks),
+            ByteSize(written),
+            outcome.drives.len(),
+            Rate::of(written, outcome.time),
+        ),
+        ledger::table(&outcome.ledger),
+    ];
+    lines.extend(outcome.first_loss.as_ref().map(|loss| format!("\nfirst loss {loss}")));
+    lines.push(format!(
+        "\nbuffers were filled to {:.0} % at most; what came in the last {} is held",
+        100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers),
+        outcome.retention,
+    ));
+    let heads = ["drive", "written", "passes", "flash for one byte", "life at this rate"];
+    let mut table = text::table(&heads, &[1, 2, 3, 4]);
+    for drive in &outcome.drives {
+        let life_s = drive.life_years * 365.0 * 86_400.0;
+        table.add_row([
+            drive.name.clone(),
+            ByteSize(drive.written_bytes).to_string(),
+            format!("{:.2}", drive.passes),
+            format!("{:.3}", drive.amplification()),
+            if life_s.is_finite() { explain::seconds(life_s) } else { "-".to_owned() },
+        ]);
+    }
+    lines.push(format!("\n{}", text::trimmed(&table)));
+    lines.join("\n")
+}
+
+/// How far a mission is, as JSON: bytes, seconds, bytes a second.
+pub fn progress_json(progress: &Progress<'_>) -> Value {
+    let mut value = sample_json(progress.sample);
+    value["event"] = json!("progress");
+    value["first_loss"] = progress.first_loss.map_or(Value::Null, loss_json);
+    value
+}
+
+fn sample_json(sample: &Sample) -> Value {
+    json!({
+        "after_s": sample.at.as_secs_f64(), "fill": sample.fill, "rates": sample.rates,
+        "amplification": sample.amplification, "buffers_most": sample.buffers_most,
+        "lost_bytes": sample.lost_bytes,
+    })
+}
+
+fn loss_json(loss: &FirstLoss) -> Value {
+    let behind: Vec<Value> = loss
+        .behind
+        .iter()
+        .map(|drive| {
+            json!({
+                "drive": drive.drive, "rate": drive.rate.0, "passes": drive.passes,
+                "amplification": drive.amplification,
+            })
+        })
+        .collect();
+    json!({
+        "after_s": loss.at.as_secs_f64(), "full": loss.full, "behind": behind,
+        "text": loss.to_string(),
+    })
+}
+
+/// What came of a mission, as JSON: bytes, seconds, bytes a second.
+pub fn outcome_json(outcome: &Outcome) -> Value {
+    let drives: Vec<Value> = outcome
+        .drives
+        .iter()
+        .map(|drive| {
+            json!({
+                "name": drive.name, "written": drive.written_bytes,
+                "media_written": drive.media_written_bytes, "amplification": drive.amplification(),
+                "passes": drive.passes, "life_used": drive.life_used,
+                "rated_used": drive.rated_used,
+                "life_years": Some(drive.life_years).filter(|years| years.is_finite()),
+            })
+        })
+        .collect();
+    json!({
+        "event": "finished", "virtual": true, "after_s": outcome.time.as_secs_f64(),
+        "whole": outcome.whole, "chunks": outcome.chunks,
+        "ledger": outcome.ledger,
+        "first_loss": outcome.first_loss.as_ref().map(loss_json),
+        "buffers": outcome.buffers, "buffers_most": outcome.buffers_most,
+        "retention_s": outcome.retention.as_secs_f64(), "drives": drives,
+        "samples": outcome.samples.iter().map(sample_json).collect::<Vec<_>>(),
+    })
+}

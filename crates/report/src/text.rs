@@ -1,0 +1,142 @@
+//! Text for a terminal: foreign text that can't move the cursor or mislead the eye, and tables of it.
+
+use std::borrow::Cow;
+use std::fmt::{self, Display};
+
+use comfy_table::{CellAlignment, ContentArrangement, presets};
+
+/// A message, escaped, with lines after the first indented: a name with a line end in it can't pass for a message of its own.
+pub fn indented(text: &str) -> String {
+    let text = escaped(text);
+    let flush_left = text.lines().skip(1).any(|line| !line.starts_with(' '));
+    if flush_left { text.replace('\n', "\n  ") } else { text.into_owned() }
+}
+
+/// Whether a character only shows itself: it does not move the cursor, reverse the direction of writing, or hide.
+fn is_harmless(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    // What `escape_debug` leaves as it is behind another character: all but control, format, private and unassigned characters,
+    // separators of lines, and spaces other than the usual one.
+    let mut bytes = *b"x\0\0\0\0";
+    let length = 1 + c.encode_utf8(&mut bytes[1..]).len();
+    std::str::from_utf8(&bytes[..length]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
+}
+
+fn escape<'a>(
+    text: &'a str,
+    keep: impl Fn(char) -> bool,
+    put: impl Fn(char, &mut String),
+) -> Cow<'a, str> {
+    let may_stand = |c: char| is_harmless(c) || keep(c);
+    if text.chars().all(may_stand) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if may_stand(c) { out.push(c) } else { put(c, &mut out) }
+    }
+    Cow::Owned(out)
+}
+
+/// A text for a terminal, with its line ends. Every other control or invisible character, which may have come from a medium, a
+/// drive or a capture, is shown as an escape: `\u{1b}`.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    escape(text, |c| c == '\n', |c, out| out.extend(c.escape_debug()))
+}
+
+/// Foreign text for a place in a line: line ends are shown as escapes too.
+pub fn inline(text: &str) -> Cow<'_, str> {
+    escape(text, |_| false, |c, out| out.extend(c.escape_debug()))
+}
+
+/// The same JSON with the control and invisible characters that JSON allows in strings (C1, DEL, directions) written as escapes.
+pub fn json_escaped(json: &str) -> Cow<'_, str> {
+    let put = |c: char, out: &mut String| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            out.push_str(&format!("\\u{unit:04x}"));
+        }
+    };
+    escape(json, |c| c == '\n', put)
+}
+
+/// A plain table; columns in `right` are aligned to the right.
+pub fn table(heads: &[&str], right: &[usize]) -> Table {
+    let mut table = comfy_table::Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(heads.iter().map(|head| inline(head)));
+    for &column in right {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    Table(table)
+}
+
+/// A table whose cells are lines: what they hold may come from anywhere, and is escaped.
+#[derive(Debug)]
+pub struct Table(comfy_table::Table);
+
+impl Table {
+    /// Adds a row.
+    pub fn add_row<C: Display>(&mut self, cells: impl IntoIterator<Item = C>) {
+        let shown = cells.into_iter().map(|cell| inline(&cell.to_string()).into_owned());
+        self.0.add_row(shown);
+    }
+}
+
+impl Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A table without spaces at line ends.
+pub fn trimmed(table: &Table) -> String {
+    table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_could_move_the_cursor_or_mislead_the_eye_is_escaped_and_all_else_stays() {
+        let shown =
+            "Überflug 3 \u{b5}s \u{2192} \u{2581}\u{2588} e\u{301} \u{65e5}\u{672c} 'a' \"b\" c\\d";
+        assert_eq!(inline(shown), shown);
+        assert_eq!(escaped("two\nlines"), "two\nlines");
+        assert_eq!(inline("two\nlines\r\u{1b}[2J"), r"two\nlines\r\u{1b}[2J");
+        for c in [
+            '\u{0}',
+            '\u{7f}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{200b}',
+            '\u{2028}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{e0041}',
+        ] {
+            for escaped in [inline(&c.to_string()), escaped(&c.to_string())] {
+                assert!(escaped.starts_with('\\') && escaped.is_ascii(), "{escaped}");
+            }
+        }
+    }
+
+    #[test]
+    fn json_keeps_its_values_though_their_control_characters_are_escaped() {
+        let value = json!({"name": "a\u{1b}[2J\u{9b}\u{7f}\u{202e}\u{e0041}\nb"});
+        for text in [value.to_string(), format!("{value:#}")] {
+            let escaped = json_escaped(&text);
+            assert!(
+                escaped.chars().all(|c| c == '\n' || (c.is_ascii() && !c.is_control())),
+                "{escaped}"
+            );
+            assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+        }
+    }
+}
