@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use base::{ByteSize, Rate};
+use base::ByteSize;
 use profile::{Profile, library};
 use serde_json::{Value, json};
 use ssd::Spec;
@@ -144,9 +144,4 @@ fn checked(path: &Path) -> Result<Spec> {
 fn model(drive: &str) -> Result<Model> {
     let name = drive.strip_prefix("sim:").unwrap_or(drive);
     Ok(format!("sim:{name}").parse::<SimTarget>()?.model)
-}
-
-/// A rate as people say it.
-fn rate(bytes_per_s: f64) -> String {
-    Rate(bytes_per_s).to_string()
 }

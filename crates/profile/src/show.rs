@@ -4,7 +4,7 @@ use std::fmt;
 
 use base::{ByteSize, Rate};
 
-use crate::{SourceKind, Unit};
+use crate::{Known, SourceKind, Unit};
 
 impl SourceKind {
     /// Its word, which is also its name in profiles.
@@ -36,6 +36,26 @@ impl Unit {
             Self::Count if value.fract() == 0.0 => format!("{value:.0}"),
             Self::Count => format!("{value:.2}"),
         }
+    }
+}
+
+impl Known {
+    /// Its range in words, `1.59 GB/s to 1.61 GB/s`; empty if no range is known.
+    pub fn show_range(&self) -> String {
+        let Some((low, high)) = self.range else { return String::new() };
+        format!("{} to {}", self.unit.show(low), self.unit.show(high))
+    }
+
+    /// Where it comes from in words: kind, origin, day and note.
+    pub fn show_source(&self) -> String {
+        let mut text = format!("{}: {}", self.source.kind, self.source.origin);
+        if let Some(when) = &self.source.when {
+            text += &format!(", {when}");
+        }
+        if !self.note.is_empty() {
+            text += &format!(" ({})", self.note);
+        }
+        text
     }
 }
 

@@ -14,6 +14,7 @@ pub mod echarts;
 mod escape;
 pub mod html;
 pub mod measured;
+pub mod measurement;
 pub mod palette;
 pub mod picture;
 pub mod planned;

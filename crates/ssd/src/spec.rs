@@ -2,6 +2,7 @@
 
 pub mod check;
 mod coarse;
+pub mod derived;
 pub mod parameters;
 pub mod rates;
 pub mod text;

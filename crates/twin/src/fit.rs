@@ -1,6 +1,7 @@
 //! Calibration: the simulated drive that comes closest to a measured one, and which of its parameters the measurement could tell.
 
 mod error;
+mod words;
 
 use std::path::Path;
 

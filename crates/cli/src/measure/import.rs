@@ -10,7 +10,7 @@ use lab::Step;
 use serde_json::json;
 
 use crate::measure::arguments::ImportArguments;
-use crate::measure::{OutputFolder, show};
+use crate::measure::{OutputFolder, print};
 use crate::outlet;
 use crate::output::Outputs;
 
@@ -38,7 +38,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     if arguments.json {
         outlet::json(&json!({ "folder": folder, "step": step }))?;
     } else {
-        outlet::text(&show::text(&step))?;
+        print(&step.measurement)?;
         outlet::message(&format!("results: {}", folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)

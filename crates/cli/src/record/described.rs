@@ -12,7 +12,7 @@ use plan::mission::{FirstLoss, Outcome, Progress, Sample};
 use serde_json::{Value, json};
 
 use crate::arguments::RecordArguments;
-use crate::preparation::stop_on_signals;
+use crate::signals::stop_on_signals;
 use crate::{exit, outlet, progress};
 
 /// Runs the mission that a recording is, and says what came of it.

@@ -7,10 +7,9 @@ use base::ByteSize;
 use profile::{Parameter, Profile};
 use serde_json::{Value, json};
 use ssd::Spec;
-use ssd::spec::Media;
+use ssd::spec::derived::{Derived, Quantity};
 use ssd::spec::parameters::PARAMETERS;
 
-use super::rate;
 use crate::outlet;
 
 /// Shows a drive.
@@ -19,7 +18,7 @@ use crate::outlet;
 /// If standard output is gone.
 pub fn show(profile: &Profile, spec: &Spec, json: bool) -> Result<ExitCode> {
     let rows = rows(profile, spec);
-    let derived = derived(spec);
+    let derived = spec.derived();
     if json {
         outlet::json(&value(profile, &rows, &derived))?;
         return Ok(ExitCode::SUCCESS);
@@ -40,8 +39,8 @@ pub fn show(profile: &Profile, spec: &Spec, json: bool) -> Result<ExitCode> {
     }
     outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
     let mut table = outlet::table(&["it comes to", ""], &[1]);
-    for Derived { words, text, .. } in derived {
-        table.add_row([words.to_owned(), text]);
+    for Derived { words, quantity, .. } in derived {
+        table.add_row([words.to_owned(), quantity.to_string()]);
     }
     outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
     Ok(ExitCode::SUCCESS)
@@ -73,47 +72,6 @@ fn rows(profile: &Profile, spec: &Spec) -> Vec<Row> {
     rows
 }
 
-/// What parameters come to.
-struct Derived {
-    /// Its name in JSON, with its unit.
-    key: &'static str,
-    words: &'static str,
-    value: Value,
-    text: String,
-}
-
-fn derived(spec: &Spec) -> Vec<Derived> {
-    let mut all = Vec::new();
-    let mut add = |key, words, value: Value, text| all.push(Derived { key, words, value, text });
-    let mut bytes = |key, words, n: u64| add(key, words, n.into(), ByteSize(n).to_string());
-    let flash = &spec.flash;
-    if flash.media == Media::Nand {
-        bytes("physical_bytes", "flash", spec.physical_bytes());
-        let superblock = flash.block_bytes() * u64::from(flash.dies() / spec.sets.count);
-        bytes("superblock_bytes", "superblock", superblock);
-    }
-    bytes("program_bytes", "one program of a die", flash.program_bytes());
-    if flash.media == Media::Nand {
-        let count = spec.superblocks_of_set();
-        add("superblocks", "superblocks of a set", count.into(), outlet::number(count.into()));
-    }
-    add("dies", "dies", flash.dies().into(), flash.dies().to_string());
-    let mut rates = |key, words, n: f64| add(key, words, n.into(), rate(n));
-    rates("link_bytes_per_s", "link, one direction", spec.link.bytes_per_s());
-    rates("channels_bytes_per_s", "channels together", flash.channels_bytes_per_s());
-    rates("flash_read_bytes_per_s", "dies reading together", flash.read_bytes_per_s());
-    rates("flash_write_bytes_per_s", "dies writing together", flash.program_bytes_per_s());
-    rates("sequential_read_bytes_per_s", "sequential reads", spec.sequential_read_bytes_per_s());
-    if let Some(cached) = spec.cached_write_bytes_per_s() {
-        rates("cached_write_bytes_per_s", "sequential writes into the cache", cached);
-    }
-    rates("native_write_bytes_per_s", "sequential writes", spec.native_write_bytes_per_s());
-    let lone = spec.lone_read_us(spec.mapping.unit_bytes);
-    let words = "a read of one unit, alone";
-    add("lone_read_us", words, lone.into(), format!("{lone:.1} us"));
-    all
-}
-
 fn value(profile: &Profile, rows: &[Row], derived: &[Derived]) -> Value {
     let parameters: Vec<Value> = rows
         .iter()
@@ -130,7 +88,7 @@ fn value(profile: &Profile, rows: &[Row], derived: &[Derived]) -> Value {
         })
         .collect();
     let derived: serde_json::Map<String, Value> =
-        derived.iter().map(|d| (d.key.to_owned(), d.value.clone())).collect();
+        derived.iter().map(|derived| (derived.key.to_owned(), number(derived.quantity))).collect();
     json!({
         "name": profile.name,
         "model": profile.model,
@@ -141,4 +99,11 @@ fn value(profile: &Profile, rows: &[Row], derived: &[Derived]) -> Value {
         "parameters": parameters,
         "derived": derived,
     })
+}
+
+fn number(quantity: Quantity) -> Value {
+    match quantity {
+        Quantity::Bytes(count) | Quantity::Count(count) => json!(count),
+        Quantity::BytesPerSecond(value) | Quantity::Microseconds(value) => json!(value),
+    }
 }

@@ -14,9 +14,9 @@ use profile::Profile;
 
 use super::arguments::SweepArguments;
 use super::results::{Finished, Results};
-use crate::measure::setup::stop_on_signals;
 use crate::profiles;
 use crate::progress;
+use crate::signals::stop_or_go_on;
 use lab::Go;
 
 /// Runs the jobs that are left, and keeps what comes of each; returns how many were run. A signal ends it after what is under way
@@ -30,7 +30,7 @@ pub fn run(
     arguments: &SweepArguments,
     results: &mut Results,
 ) -> Result<usize> {
-    let stopped = stop_on_signals()?;
+    let stopped = stop_or_go_on()?;
     let stop = || matches!(stopped(), Go::Stop);
     let threads = threads(arguments).min(left.len());
     let bar = progress::jobs_bar(left.len() as u64, !arguments.quiet && !arguments.json);

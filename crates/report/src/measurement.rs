@@ -1,61 +1,57 @@
-//! A measurement as text: a table of streams with what is known of their latencies, and a sparkline.
+//! A measurement as text: rows of a table of its streams with what is known of their latencies, remarks, and a sparkline.
 
-use base::{Duration, Rate};
-use lab::Step;
-use load::measurement::Summary;
+use base::units::grouped;
+use base::{ByteSize, Duration, Rate};
+use load::measurement::{StreamResult, Summary};
 use load::{Measurement, Verb};
 
-use crate::outlet;
+use crate::sparkline::labelled_sparkline;
+
+/// Heads of the columns of [`rows`].
+pub const HEADS: [&str; 11] = [
+    "stream",
+    "rate",
+    "I/O a second",
+    "latency",
+    "mean",
+    "50 %",
+    "99 %",
+    "99.9 %",
+    "99.99 %",
+    "99.9999 %",
+    "longest",
+];
+
+/// Columns of [`rows`] that hold numbers.
+pub const NUMBERS: [usize; 9] = [1, 2, 4, 5, 6, 7, 8, 9, 10];
 
 /// Percentiles in the table.
 const SHOWN: [f64; 5] = [50.0, 99.0, 99.9, 99.99, 99.9999];
 
-/// One measurement in words and figures.
-pub fn text(step: &Step) -> String {
-    let measured = &step.measurement;
-    let mut lines = vec![table(measured)];
-    lines.extend(remarks(measured));
-    lines.push(sparkline(measured));
-    lines.join("\n")
-}
-
-fn table(measured: &Measurement) -> String {
-    let mut heads = vec![
-        "stream".to_owned(),
-        "rate".to_owned(),
-        "I/O a second".to_owned(),
-        "latency".to_owned(),
-        "mean".to_owned(),
-    ];
-    heads.extend(SHOWN.iter().map(|percent| format!("{percent} %")));
-    heads.push("longest".to_owned());
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let mut table = outlet::table(&heads, &[1, 2, 4, 5, 6, 7, 8, 9, 10]);
-    for result in &measured.results {
-        let open = result.service != result.response;
-        let mut row = |what: &str, first: [String; 3], summary: &Summary| {
-            let mut cells = first.to_vec();
-            cells.push(what.to_owned());
-            cells.push(summary.mean_ns.map_or("-".to_owned(), |ns| time(ns as u64)));
-            cells.extend(
-                SHOWN.iter().map(|p| summary.percentile(*p).map_or("not known".to_owned(), time)),
-            );
-            cells.push(summary.max_ns.map_or("-".to_owned(), time));
-            table.add_row(cells);
-        };
+/// Rows of the table: two for a stream whose responses count from when they were intended, else one.
+pub fn rows(measured: &Measurement) -> Vec<[String; 11]> {
+    let of = |result: &StreamResult| {
         let first = [
             format!("{} {}", result.stream, result.operation),
             Rate(result.bytes_per_s).to_string(),
-            outlet::number(result.commands_per_s as u64),
+            grouped(result.commands_per_s as u64),
         ];
-        if open {
-            row("response", first, &result.response);
-            row("service", Default::default(), &result.service);
-        } else {
-            row("service", first, &result.service);
+        if result.service == result.response {
+            return vec![row("service", first, &result.service)];
         }
-    }
-    outlet::trimmed(&table)
+        let response = row("response", first, &result.response);
+        vec![response, row("service", Default::default(), &result.service)]
+    };
+    measured.results.iter().flat_map(of).collect()
+}
+
+fn row(what: &str, [stream, rate, commands]: [String; 3], summary: &Summary) -> [String; 11] {
+    let [p50, p99, p99_9, p99_99, p99_9999] =
+        SHOWN.map(|p| summary.percentile(p).map_or("not known".to_owned(), time));
+    let mean = summary.mean_ns.map_or("-".to_owned(), |ns| time(ns as u64));
+    let longest = summary.max_ns.map_or("-".to_owned(), time);
+    let what = what.to_owned();
+    [stream, rate, commands, what, mean, p50, p99, p99_9, p99_99, p99_9999, longest]
 }
 
 fn time(ns: u64) -> String {
@@ -63,7 +59,7 @@ fn time(ns: u64) -> String {
 }
 
 /// Everything that is not as it should be, and what it cost.
-fn remarks(measured: &Measurement) -> Vec<String> {
+pub fn remarks(measured: &Measurement) -> Vec<String> {
     let mut lines = Vec::new();
     for result in &measured.results {
         for (error, count) in &result.errors {
@@ -71,7 +67,7 @@ fn remarks(measured: &Measurement) -> Vec<String> {
                 "{} {}: {} failed: {error}",
                 result.stream,
                 result.operation,
-                outlet::number(*count)
+                grouped(*count)
             ));
         }
         if result.missed > 0 {
@@ -79,7 +75,7 @@ fn remarks(measured: &Measurement) -> Vec<String> {
                 "{} {}: {} answered after the deadline",
                 result.stream,
                 result.operation,
-                outlet::number(result.missed)
+                grouped(result.missed)
             ));
         }
         if result.delayed > 0 {
@@ -87,7 +83,7 @@ fn remarks(measured: &Measurement) -> Vec<String> {
                 "{} {}: {} had to wait, because as many as may be were under way",
                 result.stream,
                 result.operation,
-                outlet::number(result.delayed)
+                grouped(result.delayed)
             ));
         }
     }
@@ -97,16 +93,16 @@ fn remarks(measured: &Measurement) -> Vec<String> {
     if measured.unsent > 0 {
         lines.push(format!(
             "{} were intended before the end and never started",
-            outlet::number(measured.unsent)
+            grouped(measured.unsent)
         ));
     }
     if let Some(found) = &measured.verification {
         lines.push(if found.wrong_sectors == 0 {
-            format!("verified: {} read back, every byte right", base::ByteSize(found.checked_bytes))
+            format!("verified: {} read back, every byte right", ByteSize(found.checked_bytes))
         } else {
             format!(
                 "WRONG: {} sectors of 512 bytes are not what was written there",
-                outlet::number(found.wrong_sectors)
+                grouped(found.wrong_sectors)
             )
         });
         for wrong in found.mismatches.iter().take(10) {
@@ -125,8 +121,8 @@ fn remarks(measured: &Measurement) -> Vec<String> {
     lines
 }
 
-/// The rate over time.
-fn sparkline(measured: &Measurement) -> String {
+/// The rate over time in one line of 80 characters.
+pub fn sparkline(measured: &Measurement) -> String {
     let mut rates: Vec<(u64, f64)> = Vec::new();
     for line in
         measured.series.iter().filter(|line| line.operation != Verb::Trim && line.length_ns > 0)
@@ -138,5 +134,5 @@ fn sparkline(measured: &Measurement) -> String {
         }
     }
     let rates: Vec<Option<f64>> = rates.into_iter().map(|(_, rate)| Some(rate / 1e9)).collect();
-    report::sparkline::labelled_sparkline(&rates, "GB/s", 80)
+    labelled_sparkline(&rates, "GB/s", 80)
 }
