@@ -40,7 +40,7 @@ impl Unit {
 }
 
 impl Known {
-    /// Its range in words, `1.59 GB/s to 1.61 GB/s`; empty if no range is known.
+    /// Its range in words, `42.0 GB to 44.0 GB`; empty if no range is known.
     pub fn show_range(&self) -> String {
         let Some((low, high)) = self.range else { return String::new() };
         format!("{} to {}", self.unit.show(low), self.unit.show(high))
@@ -88,5 +88,26 @@ mod tests {
         ] {
             assert_eq!(unit.show(value), text);
         }
+    }
+
+    #[test]
+    fn a_figure_is_shown_with_its_range_and_its_source() {
+        let source = crate::Source {
+            kind: SourceKind::Measured,
+            origin: "longtake on host".to_owned(),
+            when: Some("2026-11-21".to_owned()),
+        };
+        let known = Known {
+            value: 1.6e9,
+            unit: Unit::BytesPerSecond,
+            range: Some((1.59e9, 1.61e9)),
+            confidence: None,
+            note: "the slowest minute".to_owned(),
+            source,
+        };
+        assert_eq!(known.show_range(), "1.59 GB/s (12.7 Gb/s) to 1.61 GB/s (12.9 Gb/s)");
+        let shown = "measured: longtake on host, 2026-11-21 (the slowest minute)";
+        assert_eq!(known.show_source(), shown);
+        assert_eq!(Known { range: None, ..known }.show_range(), "");
     }
 }

@@ -136,3 +136,48 @@ pub fn sparkline(measured: &Measurement) -> String {
     let rates: Vec<Option<f64>> = rates.into_iter().map(|(_, rate)| Some(rate / 1e9)).collect();
     labelled_sparkline(&rates, "GB/s", 80)
 }
+
+#[cfg(test)]
+mod tests {
+    use load::interval::StreamInterval;
+    use load::measurement::Collector;
+    use load::{Interval, Workload};
+
+    use super::*;
+
+    /// A stream of 1,000 reads in a second, each of which the drive answered after 100 us. Those with a rate waited as long again.
+    fn measured(rate: &str, missed: u64) -> Measurement {
+        let text = format!("[stop]\ntime = '1s'\n[[stream]]\nname = 'reader'\nread = 1\n{rate}");
+        let workload = Workload::from_toml(&text).unwrap();
+        let mut stream = StreamInterval { bytes: 128_000_000, missed, ..StreamInterval::default() };
+        for _ in 0..1000 {
+            stream.service.record(Duration::from_micros(100));
+            let waited = if rate.is_empty() { 100 } else { 200 };
+            stream.response.record(Duration::from_micros(waited));
+        }
+        let mut interval = Interval::new(0, Duration::ZERO, false);
+        interval.length = Duration::from_secs(1);
+        interval.streams.insert((0, Verb::Read), stream);
+        let mut collector = Collector::new(&workload);
+        collector.add(&interval);
+        collector.finish(vec!["drive".to_owned()], 1, None, None, Vec::new())
+    }
+
+    #[test]
+    fn a_stream_at_a_rate_has_a_row_for_what_it_waited_and_one_for_what_the_drive_took() {
+        let rows = rows(&measured("rate = '1000/s'\n", 0));
+        let heads: Vec<&str> = rows.iter().map(|row| row[3].as_str()).collect();
+        assert_eq!(heads, ["response", "service"]);
+        assert_eq!(rows[0][..3], ["reader read", "128 MB/s (1.02 Gb/s)", "1,000"]);
+        assert_eq!(rows[1][..3], ["", "", ""]);
+        assert_eq!(rows[0][9], "not known", "a thousand reads don't tell 99.9999 %");
+        assert_eq!(super::rows(&measured("", 0)).len(), 1);
+    }
+
+    #[test]
+    fn only_what_is_not_as_it_should_be_is_remarked() {
+        assert_eq!(remarks(&measured("", 0)), Vec::<String>::new());
+        assert_eq!(remarks(&measured("", 3)), ["reader read: 3 answered after the deadline"]);
+        assert_eq!(sparkline(&measured("", 0)), "0.128 ▄ 0.128 GB/s");
+    }
+}

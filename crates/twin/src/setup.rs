@@ -242,3 +242,62 @@ fn suits_simulated(options: &ThreadOptions) -> Result<(), SetupError> {
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(options: SetupOptions) -> Result<Setup, SetupError> {
+        Setup::look(options, &Profiles::in_folder("/nonexistent".into()))
+    }
+
+    fn of(target: &Path) -> SetupOptions {
+        SetupOptions {
+            targets: vec![target.to_owned()],
+            new_file_bytes: 1 << 20,
+            ..SetupOptions::default()
+        }
+    }
+
+    #[test]
+    fn options_of_the_other_kind_of_drives_are_refused() {
+        let uplink = Some("1GB/s".parse().unwrap());
+        let real = SetupOptions { uplink, ..of(Path::new("/tmp/none")) };
+        assert!(matches!(look(real), Err(SetupError::UplinkOfReal)));
+        let threads = ThreadOptions { poll: true, ..ThreadOptions::default() };
+        let simulated = SetupOptions { threads, ..of(Path::new("sim:ideal")) };
+        let refused = look(simulated).unwrap_err();
+        assert!(refused.to_string().starts_with("--poll says how real drives"), "{refused}");
+    }
+
+    #[test]
+    fn a_run_is_gone_on_with_on_the_same_drives_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = |target: &str| {
+            let setup = look(of(Path::new(target))).unwrap();
+            setup.begin(folder.path(), "1")
+        };
+        let mut first = begin("sim:ideal").unwrap();
+        first.leave_out("fill", "it takes too long".to_owned());
+        first.keep(folder.path()).unwrap();
+        let again = begin("sim:ideal").unwrap();
+        assert_eq!((again.left_out, again.started_ns), (first.left_out, first.started_ns));
+        let other = begin("sim:intel-dc-p3600-400gb").unwrap_err();
+        assert!(matches!(other, SetupError::OtherDrives { .. }), "{other}");
+        let missing = folder.path().join("missing");
+        let gone = begin(missing.to_str().unwrap()).unwrap_err();
+        assert!(matches!(gone, SetupError::Gone { .. }), "{gone}");
+    }
+
+    #[test]
+    fn steps_of_simulated_drives_are_removed_before_they_are_simulated_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for step in ["fill", PREPARATION, "mix"] {
+            fs::create_dir(folder.path().join(step)).unwrap();
+        }
+        let setup = look(of(Path::new("sim:ideal"))).unwrap();
+        setup.go_on(folder.path(), &["fill"]).unwrap();
+        let left = |step: &str| folder.path().join(step).exists();
+        assert_eq!((left("fill"), left(PREPARATION), left("mix")), (false, false, true));
+    }
+}

@@ -65,3 +65,38 @@ impl Wishes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use target::Profiles;
+
+    use super::*;
+    use crate::setup::SetupOptions;
+
+    #[test]
+    fn simulated_drives_get_short_points_unless_another_length_is_asked_for() {
+        let targets = vec!["sim:ideal".into()];
+        let options = SetupOptions { targets, ..SetupOptions::default() };
+        let setup = Setup::look(options, &Profiles::in_folder("/nonexistent".into())).unwrap();
+        let point = |wishes: Wishes| {
+            let mut programme = wishes.programme(&["stream"], &setup);
+            programme.experiments[0].0.scope().point
+        };
+        assert_eq!(point(Wishes::default()), Duration::from_secs(5));
+        let asked = Duration::from_secs(7);
+        assert_eq!(point(Wishes { point: Some(asked), ..Wishes::default() }), asked);
+    }
+
+    #[test]
+    fn what_has_to_write_is_left_out_where_nothing_may_be_written() {
+        let targets = vec!["sim:ideal".into(), "sim:intel-dc-p3600-400gb".into()];
+        let options = SetupOptions { targets, ..SetupOptions::default() };
+        let setup = Setup::look(options, &Profiles::in_folder("/nonexistent".into())).unwrap();
+        let wishes = Wishes { read_only: true, ..Wishes::default() };
+        let programme = wishes.programme(Experiment::NAMES, &setup);
+        assert_eq!(programme.cost().written_bytes, 0);
+        let left_out: Vec<&str> = programme.left_out.iter().map(|(name, _)| *name).collect();
+        assert!(left_out.contains(&"fill") && left_out.contains(&"snia"), "{left_out:?}");
+        assert!(programme.experiments.iter().any(|(experiment, _)| experiment.name() == "mix"));
+    }
+}

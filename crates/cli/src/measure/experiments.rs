@@ -140,12 +140,10 @@ fn say_found(outcome: &Outcome, json: bool) -> Result<()> {
 fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
     let outputs = Outputs::new(true);
     let mut written = Vec::new();
-    // Figures of several drives are of all together, and say nothing of one.
-    if let [subject] = run.subjects.as_slice() {
-        let when = jiff::Timestamp::now().strftime("%F").to_string();
-        let place = nix::unistd::gethostname()
-            .map_or_else(|_| "this machine".to_owned(), |name| name.to_string_lossy().into_owned());
-        let profile = lab::profiling::profile(&run.figures(), &subject.identity(), &when, &place);
+    let when = jiff::Timestamp::now().strftime("%F").to_string();
+    let place = nix::unistd::gethostname()
+        .map_or_else(|_| "this machine".to_owned(), |name| name.to_string_lossy().into_owned());
+    if let Some(profile) = run.profile(&when, &place) {
         let path = folder.join("profile.toml");
         let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
         outputs.write(&path, &text)?;

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use base::ByteSize;
-use profile::{Parameter, Profile};
+use profile::Profile;
 use serde_json::{Value, json};
 use ssd::Spec;
 use ssd::spec::derived::{Derived, Quantity};
-use ssd::spec::parameters::PARAMETERS;
+use ssd::spec::listed::ListedParameter;
 
 use crate::outlet;
 
@@ -17,7 +17,7 @@ use crate::outlet;
 /// # Errors
 /// If standard output is gone.
 pub fn show(profile: &Profile, spec: &Spec, json: bool) -> Result<ExitCode> {
-    let rows = rows(profile, spec);
+    let rows = spec.listed(&profile.simulated);
     let derived = spec.derived();
     if json {
         outlet::json(&value(profile, &rows, &derived))?;
@@ -33,9 +33,9 @@ pub fn show(profile: &Profile, spec: &Spec, json: bool) -> Result<ExitCode> {
         outlet::text(&format!("  {}", outlet::inline(note)))?;
     }
     let mut table = outlet::table(&["parameter", "value", "known by", "from"], &[1]);
-    for Row { section, name, value, known_by, origin } in &rows {
-        let cells = [format!("{section}.{name}"), value.to_string()];
-        table.add_row(cells.into_iter().chain([(*known_by).to_owned(), origin.clone()]));
+    for ListedParameter { section, name, value, known_by, origin, .. } in &rows {
+        let known_by = (*known_by).to_owned();
+        table.add_row([format!("{section}.{name}"), value.to_string(), known_by, origin.clone()]);
     }
     outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
     let mut table = outlet::table(&["it comes to", ""], &[1]);
@@ -46,44 +46,17 @@ pub fn show(profile: &Profile, spec: &Spec, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A parameter as it is shown.
-struct Row {
-    section: String,
-    name: String,
-    value: profile::Value,
-    known_by: &'static str,
-    origin: String,
-}
-
-/// Every parameter, those by default too.
-fn rows(profile: &Profile, spec: &Spec) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for (section, parameters) in spec.to_parameters().sections() {
-        for (name, Parameter { value, .. }) in parameters {
-            let given = profile.simulated.get(section, name);
-            let (known_by, origin) = match given {
-                None => ("default", String::new()),
-                Some(Parameter { kind, origin, .. }) => (kind.word(), origin.clone()),
-            };
-            let (section, name) = (section.to_owned(), name.clone());
-            rows.push(Row { section, name, value: value.clone(), known_by, origin });
-        }
-    }
-    rows
-}
-
-fn value(profile: &Profile, rows: &[Row], derived: &[Derived]) -> Value {
+fn value(profile: &Profile, rows: &[ListedParameter], derived: &[Derived]) -> Value {
     let parameters: Vec<Value> = rows
         .iter()
         .map(|row| {
-            let known = PARAMETERS.iter().find(|k| k.section == row.section && k.name == row.name);
             json!({
                 "section": row.section,
                 "name": row.name,
                 "value": row.value,
                 "known_by": row.known_by,
                 "from": row.origin,
-                "meaning": known.map(|known| known.meaning),
+                "meaning": row.meaning,
             })
         })
         .collect();

@@ -76,3 +76,28 @@ impl Spec {
         all
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use profile::library;
+
+    use super::*;
+
+    #[test]
+    fn every_quantity_is_derived_once_and_shown_in_its_unit() {
+        let spec = Spec::from_profile(&library::get("ideal").unwrap()).unwrap();
+        let derived = spec.derived();
+        let of = |key| {
+            let mut found = derived.iter().filter(|derived| derived.key == key);
+            let quantity = found.next().map(|derived| derived.quantity);
+            assert!(found.next().is_none(), "{key} is there twice");
+            quantity
+        };
+        assert_eq!(of("dies"), Some(Quantity::Count(spec.flash.dies().into())));
+        assert_eq!(of("physical_bytes"), Some(Quantity::Bytes(spec.physical_bytes())));
+        assert_eq!(of("cached_write_bytes_per_s").is_some(), spec.cache.is_some());
+        assert_eq!(Quantity::Count(1_234).to_string(), "1,234");
+        assert_eq!(Quantity::BytesPerSecond(1.6e9).to_string(), "1.60 GB/s (12.8 Gb/s)");
+        assert_eq!(Quantity::Microseconds(61.25).to_string(), "61.2 us");
+    }
+}
