@@ -235,7 +235,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Puts the drives into the steady state of uniform random writes, if the rig can do that at once: see
-    /// [`Rig::settle`](crate::Rig::settle).
+    /// [`Rig::settle`].
     pub fn settle(&mut self, block_bytes: u64) -> bool {
         self.rig.settle(block_bytes)
     }
