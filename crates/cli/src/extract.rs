@@ -18,7 +18,7 @@ use source::clock;
 use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::{self, ExtractArguments};
-use crate::measure::setup::stop_on_signals;
+use crate::signals::stop_or_go_on;
 use crate::{account, exit, opening, outlet, progress};
 
 /// Extracts packets to a file or standard output.
@@ -109,7 +109,7 @@ fn stopped(target: &NewFile) -> Result<Box<dyn Fn() -> bool>> {
     if target.is_stream() {
         return Ok(Box::new(|| false));
     }
-    let stop = stop_on_signals()?;
+    let stop = stop_or_go_on()?;
     Ok(Box::new(move || stop() == Go::Stop))
 }
 

@@ -14,8 +14,8 @@ use serde_json::json;
 use crate::arguments::{RecordArguments, WhenFull};
 use crate::exit;
 use crate::outlet;
-use crate::preparation::stop_on_signals;
 use crate::profiles;
+use crate::signals::stop_on_signals;
 use status::Status;
 
 /// Records until the source ends, a limit is reached, or a signal comes.

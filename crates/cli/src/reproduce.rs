@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use lab::Progress;
 use lab::published::{Effort, Group, Reproduced, Stage};
 use target::output::Outputs;
 use twin::published::rig;
 
-use crate::measure::{OutputFolder, setup};
+use crate::measure::OutputFolder;
 use crate::progress::steps_bar;
+use crate::signals::stop_or_go_on;
 use crate::{exit, outlet};
 
 /// `reproduce`.
@@ -48,12 +49,12 @@ pub struct ReproduceArguments {
 /// # Errors
 /// If a claim isn't there, a drive can't be simulated, or results can't be written.
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
-    let groups = groups(arguments)?;
+    let groups = Group::chosen(&arguments.groups, &arguments.only)?;
     let output = arguments.output.clone().unwrap_or_else(|| {
         jiff::Zoned::now().strftime("reproduced-%Y-%m-%d-%H%M%S").to_string().into()
     });
     let folder = OutputFolder::make(Some(&output), false)?.keep();
-    let stopped = setup::stop_on_signals()?;
+    let stopped = stop_or_go_on()?;
     let bar = steps_bar(!arguments.quiet, None);
     let mut watch = |progress: &Progress<'_>| {
         bar.show(progress);
@@ -88,32 +89,6 @@ const fn effort(arguments: &ReproduceArguments) -> Effort {
         (_, true) => Effort::Long,
         _ => Effort::Usual,
     }
-}
-
-/// The groups that are asked for, by name or by a claim.
-fn groups(arguments: &ReproduceArguments) -> Result<Vec<Group>> {
-    let has = |group: &Group, id: &str| {
-        group.claims().iter().any(|claim| claim.id.eq_ignore_ascii_case(id))
-    };
-    for id in &arguments.only {
-        if !Group::ALL.iter().any(|group| has(group, id)) {
-            bail!(
-                "there is no claim '{id}': {}",
-                Group::ALL
-                    .map(|group| format!("{group}-1 to {group}-{}", group.claims().len()))
-                    .join(", ")
-            );
-        }
-    }
-    let wanted = |group: &Group| {
-        (arguments.groups.is_empty() || arguments.groups.contains(group))
-            && (arguments.only.is_empty() || arguments.only.iter().any(|id| has(group, id)))
-    };
-    let groups: Vec<Group> = Group::ALL.into_iter().filter(wanted).collect();
-    if groups.is_empty() {
-        bail!("the groups that are named have none of the claims: leave the groups out");
-    }
-    Ok(groups)
 }
 
 fn asked(arguments: &ReproduceArguments, id: &str) -> bool {

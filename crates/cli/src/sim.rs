@@ -8,14 +8,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use base::{ByteSize, Rate};
+use base::ByteSize;
 use profile::{Profile, library};
 use serde_json::{Value, json};
 use ssd::Spec;
+use target::Model;
 use target::output::Outputs;
 use target::profiles;
 use target::simulated::spec;
-use target::{Model, SimTarget};
 
 use crate::profiles::arguments::ListArguments;
 use crate::profiles::known;
@@ -30,7 +30,7 @@ pub fn sim(action: &SimAction) -> Result<ExitCode> {
     match action {
         SimAction::List(arguments) => list(arguments),
         SimAction::Show(arguments) => {
-            let model = model(&arguments.drive)?;
+            let model = Model::named(&arguments.drive)?;
             let profile = model.profile(known())?;
             let spec = spec(&profile).with_context(|| model.to_string())?;
             show::show(&profile, &spec, arguments.json)
@@ -84,7 +84,7 @@ fn list(arguments: &ListArguments) -> Result<ExitCode> {
 }
 
 fn new(arguments: &NewArguments) -> Result<ExitCode> {
-    let from = model(&arguments.from)?;
+    let from = Model::named(&arguments.from)?;
     let inputs = match &from {
         Model::File(path) => Some(path.clone()),
         Model::Library(_) => None,
@@ -93,15 +93,8 @@ fn new(arguments: &NewArguments) -> Result<ExitCode> {
     outputs.check(&arguments.output)?;
     let mut made = from.profile(known())?;
     made.name.clone_from(&arguments.name);
-    let all = spec(&made).with_context(|| from.to_string())?.to_parameters();
     // What was left to defaults is written down too: there to be changed.
-    for (section, parameters) in all.sections() {
-        for (name, parameter) in parameters {
-            if made.simulated.get(section, name).is_none() {
-                made.simulated.set(section, name, parameter.clone());
-            }
-        }
-    }
+    spec(&made).with_context(|| from.to_string())?.fill_in(&mut made.simulated);
     let text = format!(
         "# Made from {from}. What each parameter means: docs/simulated-drives.md, or `longtake sim show --json`.\n\
          # `longtake sim check` says what can't be. Mark what you measure: channels = {{ is = 8, measured = \"how\" }}.\n{}",
@@ -138,15 +131,4 @@ fn check(arguments: &CheckArguments) -> Result<ExitCode> {
 
 fn checked(path: &Path) -> Result<Spec> {
     Ok(spec(&profiles::read(path)?)?)
-}
-
-/// The kind of drive that a name or a path names; `sim:` may stand before it.
-fn model(drive: &str) -> Result<Model> {
-    let name = drive.strip_prefix("sim:").unwrap_or(drive);
-    Ok(format!("sim:{name}").parse::<SimTarget>()?.model)
-}
-
-/// A rate as people say it.
-fn rate(bytes_per_s: f64) -> String {
-    Rate(bytes_per_s).to_string()
 }

@@ -15,7 +15,7 @@ use report::swept::{self, Row};
 use serde_json::json;
 use target::output::Outputs;
 
-use crate::preparation::stop_on_signals;
+use crate::signals::stop_on_signals;
 use crate::{exit, outlet, profiles, progress};
 use arguments::{ExpandArguments, JobArguments, SweepAction, SweepArguments};
 

@@ -3,6 +3,7 @@
 
 pub mod fio_log;
 mod passes;
+pub mod profile;
 pub mod table;
 pub mod units;
 

@@ -88,34 +88,6 @@ impl From<RigError> for LabError {
     }
 }
 
-/// What an experiment will cost, stated before it begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cost {
-    /// Bytes that will be written to all drives together, at most.
-    pub written_bytes: u64,
-    /// Bytes that will be read, about.
-    pub read_bytes: u64,
-    /// How long it will take, about.
-    pub time_ns: u64,
-}
-
-impl Cost {
-    /// Both, one after the other.
-    #[must_use]
-    pub fn and(self, other: Self) -> Self {
-        Self {
-            written_bytes: self.written_bytes.saturating_add(other.written_bytes),
-            read_bytes: self.read_bytes.saturating_add(other.read_bytes),
-            time_ns: self.time_ns.saturating_add(other.time_ns),
-        }
-    }
-
-    /// How long it will take, about.
-    pub fn time(&self) -> Duration {
-        Duration::from_nanos(self.time_ns)
-    }
-}
-
 /// Drives, a folder for results, and somebody who watches.
 pub struct Lab<'a> {
     rig: &'a mut dyn Rig,
@@ -263,7 +235,7 @@ impl<'a> Lab<'a> {
     }
 
     /// Puts the drives into the steady state of uniform random writes, if the rig can do that at once: see
-    /// [`Rig::settle`](crate::Rig::settle).
+    /// [`Rig::settle`].
     pub fn settle(&mut self, block_bytes: u64) -> bool {
         self.rig.settle(block_bytes)
     }

@@ -4,6 +4,7 @@
 
 pub mod analysis;
 pub mod answer;
+pub mod cost;
 pub mod experiment;
 pub mod fitting;
 pub mod importing;
@@ -12,10 +13,12 @@ pub mod profiling;
 pub mod published;
 pub mod rig;
 pub mod run;
+pub mod sensors;
 pub mod steady;
 pub mod threads;
 
 pub use answer::{Answer, Figure, Unit};
-pub use lab::{Cost, Lab, LabError, Progress, Step};
+pub use cost::Cost;
+pub use lab::{Lab, LabError, Progress, Step};
 pub use rig::{BankRig, Go, Rig, RigError};
 pub use threads::{ThreadOptions, ThreadRig};

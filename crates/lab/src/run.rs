@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
+use profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Figure;
 use crate::experiment::any::{Experiment, Outcome};
 use crate::lab::{LabError, Step, read_json, write_json};
-use crate::profiling::Identity;
+use crate::profiling::{self, Identity};
 
 /// The run's own file in the folder of results.
 const FILE: &str = "run.json";
@@ -134,6 +135,13 @@ impl Run {
     /// Every figure that was found.
     pub fn figures(&self) -> Vec<Figure> {
         self.outcomes.iter().flat_map(|outcome| outcome.answer().figures()).collect()
+    }
+
+    /// The profile of the drive that was measured; None of several, whose figures are of all together. `when` is the day as
+    /// `2026-11-21`, `place` the machine.
+    pub fn profile(&self, when: &str, place: &str) -> Option<Profile> {
+        let [subject] = self.subjects.as_slice() else { return None };
+        Some(profiling::profile(&self.figures(), &subject.identity(), when, place))
     }
 
     /// What a folder of results holds. Without the run's own file (a run that was killed) the experiments' results are read one

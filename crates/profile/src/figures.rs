@@ -4,7 +4,7 @@ use std::fmt;
 
 use base::{ByteSize, Duration, Rate};
 
-use crate::{Known, Profile, Unit, name};
+use crate::{Known, Profile, SourceKind, Unit, name};
 
 /// Reading or writing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,6 +67,21 @@ impl Profile {
     /// What every minute of a long write reaches.
     pub fn sustained_write(&self) -> Option<Rate> {
         self.rate(name::WRITE_SUSTAINED)
+    }
+
+    /// What a long write can rely on as far as is known: the rate of its slowest minute, or else of its slowest phase.
+    pub fn long_write(&self) -> Option<Rate> {
+        let slower = |a: Option<Rate>, b: Option<Rate>| match (a, b) {
+            (Some(Rate(a)), Some(Rate(b))) => Some(Rate(a.min(b))),
+            (a, b) => a.or(b),
+        };
+        self.sustained_write().or_else(|| slower(self.native_write(), self.overwrite()))
+    }
+
+    /// Number of figures that are measured, published, assumed.
+    pub fn counts(&self) -> [usize; 3] {
+        [SourceKind::Measured, SourceKind::Published, SourceKind::Assumed]
+            .map(|kind| self.figures.values().filter(|known| known.source.kind == kind).count())
     }
 
     /// What every second of a long write reaches.

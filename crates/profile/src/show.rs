@@ -4,7 +4,7 @@ use std::fmt;
 
 use base::{ByteSize, Rate};
 
-use crate::{SourceKind, Unit};
+use crate::{Known, SourceKind, Unit};
 
 impl SourceKind {
     /// Its word, which is also its name in profiles.
@@ -39,6 +39,26 @@ impl Unit {
     }
 }
 
+impl Known {
+    /// Its range in words, `42.0 GB to 44.0 GB`; empty if no range is known.
+    pub fn show_range(&self) -> String {
+        let Some((low, high)) = self.range else { return String::new() };
+        format!("{} to {}", self.unit.show(low), self.unit.show(high))
+    }
+
+    /// Where it comes from in words: kind, origin, day and note.
+    pub fn show_source(&self) -> String {
+        let mut text = format!("{}: {}", self.source.kind, self.source.origin);
+        if let Some(when) = &self.source.when {
+            text += &format!(", {when}");
+        }
+        if !self.note.is_empty() {
+            text += &format!(" ({})", self.note);
+        }
+        text
+    }
+}
+
 /// A time with its rounding, as a duration is printed with all its digits.
 fn time(ns: f64) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us"), (1.0, "ns")];
@@ -68,5 +88,26 @@ mod tests {
         ] {
             assert_eq!(unit.show(value), text);
         }
+    }
+
+    #[test]
+    fn a_figure_is_shown_with_its_range_and_its_source() {
+        let source = crate::Source {
+            kind: SourceKind::Measured,
+            origin: "longtake on host".to_owned(),
+            when: Some("2026-11-21".to_owned()),
+        };
+        let known = Known {
+            value: 1.6e9,
+            unit: Unit::BytesPerSecond,
+            range: Some((1.59e9, 1.61e9)),
+            confidence: None,
+            note: "the slowest minute".to_owned(),
+            source,
+        };
+        assert_eq!(known.show_range(), "1.59 GB/s (12.7 Gb/s) to 1.61 GB/s (12.9 Gb/s)");
+        let shown = "measured: longtake on host, 2026-11-21 (the slowest minute)";
+        assert_eq!(known.show_source(), shown);
+        assert_eq!(Known { range: None, ..known }.show_range(), "");
     }
 }

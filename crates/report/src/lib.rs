@@ -16,6 +16,7 @@ mod escape;
 pub mod html;
 pub mod ledger;
 pub mod measured;
+pub mod measurement;
 pub mod mission;
 pub mod palette;
 pub mod picture;

@@ -2,6 +2,8 @@
 
 pub mod check;
 mod coarse;
+pub mod derived;
+pub mod listed;
 pub mod parameters;
 pub mod rates;
 pub mod text;

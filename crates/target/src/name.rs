@@ -199,6 +199,15 @@ fn after(text: &str, mark: char) -> String {
 }
 
 impl Model {
+    /// The kind of drive that a name or a path means; `sim:` may stand before it.
+    ///
+    /// # Errors
+    /// [`NameError`] if it can't be understood.
+    pub fn named(text: &str) -> Result<Self, NameError> {
+        let name = text.strip_prefix(PREFIX).unwrap_or(text);
+        Ok(format!("{PREFIX}{name}").parse::<SimTarget>()?.model)
+    }
+
     /// What it is called behind `sim:`.
     pub fn name(&self) -> String {
         match self {

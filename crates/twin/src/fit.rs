@@ -1,6 +1,7 @@
 //! Calibration: the simulated drive that comes closest to a measured one, and which of its parameters the measurement could tell.
 
 mod error;
+mod words;
 
 use std::path::Path;
 
@@ -12,8 +13,8 @@ use lab::fitting::{Fit, Knob, difference, fit};
 use lab::run::Run;
 use profile::{Parameter, Profile, SourceKind};
 use ssd::Spec;
+use target::Model;
 use target::profiles::{self, Profiles};
-use target::{Model, SimTarget};
 
 use crate::guess::{Identity, guess, known_link};
 use crate::model::{Budget, TwinModel};
@@ -90,14 +91,9 @@ impl Like {
     /// # Errors
     /// [`FitError`] if there is none, or it can't be simulated.
     pub fn named(name: &str, profiles: &Profiles) -> Result<Self, FitError> {
-        let spec = model(name)?.spec(profiles)?;
+        let spec = Model::named(name)?.spec(profiles)?;
         Ok(Self { name: name.to_owned(), spec })
     }
-}
-
-fn model(name: &str) -> Result<Model, FitError> {
-    let name = name.strip_prefix("sim:").unwrap_or(name);
-    Ok(format!("sim:{name}").parse::<SimTarget>()?.model)
 }
 
 impl<'a> Search<'a> {

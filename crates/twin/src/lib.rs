@@ -1,6 +1,6 @@
 //! Where measuring meets simulated drives: they are measured by the experiments that measure real ones, calibrated to a drive
 //! that was measured, and held against published results. Experiments (`lab`) know drives as rigs alone; this room makes rigs of
-//! simulated ones.
+//! simulated ones, and finds out whether names mean real drives or simulated ones.
 //!
 //! A measured drive's twin, in the steps that let a caller show progress and stop:
 //!
@@ -27,8 +27,12 @@ pub mod model;
 pub mod parts;
 pub mod published;
 pub mod rig;
+pub mod setup;
+pub mod wishes;
 
 pub use fit::{FitError, Fitted, MeasuredDrive, Search};
 pub use known::Known;
 pub use model::Budget;
 pub use rig::{SimulatedDrives, SimulatedRig, SimulatedRigError};
+pub use setup::{OpenRig, Setup, SetupError, SetupOptions};
+pub use wishes::Wishes;

@@ -11,7 +11,7 @@ use longtake::array::{RebuildOptions, RebuildPlan, RebuildReport};
 use longtake::json;
 
 use crate::arguments::RebuildArguments;
-use crate::preparation::stop_on_signals_until;
+use crate::signals::stop_on_signals_until;
 use crate::{exit, opening, outlet, progress};
 
 /// Rebuilds a member.

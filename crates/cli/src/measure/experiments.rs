@@ -4,25 +4,22 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use base::Duration;
 use device::shell::quoted;
 use lab::experiment::all::{Budget, Programme};
-use lab::experiment::any::{Experiment, Outcome};
-use lab::experiment::viewers::Viewers;
-use lab::run::{Run, Subject};
-use lab::{Lab, LabError};
+use lab::experiment::any::Outcome;
+use lab::experiment::conduct::{Ending, Event};
+use lab::run::Run;
 use serde_json::json;
-use target::SimTarget;
 use target::output::Outputs;
 use target::real::NEW_FILE_BYTES;
-use twin::known::{self, Known};
+use twin::{Setup, Wishes};
 
 use crate::exit;
 use crate::measure::arguments::ExperimentArguments;
-use crate::measure::setup::{self, Setup};
-use crate::measure::{OutputFolder, budget};
+use crate::measure::{OutputFolder, look, open, warn};
 use crate::outlet;
 use crate::progress::steps_bar;
+use crate::signals::stop_or_go_on;
 
 /// Runs the experiments of these names.
 ///
@@ -30,33 +27,19 @@ use crate::progress::steps_bar;
 /// If a drive is refused or can't be opened, or results can't be written.
 pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> Result<ExitCode> {
     let rig_arguments = &arguments.rig;
-    let new_file_bytes = arguments.size.map_or(NEW_FILE_BYTES, |size| size.0);
-    let setup = Setup::look(rig_arguments, new_file_bytes)?;
-    let known = setup.known();
-    let budgets =
-        Budget { time: arguments.time, written_bytes: arguments.write_budget.map(|size| size.0) };
-    let programme = budget::programme(
-        names,
-        setup.geometry(),
-        budgets,
-        arguments.read_only,
-        &mut |experiment| {
-            if setup.is_simulated() && budgets.time.is_none() {
-                hurry(experiment);
-            }
-            adjust(experiment, arguments, &known);
-        },
-    );
+    let setup = look(rig_arguments, arguments.size.map_or(NEW_FILE_BYTES, |size| size.0))?;
+    let written_bytes = arguments.write_budget.map(|size| size.0);
+    let wishes = Wishes {
+        size: arguments.size,
+        point: arguments.point,
+        budget: Budget { time: arguments.time, written_bytes },
+        read_only: arguments.read_only,
+    };
+    let programme = wishes.programme(names, &setup);
     if programme.experiments.is_empty() {
-        bail!(
-            "nothing can be measured within what is allowed: {}",
-            programme
-                .left_out
-                .iter()
-                .map(|(name, why)| format!("{name}: {why}"))
-                .collect::<Vec<_>>()
-                .join("; ")
-        );
+        let reasons: Vec<String> =
+            programme.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+        bail!("nothing can be measured within what is allowed: {}", reasons.join("; "));
     }
     let writes = programme.cost().written_bytes > 0;
     state(&programme, &setup, arguments)?;
@@ -67,162 +50,36 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
         return Ok(ExitCode::SUCCESS);
     }
     let folder = OutputFolder::make(rig_arguments.output.as_ref(), rig_arguments.resume)?;
-    let mut run = begin(&folder, setup.subjects())?;
+    let mut run = setup.begin(folder.path(), env!("CARGO_PKG_VERSION"))?;
     setup.go_on(folder.path(), names)?;
-    let stopped = setup::stop_on_signals()?;
-    let mut rig = setup.open(rig_arguments, writes, None, &stopped)?;
+    let stopped = stop_or_go_on()?;
+    let mut rig = open(setup, writes, None, &stopped)?;
     let folder = folder.keep();
     let bar = steps_bar(!rig_arguments.quiet && !rig_arguments.json, rig.clock());
     let mut watch = |progress: &lab::Progress<'_>| {
         bar.show(progress);
         stopped()
     };
-    for (name, why) in &programme.left_out {
-        run.leave_out(name, why.clone());
-    }
-    run.keep(&folder)?;
-    let mut failures = 0;
-    for (experiment, _) in &programme.experiments {
-        let outcome = experiment.run(&mut Lab::new(rig.rig(), &folder, &mut watch)?);
-        match outcome {
-            Ok(outcome) => {
-                bar.aside(|| say(&outcome, rig_arguments.json))?;
-                run.add(outcome);
-            }
-            Err(LabError::Interrupted) => {
-                bar.finish();
-                run.keep(&folder)?;
-                outlet::tell(&format!(
-                    "longtake: stopped; what was measured is in {}; the same command with --output {} --resume goes on",
-                    folder.display(),
-                    quoted(&folder.to_string_lossy())
-                ));
-                return Ok(ExitCode::from(exit::FAILED));
-            }
-            Err(error) => {
-                failures += 1;
-                bar.aside(|| {
-                    outlet::tell(&format!("longtake: {}: {error}", experiment.name()));
-                });
-                run.leave_out(experiment.name(), error.to_string());
-            }
-        }
-        run.keep(&folder)?;
-    }
+    let mut heard = |event: Event<'_>| bar.aside(|| say(&event, rig_arguments.json));
+    let ending = programme.conduct(rig.rig(), &mut run, &folder, &mut watch, &mut heard)?;
     bar.finish();
-    for warning in rig.take_warnings() {
-        outlet::tell(&format!("longtake: warning: {warning}"));
-    }
+    let Ending::Done { failures } = ending else {
+        outlet::tell(&format!(
+            "longtake: stopped; what was measured is in {}; the same command with --output {} --resume goes on",
+            folder.display(),
+            quoted(&folder.to_string_lossy())
+        ));
+        return Ok(ExitCode::from(exit::FAILED));
+    };
+    warn(&mut rig);
     finish(&run, &folder, rig_arguments.json)?;
-    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
-}
-
-/// A new run, or the one that is gone on with: what it has found stays, and it must have been of the same drives.
-fn begin(folder: &OutputFolder, subjects: Vec<Subject>) -> Result<Run> {
-    let run = Run::begin(env!("CARGO_PKG_VERSION"), subjects);
-    let Some(before) = Run::begun(folder.path())? else { return Ok(run) };
-    let same = before.subjects.len() == run.subjects.len()
-        && before.subjects.iter().zip(&run.subjects).all(|(before, now)| before.is(now));
-    let gone = |subject: &&Subject| {
-        !SimTarget::is_meant(&subject.target) && !Path::new(&subject.target).exists()
-    };
-    let missing = run.subjects.iter().find(gone);
-    if let Some(subject) = missing {
-        bail!(
-            "the results in {} are of {}, which is gone: name a new folder for a new file",
-            folder.path().display(),
-            subject.target
-        );
-    }
-    if !same {
-        let names: Vec<&str> = before.subjects.iter().map(|s| s.target.as_str()).collect();
-        bail!(
-            "the results in {} are of other drives ({}, by serial number and size): name a new folder",
-            folder.path().display(),
-            names.join(", ")
-        );
-    }
-    Ok(Run {
-        outcomes: before.outcomes,
-        left_out: before.left_out,
-        started_ns: before.started_ns,
-        ..run
-    })
-}
-
-/// Points of a length that suits simulated drives, unless the user asks for another: nothing varies in them but what is
-/// simulated, so that seconds tell what takes a minute on a real one. Passes over the drive stay whole.
-fn hurry(experiment: &mut Experiment) {
-    const POINT: Duration = Duration::from_secs(5);
-    // Its 56 points have more commands than all others together.
-    const MIX_POINT: Duration = Duration::from_secs(3);
-    const ROUND: Duration = Duration::from_secs(20);
-    let longest = match experiment {
-        Experiment::Fill(_) => return,
-        Experiment::Mix(_) => MIX_POINT,
-        Experiment::Snia(_) => ROUND,
-        _ => POINT,
-    };
-    let scope = experiment.scope();
-    scope.point = scope.point.min(longest);
-}
-
-/// What the user asked for, and what is known of the drives, in one experiment's options.
-fn adjust(experiment: &mut Experiment, arguments: &ExperimentArguments, known: &[Known]) {
-    let scope = experiment.scope();
-    let (write, read) = known::guesses(known);
-    scope.write_guess = write;
-    scope.read_guess = read;
-    scope.region = arguments.size.map(|size| size.0).or(scope.region);
-    if let Some(point) = arguments.point {
-        scope.point = point;
-        scope.interval =
-            scope.interval.min(Duration::from_nanos((point.as_nanos() / 4).max(1_000_000)));
-    }
-    if let Experiment::Neighbours(neighbours) = experiment {
-        neighbours
-            .writers
-            .extend((1..known.len()).map(|other| (known[0].relation(&known[other]), other as u16)));
-    }
-    if let Experiment::Link(link) = experiment {
-        link.links = known.iter().map(|known| known.link).collect();
-    }
-    if let Experiment::Fill(fill) = experiment {
-        fill.warning_celsius =
-            known.iter().filter_map(|known| known.warning_celsius).min_by(f64::total_cmp);
-    }
-    if arguments.read_only {
-        read_only(experiment);
-    }
-}
-
-/// Leaves out all that writes.
-fn read_only(experiment: &mut Experiment) {
-    match experiment {
-        Experiment::Viewers(viewers) => {
-            let scope = viewers.scope.clone();
-            **viewers = Viewers { scope, ..Viewers::read_only() };
-        }
-        Experiment::Neighbours(neighbours) => {
-            neighbours.writers.clear();
-            neighbours.prepare = false;
-        }
-        Experiment::Mix(mix) => {
-            mix.read_percents = vec![100];
-            mix.prepare = false;
-        }
-        Experiment::Stream(stream) => stream.write = false,
-        Experiment::Steady(steady) => steady.write = false,
-        Experiment::Link(link) => link.write = false,
-        // They are left out as a whole.
-        Experiment::Fill(_) | Experiment::Snia(_) | Experiment::Apps(_) => {}
-    }
+    Ok(exit::lossless(failures == 0))
 }
 
 /// Says what will be done and what it costs, before anything is.
 fn state(programme: &Programme, setup: &Setup, arguments: &ExperimentArguments) -> Result<()> {
     let cost = programme.cost();
-    let lines = setup.state_cost(&arguments.rig, &cost);
+    let lines = setup.state_cost(&cost, arguments.rig.dry_run);
     if arguments.rig.json && arguments.rig.dry_run {
         let experiments: Vec<_> = programme
             .experiments
@@ -250,7 +107,17 @@ fn state(programme: &Programme, setup: &Setup, arguments: &ExperimentArguments) 
     Ok(())
 }
 
-fn say(outcome: &Outcome, json: bool) -> Result<()> {
+fn say(event: &Event<'_>, json: bool) -> Result<()> {
+    match event {
+        Event::Found(outcome) => say_found(outcome, json),
+        Event::Failed { experiment, error } => {
+            outlet::tell(&format!("longtake: {experiment}: {error}"));
+            Ok(())
+        }
+    }
+}
+
+fn say_found(outcome: &Outcome, json: bool) -> Result<()> {
     if json {
         return outlet::json_line(&json!({
             "experiment": outcome.name(),
@@ -273,12 +140,10 @@ fn say(outcome: &Outcome, json: bool) -> Result<()> {
 fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
     let outputs = Outputs::new(true);
     let mut written = Vec::new();
-    // Figures of several drives are of all together, and say nothing of one.
-    if let [subject] = run.subjects.as_slice() {
-        let when = jiff::Timestamp::now().strftime("%F").to_string();
-        let place = nix::unistd::gethostname()
-            .map_or_else(|_| "this machine".to_owned(), |name| name.to_string_lossy().into_owned());
-        let profile = lab::profiling::profile(&run.figures(), &subject.identity(), &when, &place);
+    let when = jiff::Timestamp::now().strftime("%F").to_string();
+    let place = nix::unistd::gethostname()
+        .map_or_else(|_| "this machine".to_owned(), |name| name.to_string_lossy().into_owned());
+    if let Some(profile) = run.profile(&when, &place) {
         let path = folder.join("profile.toml");
         let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
         outputs.write(&path, &text)?;

@@ -11,7 +11,7 @@ use serde_json::json;
 use target::output::Outputs;
 
 use crate::measure::arguments::ImportArguments;
-use crate::measure::{OutputFolder, show};
+use crate::measure::{OutputFolder, print};
 use crate::outlet;
 
 /// Reads a result of fio's and keeps it as ours.
@@ -38,7 +38,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     if arguments.json {
         outlet::json(&json!({ "folder": folder, "step": step }))?;
     } else {
-        outlet::text(&show::text(&step))?;
+        print(&step.measurement)?;
         outlet::message(&format!("results: {}", folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -1,25 +1,28 @@
 //! `longtake measure`: workloads and experiments on real drives and simulated ones.
 
 pub mod arguments;
-mod budget;
 mod experiments;
 mod import;
-mod real_rig;
 mod run;
-mod sensors;
-pub mod setup;
-mod show;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use ::report::measurement;
 use anyhow::{Result, bail};
+use base::ByteSize;
+use lab::experiment::any::Experiment;
+use lab::{Go, ThreadOptions};
+use load::{Measurement, Workload};
+use target::NewFiles;
+use target::real::OpenNotice;
+use twin::{OpenRig, Setup, SetupOptions};
+
 use target::output::Outputs;
 
-use lab::experiment::any::Experiment;
-
-use arguments::MeasureAction;
+use crate::{outlet, profiles};
+use arguments::{MeasureAction, RigArguments};
 use experiments::experiments;
 
 /// Measures.
@@ -40,6 +43,70 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
         MeasureAction::Link(arguments) => experiments(&["link"], arguments),
         MeasureAction::Snia(arguments) => experiments(&["snia"], arguments),
         MeasureAction::All(arguments) => experiments(Experiment::NAMES, arguments),
+    }
+}
+
+/// The drives that the options name.
+fn look(rig: &RigArguments, new_file_bytes: u64) -> Result<Setup> {
+    let options = SetupOptions {
+        targets: rig.targets.clone(),
+        erase: rig.erase.clone(),
+        mode: rig.mode.0,
+        new_file_bytes,
+        threads: ThreadOptions {
+            threads: rig.threads.into(),
+            cpus: rig.cpus.clone(),
+            poll: rig.poll,
+        },
+        uplink: rig.uplink,
+    };
+    Ok(Setup::look(options, profiles::known())?)
+}
+
+/// Opens the drives and says what happens to them.
+fn open(
+    setup: Setup,
+    writes: bool,
+    workload: Option<&Workload>,
+    stopped: &dyn Fn() -> Go,
+) -> Result<OpenRig> {
+    let mut made = NewFiles::default();
+    let mut notice = |notice: OpenNotice<'_>| {
+        outlet::tell(&match notice {
+            OpenNotice::Making { path, bytes } => {
+                format!("longtake: note: making {} of {}", path.display(), ByteSize(bytes))
+            }
+            OpenNotice::Warning(warning) => format!("longtake: warning: {warning}"),
+        });
+    };
+    let opened = setup.open(writes, workload, &mut made, stopped, &mut notice);
+    // What was made for a rig that could not be opened goes away again.
+    let remaining = made.remove();
+    if !remaining.is_empty() {
+        let remaining: Vec<String> =
+            remaining.iter().map(|file| file.display().to_string()).collect();
+        outlet::tell(&format!(
+            "longtake: warning: these files were created and can't be removed again: {}",
+            remaining.join(", ")
+        ));
+    }
+    Ok(opened?)
+}
+
+/// Prints a measurement.
+fn print(measured: &Measurement) -> Result<()> {
+    let mut table = outlet::table(&measurement::HEADS, &measurement::NUMBERS);
+    measurement::rows(measured).into_iter().for_each(|row| table.add_row(row));
+    let mut lines = vec![outlet::trimmed(&table)];
+    lines.extend(measurement::remarks(measured));
+    lines.push(measurement::sparkline(measured));
+    outlet::text(&lines.join("\n"))
+}
+
+/// Says what there was to warn of while drives were measured.
+fn warn(rig: &mut OpenRig) {
+    for warning in rig.take_warnings() {
+        outlet::tell(&format!("longtake: warning: {warning}"));
     }
 }
 

@@ -8,26 +8,20 @@ use base::Duration;
 use lab::run::SINGLE;
 use lab::{Cost, Go, Lab, LabError};
 use load::Plan;
-use load::quantity::{Pace, Size, Time};
+use load::quantity::Time;
 use load::workload::{Content, Steady, Stop, Stream, Workload};
 use serde_json::json;
 use target::real::NEW_FILE_BYTES;
 
 use crate::exit;
 use crate::measure::arguments::{RunArguments, WorkloadFormat};
-use crate::measure::setup::{self, Setup};
-use crate::measure::{OutputFolder, show};
+use crate::measure::{OutputFolder, look, open, print, warn};
 use crate::outlet;
 use crate::progress::steps_bar;
+use crate::signals::stop_or_go_on;
 
 /// How long a workload runs if nothing else is said.
 const TIME_DEFAULT: Duration = Duration::from_secs(60);
-
-/// The rate that costs are stated with for a workload that says none: the fastest drives of today.
-const FASTEST_BYTES_PER_S: f64 = 14e9;
-
-/// What a middling drive does: tells how long a number of bytes takes.
-const LIKELY_BYTES_PER_S: f64 = 1e9;
 
 /// Runs a workload, or prints it.
 ///
@@ -48,14 +42,14 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let new_file_bytes = arguments
         .size
         .map_or(NEW_FILE_BYTES, |size| size.0 + arguments.from.map_or(0, |from| from.0));
-    let setup = Setup::look(&arguments.rig, new_file_bytes)?;
+    let setup = look(&arguments.rig, new_file_bytes)?;
     Plan::new(&workload, setup.geometry())?;
     if workload.stop.time.is_some_and(|time| time.0 == Duration::ZERO) {
         bail!("in no time at all nothing can be measured: give a time above 0");
     }
     let writes = workload.changes();
-    let cost = cost(&workload, setup.geometry().len() as u64);
-    let notes = setup.state_cost(&arguments.rig, &cost);
+    let cost = Cost::of_workload(&workload, setup.geometry().len());
+    let notes = setup.state_cost(&cost, arguments.rig.dry_run);
     if arguments.rig.dry_run && arguments.rig.json {
         outlet::json(&json!({ "workload": workload, "cost": cost, "notes": notes }))?;
         return Ok(ExitCode::SUCCESS);
@@ -71,8 +65,8 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     }
     let folder = OutputFolder::make(arguments.rig.output.as_ref(), arguments.rig.resume)?;
     setup.go_on(folder.path(), &[SINGLE])?;
-    let stopped = setup::stop_on_signals()?;
-    let mut rig = setup.open(&arguments.rig, writes, Some(&workload), &stopped)?;
+    let stopped = stop_or_go_on()?;
+    let mut rig = open(setup, writes, Some(&workload), &stopped)?;
     let folder = folder.keep();
     let bar = steps_bar(!arguments.rig.quiet && !arguments.rig.json, rig.clock());
     let mut watch = |progress: &lab::Progress<'_>| {
@@ -87,9 +81,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
         &mut |interval| steady.as_mut().map_or(Go::On, |steady| steady.look(interval)),
     );
     bar.finish();
-    for warning in rig.take_warnings() {
-        outlet::tell(&format!("longtake: warning: {warning}"));
-    }
+    warn(&mut rig);
     let step = match step {
         Err(LabError::Interrupted) => {
             outlet::tell(&format!(
@@ -106,7 +98,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
             &json!({ "folder": folder, "steady": steady.as_ref().map(lab::steady::Watcher::state), "step": step }),
         )?;
     } else {
-        outlet::text(&show::text(&step))?;
+        print(&step.measurement)?;
         if let Some(steady) = &steady {
             outlet::text(&steady.describe())?;
         }
@@ -159,37 +151,4 @@ fn workload(arguments: &RunArguments) -> Result<Workload> {
         stop: Stop { time, bytes: arguments.bytes, steady },
         streams: vec![stream],
     })
-}
-
-/// What a workload writes at most, as far as it says; as much as the fastest drives take otherwise.
-fn cost(workload: &Workload, drives: u64) -> Cost {
-    let stop = &workload.stop;
-    let rounds = |steady: Steady| steady.round.0.as_nanos() * u64::from(steady.rounds_max);
-    let time = stop.time.map(|time| time.0.as_nanos()).or(stop.steady.map(rounds));
-    let seconds = time.map(|ns| (ns + workload.warm_up.0.as_nanos()) as f64 / 1e9);
-    let asked = |stream: &Stream| {
-        let on = if stream.drives.is_empty() { drives } else { stream.drives.len() as u64 };
-        let jobs = on as f64 * f64::from(stream.jobs);
-        match stream.rate {
-            Some(Pace::Bytes(rate)) => rate * jobs,
-            Some(Pace::Commands(rate)) => rate * stream.block.mean() * jobs,
-            None => FASTEST_BYTES_PER_S * on as f64,
-        }
-    };
-    let rate: f64 = workload.streams.iter().map(asked).sum();
-    let limit = stop.bytes.map_or(f64::MAX, |Size(bytes)| bytes as f64);
-    let bytes = seconds.map_or(limit, |seconds| (rate * seconds).min(limit));
-    let share = |weight: fn(&Stream) -> u32| {
-        let part = |stream: &Stream| {
-            let all = (stream.read + stream.write + stream.trim).max(1);
-            asked(stream) / rate * f64::from(weight(stream)) / f64::from(all)
-        };
-        (bytes * workload.streams.iter().map(part).sum::<f64>()) as u64
-    };
-    let likely_seconds = || limit / rate.min(LIKELY_BYTES_PER_S);
-    Cost {
-        written_bytes: share(|stream| stream.write),
-        read_bytes: share(|stream| stream.read),
-        time_ns: (seconds.unwrap_or_else(likely_seconds) * 1e9) as u64,
-    }
 }

@@ -39,7 +39,7 @@ pub struct ShowArguments {
 }
 
 /// `profiles import`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct ImportArguments {
     /// What was measured on one drive: a folder or JSON that `longtake measure` wrote; fio's JSON; fio's bandwidth or
     /// histogram logs (those of several jobs are added up); or a CSV of time and rate.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use base::{ByteSize, Rate};
-use profile::{Profile, SourceKind, library};
+use profile::{Profile, library};
 use serde_json::{Value, json};
 use target::profiles::OwnProfile;
 
@@ -46,9 +46,9 @@ fn print(drives: &[(Shelf, String, Result<Profile>)]) -> Result<()> {
     let mut table = outlet::table(&heads, &[2, 3, 4, 5, 6]);
     for (shelf, name, profile) in drives {
         let Ok(profile) = profile else { continue };
-        let [measured, published, assumed] = counts(profile).map(|count| count.to_string());
+        let [measured, published, assumed] = profile.counts().map(|count| count.to_string());
         let size = ByteSize(profile.capacity_bytes).to_string();
-        let rate = for_long(profile).map_or_else(|| "-".to_owned(), gb);
+        let rate = profile.long_write().map_or_else(|| "-".to_owned(), gb);
         let shelf = match shelf {
             Shelf::Library => "library",
             Shelf::Own(_) => "own",
@@ -78,21 +78,6 @@ fn print(drives: &[(Shelf, String, Result<Profile>)]) -> Result<()> {
     ))
 }
 
-/// Figures that are measured, published, assumed.
-fn counts(profile: &Profile) -> [usize; 3] {
-    [SourceKind::Measured, SourceKind::Published, SourceKind::Assumed]
-        .map(|kind| profile.figures.values().filter(|known| known.source.kind == kind).count())
-}
-
-/// What a long write can rely on as far as is known: the rate of its slowest minute, or else of its slowest phase.
-fn for_long(profile: &Profile) -> Option<Rate> {
-    let slower = |a: Option<Rate>, b: Option<Rate>| match (a, b) {
-        (Some(Rate(a)), Some(Rate(b))) => Some(Rate(a.min(b))),
-        (a, b) => a.or(b),
-    };
-    profile.sustained_write().or_else(|| slower(profile.native_write(), profile.overwrite()))
-}
-
 fn gb(rate: Rate) -> String {
     format!("{:.2} GB/s", rate.0 / 1e9)
 }
@@ -105,14 +90,14 @@ fn value(shelf: &Shelf, name: &str, profile: &Result<Profile>) -> Value {
     match profile {
         Err(error) => json!({"name": name, "path": path, "problem": format!("{error:#}")}),
         Ok(profile) => {
-            let [measured, published, assumed] = counts(profile);
+            let [measured, published, assumed] = profile.counts();
             json!({
                 "name": name,
                 "path": path,
                 "model": profile.model,
                 "kind": profile.kind,
                 "capacity_bytes": profile.capacity_bytes,
-                "sustained_write_bytes_per_s": for_long(profile).map(|rate| rate.0),
+                "sustained_write_bytes_per_s": profile.long_write().map(|rate| rate.0),
                 "figures": {"measured": measured, "published": published, "assumed": assumed},
                 "simulated": !profile.simulated.is_empty(),
             })

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::ByteSize;
 use device::shell::quoted;
-use profile::{Known, Profile};
+use profile::Profile;
 use serde_json::{Value, json};
 
 use super::arguments::ShowArguments;
@@ -46,9 +46,9 @@ pub fn print(profile: &Profile) -> Result<()> {
         table.add_row([
             name.clone(),
             known.unit.show(known.value),
-            range(known),
+            known.show_range(),
             known.trust().to_string(),
-            source(known),
+            known.show_source(),
         ]);
     }
     outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
@@ -62,22 +62,6 @@ pub fn print(profile: &Profile) -> Result<()> {
     } else {
         format!("What it is simulated by: longtake sim show {}", quoted(&profile.name))
     })
-}
-
-fn range(known: &Known) -> String {
-    let Some((low, high)) = known.range else { return String::new() };
-    format!("{} to {}", known.unit.show(low), known.unit.show(high))
-}
-
-fn source(known: &Known) -> String {
-    let mut text = format!("{}: {}", known.source.kind, known.source.origin);
-    if let Some(when) = &known.source.when {
-        text += &format!(", {when}");
-    }
-    if !known.note.is_empty() {
-        text += &format!(" ({})", known.note);
-    }
-    text
 }
 
 /// A profile as JSON, each figure with how far to trust it.

@@ -11,7 +11,7 @@ use plan::mission::{Progress, Sample};
 use report::mission;
 
 use crate::arguments::RecordArguments;
-use crate::preparation::stop_on_signals;
+use crate::signals::stop_on_signals;
 use crate::{exit, outlet, progress};
 
 /// Runs the mission that a recording is, and says what came of it.

@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use base::Rate;
 use plan::rest::{Effect, SETTINGS, effects};
 use serde_json::{Value, json};
+use target::Model;
 
 use super::arguments::RestArguments;
-use super::model;
 use crate::profiles::known;
 use crate::{outlet, progress};
 
@@ -31,7 +31,7 @@ pub fn rest(arguments: &RestArguments) -> Result<ExitCode> {
     let mut table = outlet::table(&heads, &(1..heads.len()).collect::<Vec<_>>());
     let mut values: Vec<Value> = Vec::new();
     for name in &arguments.drives {
-        let model = model(name)?;
+        let model = Model::named(name)?;
         let drive = model.spec(known())?;
         let bar = progress::runs_bar(name, !arguments.json);
         let found = effects(&drive, arguments.members, |done, of| {

@@ -43,9 +43,13 @@ fn cliff(device: &LoopDevice, throttle: &Throttle) -> Result<(), String> {
     measuring.wait_until("the end of the first pass", || device.written() >= size);
     throttle.limit_writes(device, None);
     let ran = measuring.end().code(0);
-    let found = figure(&ran, "write.cache_bytes").expect("the cliff is found");
-    let off = (found - cliff as f64).abs();
     let answer = &lines(&ran)[0]["answer"];
+    let Some(found) = figure(&ran, "write.cache_bytes") else {
+        return Err(format!(
+            "slowed down at {cliff} of {size}, and no cliff is found: {answer:#?}"
+        ));
+    };
+    let off = (found - cliff as f64).abs();
     let said = format!("slowed down at {cliff} and found at {found} of {size}: {answer:#?}");
     if off <= 0.02 * size as f64 { Ok(()) } else { Err(said) }
 }

@@ -5,7 +5,7 @@ use base::{Duration, Geometry};
 
 use super::any::Experiment;
 use super::scope::Scope;
-use crate::lab::Cost;
+use crate::cost::Cost;
 
 /// Shares of the time: what takes many points gets more.
 const SHARES: [(&str, f64); 9] = [
@@ -71,7 +71,7 @@ impl Programme {
 }
 
 /// Fits experiments to drives and budget. `adjust` sets what the user asked for in each before it is fitted.
-pub fn programme(
+pub(super) fn programme(
     names: &[&str],
     drives: &[Geometry],
     budget: Budget,

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Scope, apps, fill, link, mix, neighbours, snia, steady, stream, viewers};
 use crate::answer::Answer;
-use crate::lab::{Cost, Lab, LabError};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError};
 
 /// Makes both enums from one list of experiments.
 macro_rules! experiments {

@@ -14,7 +14,8 @@ use super::Scope;
 use super::preparation::Preparation;
 use super::trouble::{iops, latency, told, troubles};
 use crate::answer::{Answer, Figure, Unit};
-use crate::lab::{Cost, Lab, LabError, Step};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError, Step};
 use application::{Maker, Part};
 
 const NAME: &str = "apps";

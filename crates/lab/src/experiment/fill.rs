@@ -15,7 +15,8 @@ use super::trouble::troubles;
 use super::{Scope, curve};
 use crate::analysis::series::WorstWindow;
 use crate::analysis::{self, ChangeOptions, DipOptions, FillInput, Point, Recovery, Series};
-use crate::lab::{Cost, Lab, LabError, Step};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError, Step};
 
 const NAME: &str = "fill";
 

@@ -18,7 +18,8 @@ use super::mix::{binary, usable};
 use super::preparation::Preparation;
 use super::trouble::{told, troubles};
 use crate::answer::{Answer, Figure, Unit};
-use crate::lab::{Cost, Lab, LabError};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError};
 
 const NAME: &str = "link";
 

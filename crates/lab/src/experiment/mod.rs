@@ -3,6 +3,8 @@
 pub mod all;
 pub mod any;
 pub mod apps;
+pub mod budget;
+pub mod conduct;
 mod curve;
 pub mod fill;
 pub mod link;
@@ -18,6 +20,7 @@ pub mod stream;
 mod testing;
 mod trouble;
 pub mod viewers;
+mod wishes;
 
 pub use any::{Experiment, Outcome};
 pub use preparation::Preparation;

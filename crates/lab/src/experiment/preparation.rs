@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Scope;
 use super::trouble::troubles;
-use crate::lab::{Cost, Lab, LabError, Step};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError, Step};
 
 /// The folder that experiments share, so that a region is written once for all of them.
 const NAME: &str = "prepare";

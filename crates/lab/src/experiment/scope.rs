@@ -4,7 +4,7 @@ use base::{Duration, Geometry, Rate};
 use load::quantity::{Size, Time};
 use load::workload::{Stop, Stream, Workload};
 
-use crate::lab::Cost;
+use crate::cost::Cost;
 
 /// Rates that costs are estimated with where nothing better is known: those of a middling NVMe drive.
 const WRITE_GUESS: Rate = Rate(1e9);

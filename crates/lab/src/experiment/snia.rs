@@ -14,7 +14,8 @@ use super::preparation::{once, written_bytes};
 use super::trouble::{iops, latency, told, troubles};
 use crate::analysis::steady_state::{self, SteadyState, SteadyStateOptions};
 use crate::answer::{Answer, Figure, Unit};
-use crate::lab::{Cost, Lab, LabError, Step};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError, Step};
 
 const NAME: &str = "snia";
 

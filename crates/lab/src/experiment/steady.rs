@@ -14,7 +14,8 @@ use super::{Scope, curve};
 use crate::analysis::series::WorstWindow;
 use crate::analysis::{ChangeOptions, DipOptions, Dips, Point, Segmentation, changes, dips};
 use crate::answer::{Answer, Figure, Unit};
-use crate::lab::{Cost, Lab, LabError};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError};
 
 const NAME: &str = "steady";
 

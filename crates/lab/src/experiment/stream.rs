@@ -14,7 +14,8 @@ use super::mix::{binary, usable};
 use super::preparation::Preparation;
 use super::trouble::{latency, told, troubles};
 use crate::answer::{Answer, Figure, Unit};
-use crate::lab::{Cost, Lab, LabError, Step};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError, Step};
 
 const NAME: &str = "stream";
 

@@ -131,13 +131,11 @@ pub fn moving(command: &Command, read: Rate, write: Rate) -> (Rate, u64) {
     }
 }
 
-/// Runs an experiment on such a bank, with its results in `folder`; tells what was done to the drives meanwhile.
-pub fn run_in<T>(
-    folder: &Path,
+/// A rig of such a bank, and what is done to its drives.
+pub fn rig(
     drives: Vec<Geometry>,
     model: Model,
-    run: impl FnOnce(&mut Lab<'_>) -> Result<T, LabError>,
-) -> (Result<T, LabError>, Done) {
+) -> (BankRig<ModelBank, NoBuffers>, Rc<RefCell<Done>>) {
     let done = Rc::new(RefCell::new(Done::default()));
     let bank = ModelBank {
         busy: vec![0; drives.len()],
@@ -149,7 +147,17 @@ pub fn run_in<T>(
         done: Rc::clone(&done),
     };
     let buffers = (0..20_000).map(BufferId).collect();
-    let mut rig = BankRig::new(bank, NoBuffers { size: 16 << 20 }, buffers);
+    (BankRig::new(bank, NoBuffers { size: 16 << 20 }, buffers), done)
+}
+
+/// Runs an experiment on such a bank, with its results in `folder`; tells what was done to the drives meanwhile.
+pub fn run_in<T>(
+    folder: &Path,
+    drives: Vec<Geometry>,
+    model: Model,
+    run: impl FnOnce(&mut Lab<'_>) -> Result<T, LabError>,
+) -> (Result<T, LabError>, Done) {
+    let (mut rig, done) = rig(drives, model);
     let mut watch = |_: &crate::Progress<'_>| Go::On;
     let mut lab = Lab::new(&mut rig, folder, &mut watch).unwrap();
     let result = run(&mut lab);

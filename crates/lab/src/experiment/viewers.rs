@@ -19,7 +19,8 @@ use super::preparation::Preparation;
 use super::trouble::troubles;
 use crate::analysis::Search;
 use crate::analysis::search::SearchOptions;
-use crate::lab::{Cost, Lab, LabError, Step};
+use crate::cost::Cost;
+use crate::lab::{Lab, LabError, Step};
 use crate::rig::Go;
 use miss::Circumstances;
 

@@ -70,6 +70,26 @@ impl Group {
         }
     }
 
+    /// The groups of these names (none: all) that have one of these claims (none: any).
+    ///
+    /// # Errors
+    /// If there is no such claim, or none of the claims is in the groups.
+    pub fn chosen(groups: &[Self], claims: &[String]) -> Result<Vec<Self>, ChoiceError> {
+        let has = |group: &Self, id: &str| {
+            group.claims().iter().any(|claim| claim.id.eq_ignore_ascii_case(id))
+        };
+        let known = |id: &String| Self::ALL.iter().any(|group| has(group, id));
+        if let Some(id) = claims.iter().find(|id| !known(id)) {
+            return Err(ChoiceError::NoClaim(id.clone()));
+        }
+        let wanted = |group: &Self| {
+            (groups.is_empty() || groups.contains(group))
+                && (claims.is_empty() || claims.iter().any(|id| has(group, id)))
+        };
+        let chosen: Vec<Self> = Self::ALL.into_iter().filter(wanted).collect();
+        if chosen.is_empty() { Err(ChoiceError::NoneLeft) } else { Ok(chosen) }
+    }
+
     /// Does its experiments.
     ///
     /// # Errors
@@ -85,6 +105,32 @@ impl Group {
         Ok(Reproduced { group: self, rows, plots })
     }
 }
+
+/// Why groups can't be chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChoiceError {
+    /// There is no claim of this name.
+    NoClaim(String),
+    /// The groups have none of the claims.
+    NoneLeft,
+}
+
+impl fmt::Display for ChoiceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoClaim(id) => {
+                let all = Group::ALL
+                    .map(|group| format!("{group}-1 to {group}-{}", group.claims().len()));
+                write!(f, "there is no claim '{id}': {}", all.join(", "))
+            }
+            Self::NoneLeft => f.write_str(
+                "the groups that are named have none of the claims: leave the groups out",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ChoiceError {}
 
 impl fmt::Display for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,13 +174,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn claims_are_numbered_from_1_under_the_name_of_their_group() {
+    fn claims_are_numbered_from_1_under_the_name_of_their_group_which_they_choose() {
         for group in Group::ALL {
             for (claim, number) in group.claims().iter().zip(1..) {
                 assert_eq!(claim.id, format!("{group}-{number}"));
             }
             assert_eq!(group.to_string().to_lowercase().parse(), Ok(group));
         }
+        let chosen = |groups: &[Group], claim: &str| Group::chosen(groups, &[claim.to_owned()]);
+        assert_eq!(Group::chosen(&[], &[]), Ok(Group::ALL.to_vec()));
+        assert_eq!(chosen(&[], "lnk-1"), Ok(vec![Group::Lnk]));
+        assert_eq!(chosen(&[Group::Rec], "LNK-1"), Err(ChoiceError::NoneLeft));
+        assert_eq!(chosen(&[], "REC-0"), Err(ChoiceError::NoClaim("REC-0".to_owned())));
         let error = "XYZ".parse::<Group>().unwrap_err();
         assert!(error.contains("give REC"), "{error}");
     }

@@ -15,6 +15,6 @@ mod stage;
 mod str;
 
 pub use claim::{Claim, Comparison, Found, Published, Row, TOLERANCE, Verdict};
-pub use group::{Group, Reproduced};
+pub use group::{ChoiceError, Group, Reproduced};
 pub use plot::{Curve, Plot, PlotAxis, Shape};
 pub use stage::{Contents, DrivesNeeded, Effort, LinkOverride, Stage};

@@ -1,22 +1,21 @@
 //! `longtake fit`: the simulated drive that comes closest to a measured one, ready for use as `sim:PATH`, and which of its
 //! parameters the measurement could tell.
 
-mod show;
-
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
 use target::output::Outputs;
 use target::profiles::is_path;
 use twin::fit::Like;
-use twin::{Budget, MeasuredDrive, Search};
+use twin::{Budget, Fitted, MeasuredDrive, Search};
 
 use crate::arguments::FitArguments;
-use crate::measure::setup::stop_on_signals;
 use crate::profiles::known;
-use crate::progress;
+use crate::signals::stop_or_go_on;
+use crate::{outlet, progress};
 
 /// Steps of the bar.
 const BAR_LENGTH: u64 = 1000;
@@ -44,7 +43,7 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let search = Search::new(&drive, like)?;
     let budget =
         Budget { evaluations: arguments.evaluations, time: arguments.time.map(Into::into) };
-    let stopped = stop_on_signals()?;
+    let stopped = stop_or_go_on()?;
     let bar = bar(!arguments.quiet && !arguments.json);
     let mut heard = |tried: u32, left: f64| {
         bar.set_position(((1.0 - left) * BAR_LENGTH as f64) as u64);
@@ -56,7 +55,7 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     fitted.check()?;
     let text = fitted.profile().to_toml()?;
     outputs.write(output, &text)?;
-    show::show(&fitted, output, arguments.json)?;
+    show(&fitted, output, arguments.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -68,4 +67,30 @@ fn bar(shown: bool) -> ProgressBar {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
     }
+}
+
+/// Shows what was found; the twin is in `output`.
+fn show(found: &Fitted<'_>, output: &Path, as_json: bool) -> Result<()> {
+    if as_json {
+        let mut value = found.to_json();
+        value["twin"] = json!(output);
+        return outlet::json(&value);
+    }
+    let mut table = outlet::table(&["figure", "measured", "twin", "residual"], &[1, 2, 3]);
+    found.figure_rows().into_iter().for_each(|row| table.add_row(row));
+    outlet::text(&outlet::trimmed(&table))?;
+    let mut table = outlet::table(&["parameter", "value", "how sure"], &[1]);
+    found.parameter_rows().into_iter().for_each(|row| table.add_row(row));
+    outlet::text(&format!("\n{}\n", outlet::trimmed(&table)))?;
+    for line in found.sentences() {
+        outlet::text(&line)?;
+    }
+    outlet::text("")?;
+    outlet::message(&format!("twin: {} (use it as sim:{})", output.display(), target_path(output)))
+}
+
+/// A path as a target takes it: one with a slash or ending in .toml.
+fn target_path(output: &Path) -> String {
+    let text = output.display().to_string();
+    if is_path(&text) { text } else { format!("./{text}") }
 }

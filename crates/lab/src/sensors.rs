@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use crate::analysis::Sample;
+use crate::experiment::link::DriveLink;
+use crate::threads::Sensors;
 use device::link::Link;
 use device::sampler::{Sampler, Throttle};
-use lab::analysis::Sample;
-use lab::experiment::link::DriveLink;
-use lab::threads::Sensors;
 
-/// Sensors of these targets. Those that have none say nothing.
+/// Sensors of these targets, read at each call. A sample's drive is the target's place. Those that have none say nothing.
 pub fn of(targets: &[PathBuf]) -> Sensors {
     let mut samplers: Vec<(u16, Sampler, Option<Throttle>)> = Vec::new();
     for (index, path) in targets.iter().enumerate() {
@@ -40,6 +40,6 @@ pub fn of(targets: &[PathBuf]) -> Sensors {
     })
 }
 
-fn pcie_now(link: Link) -> Option<lab::analysis::Link> {
+fn pcie_now(link: Link) -> Option<crate::analysis::Link> {
     if let DriveLink::Pcie { now, .. } = DriveLink::from(link) { now } else { None }
 }

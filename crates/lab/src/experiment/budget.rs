@@ -1,9 +1,10 @@
 //! Which experiments are run: of those asked for, what the budgets of time and bytes leave, and the wish that nothing be written.
 
 use base::{Duration, Geometry};
-use lab::Cost;
-use lab::experiment::all::{self, Budget, Programme};
-use lab::experiment::any::Experiment;
+
+use super::all::{self, Budget, Programme};
+use super::any::Experiment;
+use crate::cost::Cost;
 
 /// Times are estimates: a programme that is thought to take this much of its budget still counts as within it.
 const TIME_SLACK: f64 = 1.25;

@@ -1,0 +1,48 @@
+//! Experiments as a user may want them: shorter on simulated drives, or without anything that writes.
+
+use base::Duration;
+
+use super::any::Experiment;
+use super::viewers::Viewers;
+
+impl Experiment {
+    /// Shortens points to a length that suits simulated drives: nothing varies in them but what is simulated, so seconds
+    /// tell what takes a minute on a real one. Passes over the drive stay whole.
+    pub fn shorten_for_simulation(&mut self) {
+        const POINT: Duration = Duration::from_secs(5);
+        // Its 56 points have more commands than all others together.
+        const MIX_POINT: Duration = Duration::from_secs(3);
+        const ROUND: Duration = Duration::from_secs(20);
+        let longest = match self {
+            Self::Fill(_) => return,
+            Self::Mix(_) => MIX_POINT,
+            Self::Snia(_) => ROUND,
+            _ => POINT,
+        };
+        let scope = self.scope();
+        scope.point = scope.point.min(longest);
+    }
+
+    /// Leaves out all that writes. Experiments that can't be done without writing stay as they are: their cost tells.
+    pub fn leave_out_writes(&mut self) {
+        match self {
+            Self::Viewers(viewers) => {
+                let scope = viewers.scope.clone();
+                **viewers = Viewers { scope, ..Viewers::read_only() };
+            }
+            Self::Neighbours(neighbours) => {
+                neighbours.writers.clear();
+                neighbours.prepare = false;
+            }
+            Self::Mix(mix) => {
+                mix.read_percents = vec![100];
+                mix.prepare = false;
+            }
+            Self::Stream(stream) => stream.write = false,
+            Self::Steady(steady) => steady.write = false,
+            Self::Link(link) => link.write = false,
+            // A programme leaves them out as a whole.
+            Self::Fill(_) | Self::Snia(_) | Self::Apps(_) => {}
+        }
+    }
+}

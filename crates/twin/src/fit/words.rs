@@ -1,0 +1,141 @@
+//! What a fit says: figure by figure what was measured and what the twin does, and what could not be told.
+
+use base::units::grouped;
+use base::{ByteSize, Rate};
+use lab::Unit;
+use lab::fitting::{Target, difference};
+use serde_json::{Value, json};
+
+use super::{Fitted, value};
+use crate::parts::Part;
+
+/// Figures whose names begin with these are many, and told together.
+const MANY: [(&str, &str); 3] = [
+    ("fill.empty.to ", "fill, empty drive, part by part"),
+    ("fill.overwrite.to ", "fill, overwriting, part by part"),
+    ("snia.round", "random writes, round by round"),
+];
+
+impl Fitted<'_> {
+    /// A row for each figure, or for each group of many: its name, what was measured, what the twin does, and the difference.
+    pub fn figure_rows(&self) -> Vec<[String; 4]> {
+        let alone =
+            |target: &Target| !MANY.iter().any(|(prefix, _)| target.name.starts_with(prefix));
+        let row = |(target, figure): (&Target, Option<f64>)| {
+            let shown =
+                figure.map_or_else(|| "not there".to_owned(), |value| quantity(value, target.unit));
+            let off = difference(target, figure).map_or_else(|| "-".to_owned(), percent);
+            [target.name.clone(), quantity(target.value, target.unit), shown, off]
+        };
+        let single = figures(self).filter(|(target, _)| alone(target)).map(row);
+        let groups = MANY.into_iter().filter_map(|(prefix, words)| together(self, prefix, words));
+        single.chain(groups).collect()
+    }
+
+    /// A row for each fitted parameter: its name, its value, and how sure it is.
+    pub fn parameter_rows(&self) -> Vec<[String; 3]> {
+        let row = |(at, part): (usize, &Part)| {
+            let sure = self.doubt(at).unwrap_or_else(|| "determined".to_owned());
+            [part.name.to_owned(), value(part.value(&self.spec)), sure]
+        };
+        self.parts.iter().enumerate().map(row).collect()
+    }
+
+    /// How the search went and what was not fitted, a sentence each.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut said = vec![format!(
+            "Tried {} drives of 1/{} of the size; the nearest differs by {:.1} % (root mean square){}.",
+            self.tried,
+            self.scale,
+            100.0 * self.off(),
+            if self.fit.settled {
+                ""
+            } else {
+                ". The budget ended the search: more evaluations may come closer"
+            }
+        )];
+        for part in &self.left_out {
+            said.push(format!("Not fitted: {}. To know it, {}.", part.name, part.needs.remedy()));
+        }
+        said.extend(self.drive.measured.notes.iter().cloned());
+        said
+    }
+
+    /// Everything that was found, as JSON.
+    pub fn to_json(&self) -> Value {
+        let figure = |(target, figure): (&Target, Option<f64>)| {
+            json!({
+                "name": target.name,
+                "unit": target.unit,
+                "measured": target.value,
+                "twin": figure,
+                "residual": difference(target, figure),
+            })
+        };
+        let parameter = |(at, part): (usize, &Part)| {
+            let reach = &self.fit.reaches[at];
+            let partner = self.fit.pairs.iter().find(|pair| pair.first == at || pair.second == at);
+            json!({
+                "name": part.name,
+                "value": part.value(&self.spec),
+                "determined": reach.determined,
+                "range": [reach.low, reach.high],
+                "range_known": !reach.unknown,
+                "not_told_apart_from": partner.map(|pair| {
+                    self.parts[if pair.first == at { pair.second } else { pair.first }].name
+                }),
+            })
+        };
+        let left_out = |part: &Part| json!({"name": part.name, "needs": part.needs.remedy()});
+        json!({
+            "residual": self.off(),
+            "misfit": self.fit.misfit,
+            "settled": self.fit.settled,
+            "evaluations": self.tried,
+            "scale": self.scale,
+            "figures": figures(self).map(figure).collect::<Vec<_>>(),
+            "parameters": self.parts.iter().enumerate().map(parameter).collect::<Vec<_>>(),
+            "not_fitted": self.left_out.iter().map(left_out).collect::<Vec<_>>(),
+            "notes": self.drive.measured.notes,
+        })
+    }
+}
+
+fn figures<'a>(found: &'a Fitted<'_>) -> impl Iterator<Item = (&'a Target, Option<f64>)> {
+    found.drive.measured.targets.iter().zip(found.fit.figures.iter().copied())
+}
+
+/// Many figures in one row: how far they are off in the mean, and the worst of them.
+fn together(found: &Fitted<'_>, prefix: &str, words: &str) -> Option<[String; 4]> {
+    let of = |(target, figure): (&Target, Option<f64>)| {
+        Some((target.name.clone(), difference(target, figure)?))
+    };
+    let all: Vec<(String, f64)> = figures(found)
+        .filter(|(target, _)| target.name.starts_with(prefix))
+        .filter_map(of)
+        .collect();
+    let (worst, off) = all.iter().max_by(|(_, a), (_, b)| a.abs().total_cmp(&b.abs()))?;
+    let mean = (all.iter().map(|(_, off)| off * off).sum::<f64>() / all.len() as f64).sqrt();
+    let worst = format!("worst {} {}", worst.trim_start_matches("fill."), percent(*off));
+    Some([
+        words.to_owned(),
+        format!("{} figures", all.len()),
+        worst,
+        format!("{:.1} %", 100.0 * mean),
+    ])
+}
+
+fn percent(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
+}
+
+fn quantity(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::Bytes => ByteSize(value.round() as u64).to_string(),
+        Unit::BytesPerSecond => Rate(value).to_string(),
+        Unit::CommandsPerSecond => format!("{} a second", grouped(value.round() as u64)),
+        Unit::Nanoseconds => format!("{:.1} us", value / 1e3),
+        Unit::Percent => format!("{value:.1} %"),
+        Unit::Count => format!("{value}"),
+    }
+}

@@ -1,0 +1,303 @@
+//! From the names of drives to a rig, in two steps: a look, from which costs are stated, and opening. Drives are real or
+//! simulated; experiments don't see the difference.
+
+mod error;
+mod real;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base::{ByteSize, Geometry};
+use device::facts::Facts;
+use lab::rig::Clock;
+use lab::run::{Run, Subject};
+use lab::{Cost, Go, Rig, ThreadOptions};
+use load::Workload;
+use target::real::OpenNotice;
+use target::{NewFiles, Profiles, RealDrives, SimTarget, Uplink};
+
+use crate::known::Known;
+use crate::rig::{SimulatedDrives, SimulatedRig};
+
+pub use error::SetupError;
+pub use real::RealRig;
+
+/// The folder of what experiments write before they read, shared by all.
+const PREPARATION: &str = "prepare";
+
+/// Which drives are measured, and how they are driven.
+#[derive(Clone, Debug, Default)]
+pub struct SetupOptions {
+    /// Block devices, NVMe generic devices and files (one that doesn't exist is made); or simulated drives (`sim:NAME`).
+    pub targets: Vec<PathBuf>,
+    /// Serial numbers of drives, and paths of files, whose contents may be lost.
+    pub erase: Vec<String>,
+    /// Permission bits of files that are made.
+    pub mode: u32,
+    /// Size of files that are made, in bytes.
+    pub new_file_bytes: u64,
+    /// Threads of the load engine, their processors, and whether they poll: for real drives.
+    pub threads: ThreadOptions,
+    /// What all simulated drives together get through to the host.
+    pub uplink: Option<Uplink>,
+}
+
+/// The drives to be measured: looked at, and nothing done to them.
+#[derive(Debug)]
+pub struct Setup {
+    options: SetupOptions,
+    drives: Drives,
+}
+
+#[derive(Debug)]
+enum Drives {
+    /// Block devices and files.
+    Real(RealDrives),
+    /// Drives in virtual time.
+    Simulated(Box<SimulatedDrives>),
+}
+
+/// Open drives with all that measures them.
+#[derive(Debug)]
+pub enum OpenRig {
+    /// Block devices and files.
+    Real(RealRig),
+    /// Drives in virtual time.
+    Simulated(SimulatedRig),
+}
+
+impl Setup {
+    /// The drives as they are. Files that aren't there yet are thought of as they would be made.
+    ///
+    /// # Errors
+    /// If a target can't be opened or simulated, or options don't suit the kind of drives.
+    pub fn look(options: SetupOptions, profiles: &Profiles) -> Result<Self, SetupError> {
+        let texts: Vec<String> =
+            options.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let drives = if let Some(targets) = SimTarget::all(&texts)? {
+            suits_simulated(&options.threads)?;
+            let drives = SimulatedDrives::look(&targets, options.uplink, profiles)?;
+            Drives::Simulated(Box::new(drives))
+        } else if options.uplink.is_some() {
+            return Err(SetupError::UplinkOfReal);
+        } else {
+            Drives::Real(RealDrives::look(options.targets.clone(), options.new_file_bytes)?)
+        };
+        Ok(Self { options, drives })
+    }
+
+    /// What they are like.
+    pub fn geometry(&self) -> &[Geometry] {
+        match &self.drives {
+            Drives::Real(drives) => drives.geometry(),
+            Drives::Simulated(drives) => drives.geometry(),
+        }
+    }
+
+    /// What is known of them.
+    pub fn known(&self) -> Vec<Known> {
+        let known = |facts: &Option<Facts>| facts.as_ref().map(Known::of_facts).unwrap_or_default();
+        match &self.drives {
+            Drives::Real(drives) => drives.facts().iter().map(known).collect(),
+            Drives::Simulated(drives) => drives.known(),
+        }
+    }
+
+    /// What a report says of them.
+    pub fn subjects(&self) -> Vec<Subject> {
+        match &self.drives {
+            Drives::Real(drives) => real::subjects(drives),
+            Drives::Simulated(drives) => drives.subjects(),
+        }
+    }
+
+    /// States what is about to happen to them, in words. A dry run adds why drives would be refused as they are.
+    pub fn state_cost(&self, cost: &Cost, dry_run: bool) -> Vec<String> {
+        match &self.drives {
+            Drives::Real(drives) => {
+                let mut lines = real::state_cost(drives, cost);
+                if dry_run && cost.written_bytes > 0 {
+                    lines.extend(real::refusals(drives, &self.options.erase));
+                }
+                lines
+            }
+            Drives::Simulated(_) => vec![format!(
+                "simulated: writes up to {}, reads about {}, takes about {} of virtual time; nothing real is touched",
+                ByteSize(cost.written_bytes),
+                ByteSize(cost.read_bytes),
+                cost.time()
+            )],
+        }
+    }
+
+    /// Whether time is virtual.
+    pub fn is_simulated(&self) -> bool {
+        matches!(self.drives, Drives::Simulated(_))
+    }
+
+    /// The run that begins in a folder of results, or the one that is gone on with there: what it has found stays, and it must
+    /// have been of the same drives. `version` is Longtake's.
+    ///
+    /// # Errors
+    /// If the run there can't be read, or is of other drives.
+    pub fn begin(&self, folder: &Path, version: &str) -> Result<Run, SetupError> {
+        let run = Run::begin(version, self.subjects());
+        let Some(before) = Run::begun(folder)? else { return Ok(run) };
+        let folder = folder.to_owned();
+        let gone = |subject: &&Subject| !Path::new(&subject.target).exists();
+        if let Some(subject) = run.subjects.iter().find(gone).filter(|_| !self.is_simulated()) {
+            return Err(SetupError::Gone { folder, target: subject.target.clone() });
+        }
+        let same = before.subjects.len() == run.subjects.len()
+            && before.subjects.iter().zip(&run.subjects).all(|(before, now)| before.is(now));
+        if !same {
+            let targets = before.subjects.into_iter().map(|subject| subject.target).collect();
+            return Err(SetupError::OtherDrives { folder, targets });
+        }
+        Ok(Run {
+            outcomes: before.outcomes,
+            left_out: before.left_out,
+            started_ns: before.started_ns,
+            ..run
+        })
+    }
+
+    /// Makes ready the folder of a run that is gone on with. Real drives are as the steps before left them, and the steps
+    /// that were done are not run again. Simulated ones begin anew: what these experiments did is simulated again, which
+    /// comes out the same.
+    ///
+    /// # Errors
+    /// If old steps can't be removed.
+    pub fn go_on(&self, folder: &Path, experiments: &[&str]) -> Result<(), SetupError> {
+        if !self.is_simulated() {
+            return Ok(());
+        }
+        for name in experiments.iter().chain(&[PREPARATION]) {
+            let steps = folder.join(name);
+            if steps.exists() {
+                fs::remove_dir_all(&steps)
+                    .map_err(|reason| SetupError::OldSteps { folder: steps, reason })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens them, for writing only if `writes`. Makes files that don't exist, as part of `made`, and keeps them if all goes
+    /// well and `stopped` says nothing else; `notice` hears what happens. `workload` is what will run, if that is known:
+    /// simulated drives keep data only if it is looked at.
+    ///
+    /// # Errors
+    /// Every refusal, or why a target can't be opened.
+    pub fn open(
+        self,
+        writes: bool,
+        workload: Option<&Workload>,
+        made: &mut NewFiles,
+        stopped: &dyn Fn() -> Go,
+        notice: &mut dyn FnMut(OpenNotice<'_>),
+    ) -> Result<OpenRig, SetupError> {
+        match self.drives {
+            Drives::Real(drives) => {
+                let stopped = || stopped() == Go::Stop;
+                let rig = RealRig::open(&drives, self.options, writes, made, &stopped, notice)?;
+                Ok(OpenRig::Real(rig))
+            }
+            Drives::Simulated(drives) => Ok(OpenRig::Simulated(drives.open(workload)?)),
+        }
+    }
+}
+
+impl OpenRig {
+    /// What experiments run on.
+    pub fn rig(&mut self) -> &mut dyn Rig {
+        match self {
+            Self::Real(rig) => &mut rig.threads,
+            Self::Simulated(rig) => rig.rig(),
+        }
+    }
+
+    /// The clock, if it is not everybody's.
+    pub fn clock(&self) -> Option<Clock> {
+        match self {
+            Self::Real(_) => None,
+            Self::Simulated(rig) => Some(rig.clock()),
+        }
+    }
+
+    /// What there was to warn of since the last call.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        match self {
+            Self::Real(rig) => rig.threads.take_warnings(),
+            Self::Simulated(_) => Vec::new(),
+        }
+    }
+}
+
+/// Refuses options that say how real drives are driven.
+fn suits_simulated(options: &ThreadOptions) -> Result<(), SetupError> {
+    let ThreadOptions { threads, cpus, poll } = options;
+    let asked = [(*threads > 1, "--threads"), (!cpus.is_empty(), "--cpus"), (*poll, "--poll")];
+    match asked.into_iter().find(|(asked, _)| *asked) {
+        Some((_, option)) => Err(SetupError::OptionOfReal { option }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(options: SetupOptions) -> Result<Setup, SetupError> {
+        Setup::look(options, &Profiles::in_folder("/nonexistent".into()))
+    }
+
+    fn of(target: &Path) -> SetupOptions {
+        SetupOptions {
+            targets: vec![target.to_owned()],
+            new_file_bytes: 1 << 20,
+            ..SetupOptions::default()
+        }
+    }
+
+    #[test]
+    fn options_of_the_other_kind_of_drives_are_refused() {
+        let uplink = Some("1GB/s".parse().unwrap());
+        let real = SetupOptions { uplink, ..of(Path::new("/tmp/none")) };
+        assert!(matches!(look(real), Err(SetupError::UplinkOfReal)));
+        let threads = ThreadOptions { poll: true, ..ThreadOptions::default() };
+        let simulated = SetupOptions { threads, ..of(Path::new("sim:ideal")) };
+        let refused = look(simulated).unwrap_err();
+        assert!(refused.to_string().starts_with("--poll says how real drives"), "{refused}");
+    }
+
+    #[test]
+    fn a_run_is_gone_on_with_on_the_same_drives_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let begin = |target: &str| {
+            let setup = look(of(Path::new(target))).unwrap();
+            setup.begin(folder.path(), "1")
+        };
+        let mut first = begin("sim:ideal").unwrap();
+        first.leave_out("fill", "it takes too long".to_owned());
+        first.keep(folder.path()).unwrap();
+        let again = begin("sim:ideal").unwrap();
+        assert_eq!((again.left_out, again.started_ns), (first.left_out, first.started_ns));
+        let other = begin("sim:intel-dc-p3600-400gb").unwrap_err();
+        assert!(matches!(other, SetupError::OtherDrives { .. }), "{other}");
+        let missing = folder.path().join("missing");
+        let gone = begin(missing.to_str().unwrap()).unwrap_err();
+        assert!(matches!(gone, SetupError::Gone { .. }), "{gone}");
+    }
+
+    #[test]
+    fn steps_of_simulated_drives_are_removed_before_they_are_simulated_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for step in ["fill", PREPARATION, "mix"] {
+            fs::create_dir(folder.path().join(step)).unwrap();
+        }
+        let setup = look(of(Path::new("sim:ideal"))).unwrap();
+        setup.go_on(folder.path(), &["fill"]).unwrap();
+        let left = |step: &str| folder.path().join(step).exists();
+        assert_eq!((left("fill"), left(PREPARATION), left("mix")), (false, false, true));
+    }
+}

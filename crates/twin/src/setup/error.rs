@@ -1,0 +1,123 @@
+//! Why drives can't be measured as asked.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use lab::LabError;
+use target::NameError;
+use target::OpenError;
+
+use crate::rig::SimulatedRigError;
+
+/// Why drives can't be measured as asked.
+#[derive(Debug)]
+pub enum SetupError {
+    /// A name of simulated drives can't be understood.
+    Target(NameError),
+    /// Drives can't be simulated.
+    Simulated(SimulatedRigError),
+    /// Real drives can't be opened.
+    Open(OpenError),
+    /// An option says how real drives are driven, and these are simulated.
+    OptionOfReal {
+        /// The option.
+        option: &'static str,
+    },
+    /// An uplink is for simulated drives, and these are real.
+    UplinkOfReal,
+    /// The run in the folder can't be read.
+    Run(LabError),
+    /// The run in the folder is of a file that is no longer there.
+    Gone {
+        /// Folder of the results.
+        folder: PathBuf,
+        /// The file.
+        target: String,
+    },
+    /// The run in the folder is of other drives.
+    OtherDrives {
+        /// Folder of the results.
+        folder: PathBuf,
+        /// The drives that it is of.
+        targets: Vec<String>,
+    },
+    /// Steps of an earlier run can't be removed.
+    OldSteps {
+        /// Their folder.
+        folder: PathBuf,
+        /// The kernel's reason.
+        reason: io::Error,
+    },
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Target(error) => error.fmt(f),
+            Self::Simulated(error) => error.fmt(f),
+            Self::Open(error) => error.fmt(f),
+            Self::Run(error) => error.fmt(f),
+            Self::OptionOfReal { option } => write!(
+                f,
+                "{option} says how real drives are driven; simulated ones are one calculation on one thread: leave it out"
+            ),
+            Self::UplinkOfReal => f.write_str(
+                "--uplink is for simulated drives: real ones have the links that they have",
+            ),
+            Self::Gone { folder, target } => write!(
+                f,
+                "the results in {} are of {target}, which is gone: name a new folder for a new file",
+                folder.display()
+            ),
+            Self::OtherDrives { folder, targets } => write!(
+                f,
+                "the results in {} are of other drives ({}, by serial number and size): name a new folder",
+                folder.display(),
+                targets.join(", ")
+            ),
+            Self::OldSteps { folder, .. } => {
+                write!(f, "removing the old steps in {}", folder.display())
+            }
+        }
+    }
+}
+
+impl Error for SetupError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            // Each is said in its own words, so its source is this one's.
+            Self::Target(error) => error.source(),
+            Self::Simulated(error) => error.source(),
+            Self::Open(error) => error.source(),
+            Self::Run(error) => error.source(),
+            Self::OldSteps { reason, .. } => Some(reason),
+            _ => None,
+        }
+    }
+}
+
+impl From<NameError> for SetupError {
+    fn from(error: NameError) -> Self {
+        Self::Target(error)
+    }
+}
+
+impl From<SimulatedRigError> for SetupError {
+    fn from(error: SimulatedRigError) -> Self {
+        Self::Simulated(error)
+    }
+}
+
+impl From<OpenError> for SetupError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(error)
+    }
+}
+
+impl From<LabError> for SetupError {
+    fn from(error: LabError) -> Self {
+        Self::Run(error)
+    }
+}

@@ -1,0 +1,102 @@
+//! What a user wants of experiments, and which of them are run for it: fitted to the drives, to what is known of them, and to a
+//! budget.
+
+use base::{ByteSize, Duration};
+use lab::experiment::all::{Budget, Programme};
+use lab::experiment::any::Experiment;
+use lab::experiment::budget;
+
+use crate::known::{Known, guesses};
+use crate::setup::Setup;
+
+/// What a user wants of experiments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// Use only so much of each drive, from its beginning; None for all of it.
+    pub size: Option<ByteSize>,
+    /// Time for each point; None for each experiment's own.
+    pub point: Option<Duration>,
+    /// Time and bytes that all experiments together may take.
+    pub budget: Budget,
+    /// Leave out everything that writes.
+    pub read_only: bool,
+}
+
+impl Wishes {
+    /// The experiments of these names, fitted to the drives. What can't be done as wanted is left out by name. On simulated
+    /// drives points are shorter unless there is a budget of time.
+    pub fn programme(&self, names: &[&'static str], setup: &Setup) -> Programme {
+        let known = setup.known();
+        let mut adjust = |experiment: &mut Experiment| {
+            if setup.is_simulated() && self.budget.time.is_none() {
+                experiment.shorten_for_simulation();
+            }
+            self.adjust(experiment, &known);
+        };
+        budget::programme(names, setup.geometry(), self.budget, self.read_only, &mut adjust)
+    }
+
+    /// What the user asked for, and what is known of the drives, in one experiment's options.
+    fn adjust(&self, experiment: &mut Experiment, known: &[Known]) {
+        let scope = experiment.scope();
+        let (write, read) = guesses(known);
+        scope.write_guess = write;
+        scope.read_guess = read;
+        scope.region = self.size.map(|size| size.0).or(scope.region);
+        if let Some(point) = self.point {
+            scope.point = point;
+            scope.interval =
+                scope.interval.min(Duration::from_nanos((point.as_nanos() / 4).max(1_000_000)));
+        }
+        if let Experiment::Neighbours(neighbours) = experiment {
+            neighbours.writers.extend(
+                (1..known.len()).map(|other| (known[0].relation(&known[other]), other as u16)),
+            );
+        }
+        if let Experiment::Link(link) = experiment {
+            link.links = known.iter().map(|known| known.link).collect();
+        }
+        if let Experiment::Fill(fill) = experiment {
+            fill.warning_celsius =
+                known.iter().filter_map(|known| known.warning_celsius).min_by(f64::total_cmp);
+        }
+        if self.read_only {
+            experiment.leave_out_writes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use target::Profiles;
+
+    use super::*;
+    use crate::setup::SetupOptions;
+
+    #[test]
+    fn simulated_drives_get_short_points_unless_another_length_is_asked_for() {
+        let targets = vec!["sim:ideal".into()];
+        let options = SetupOptions { targets, ..SetupOptions::default() };
+        let setup = Setup::look(options, &Profiles::in_folder("/nonexistent".into())).unwrap();
+        let point = |wishes: Wishes| {
+            let mut programme = wishes.programme(&["stream"], &setup);
+            programme.experiments[0].0.scope().point
+        };
+        assert_eq!(point(Wishes::default()), Duration::from_secs(5));
+        let asked = Duration::from_secs(7);
+        assert_eq!(point(Wishes { point: Some(asked), ..Wishes::default() }), asked);
+    }
+
+    #[test]
+    fn what_has_to_write_is_left_out_where_nothing_may_be_written() {
+        let targets = vec!["sim:ideal".into(), "sim:intel-dc-p3600-400gb".into()];
+        let options = SetupOptions { targets, ..SetupOptions::default() };
+        let setup = Setup::look(options, &Profiles::in_folder("/nonexistent".into())).unwrap();
+        let wishes = Wishes { read_only: true, ..Wishes::default() };
+        let programme = wishes.programme(Experiment::NAMES, &setup);
+        assert_eq!(programme.cost().written_bytes, 0);
+        let left_out: Vec<&str> = programme.left_out.iter().map(|(name, _)| *name).collect();
+        assert!(left_out.contains(&"fill") && left_out.contains(&"snia"), "{left_out:?}");
+        assert!(programme.experiments.iter().any(|(experiment, _)| experiment.name() == "mix"));
+    }
+}
