@@ -87,7 +87,8 @@ pub fn judge(
             // Its parity may be what the power cut took.
             chunk.secured &= chunk.durable;
         }
-        if present && there && !chunk.given_up && !with_parity {
+        // While a member is away, a copy may show that was written again on it.
+        if absent.is_empty() && there && !chunk.given_up && !with_parity {
             chunk.acknowledged = true;
             // An extraction reads no chunk without packets: damage to one that was harmed may be found later.
             chunk.excused &= chunk.contents.packets == 0;

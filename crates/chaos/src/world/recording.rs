@@ -33,6 +33,8 @@ pub struct Recorded {
     pub no_member: bool,
     /// Members that failed.
     pub failed: Vec<u16>,
+    /// Whether something was lost because no buffer was free.
+    pub overrun: bool,
     /// The recorder's ledger in the end.
     pub ledger: Ledger,
 }
@@ -201,6 +203,7 @@ impl World<'_> {
             superblocks_torn: torn,
             full: self.book.full,
             no_member: self.book.no_member,
+            overrun: source.overrun,
             failed: members.filter(|&member| self.book.has_failed(member)).collect(),
             ledger,
         }
