@@ -379,6 +379,7 @@ impl Book {
         let Some(chunk) = self.chunks.get_mut(&sequence) else {
             panic!("chunk {sequence} is durable and was never written")
         };
+        assert!(self.groups.parity > 0, "without parity, what is durable is told for each member");
         assert!(chunk.acknowledged && !chunk.durable, "durable once, and after it is acknowledged");
         assert_eq!(chunk.contents.count(), count, "what it is");
         chunk.durable = true;

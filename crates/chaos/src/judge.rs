@@ -53,6 +53,10 @@ pub fn judge(
             chunk.place.member,
             chunk.place.offset
         );
+        assert!(
+            with_parity || chunk.given_up || chunk.excused,
+            "media: nothing happened to chunk {sequence}, which is listed and can't be had: {why}"
+        );
     }
     let mut met = Met::default();
     let listed: BTreeSet<u64> =
