@@ -1,6 +1,6 @@
 //! Members that rest: each in its turn, and none for longer than that; the rest of the array goes on, and no packet is lost for it.
 
-use crate::worlds::{SEGMENT, config, drive, each, plain, round, trims};
+use crate::worlds::{SEGMENT, config, drive, each, plain, round, trims, with_seed};
 use base::Duration;
 use chaos::adversary::{Drive, Pace};
 use chaos::case::{Ending, Faults};
@@ -44,8 +44,7 @@ fn ring(members: usize, rest: u32, buffers: u32, interval_us: u64) -> Case {
     let member = trims(drive(0, Pace::Even(100), 10_240));
     let capacity_bytes = member.capacity_bytes + 6 * 2 * SEGMENT;
     let rounds = vec![round(Duration::from_millis(400), Ending::Stop)];
-    Case {
-        seed: 3,
+    let case = Case {
         segment_bytes: 2 * SEGMENT,
         buffers,
         drift_max: 64 << 10,
@@ -55,7 +54,8 @@ fn ring(members: usize, rest: u32, buffers: u32, interval_us: u64) -> Case {
         rest_turn: Duration::from_millis(20),
         interval: Duration::from_micros(interval_us),
         ..plain(vec![Drive { capacity_bytes, ..member }; members], rounds)
-    }
+    };
+    with_seed(3, case)
 }
 
 #[test]

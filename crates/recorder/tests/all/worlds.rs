@@ -82,6 +82,12 @@ pub fn round(length: Duration, ending: Ending) -> Round {
     }
 }
 
+/// The case with this seed. Two buffers for metadata for each member suffice to be fast; one in all must do.
+pub fn with_seed(seed: u64, case: Case) -> Case {
+    let metadata = 1 + (seed % (2 * case.drives.len() as u64)) as u32;
+    Case { seed, metadata, ..case }
+}
+
 /// A ring on these drives, recorded on so.
 pub fn plain(drives: Vec<Drive>, rounds: Vec<Round>) -> Case {
     Case {
