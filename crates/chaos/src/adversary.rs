@@ -83,6 +83,8 @@ pub struct Asked {
     pub chunk: Option<(BufferId, Place, Box<ChunkRecord>)>,
     /// The group that it is of, if it is a parity chunk.
     pub table: Option<Table>,
+    /// If it is a chunk, how many chunk writes are under way on its drive with it.
+    pub at_once: u32,
 }
 
 /// The drives, shared by all users.
@@ -127,6 +129,8 @@ struct UnderWay {
     /// Bytes of a write that was answered already.
     own: Option<Vec<u8>>,
     watched: bool,
+    /// Whether it writes a chunk.
+    chunk: bool,
 }
 
 /// One user's handle on the drives. It may see only some of them.
@@ -538,17 +542,19 @@ impl Hub {
         }
     }
 
-    /// Sees what the watched user asks for, and that it meets nothing else that it has under way.
-    fn watch(&mut self, drive: usize, operation: &Operation) {
+    /// Sees what the watched user asks for, and that it meets nothing else that it has under way. Returns whether it is a chunk.
+    fn watch(&mut self, drive: usize, operation: &Operation) -> bool {
         let (start, length, buffer) = match *operation {
             Operation::Write { offset, length, buffer } => {
                 (offset, u64::from(length), Some(buffer))
             }
             Operation::Trim { offset, length } => (offset, length, None),
-            Operation::Read { .. } | Operation::Flush => return,
+            Operation::Read { .. } | Operation::Flush => return false,
         };
         let end = start + length;
+        let mut at_once = 1;
         for other in self.under_way.values().filter(|u| u.watched && u.drive == drive) {
+            at_once += u32::from(other.chunk && other.own.is_none());
             let (from, to) = match other.command.operation {
                 Operation::Write { offset, length, .. } => (offset, offset + u64::from(length)),
                 Operation::Trim { offset, length } => (offset, offset + length),
@@ -573,7 +579,9 @@ impl Hub {
                 chunk = read.filter(whole).map(|(place, record)| (buffer, place, Box::new(record)));
             });
         }
-        self.asked.push(Asked { drive: drive as u16, start, end, chunk, table });
+        let is_chunk = chunk.is_some();
+        self.asked.push(Asked { drive: drive as u16, start, end, chunk, table, at_once });
+        is_chunk
     }
 
     /// Lets a write change places with one of the same length under way on its drive, now and then.
@@ -614,9 +622,7 @@ impl Bank for Handle {
         let refused = hub.refusal(drive, &command.operation);
         hub.trace.submitted(hub.now, self.user, drive, &command);
         let trick = hub.trick.filter(|_| self.watched && refused.is_none());
-        if self.watched && refused.is_none() {
-            hub.watch(drive, &command.operation);
-        }
+        let chunk = self.watched && refused.is_none() && hub.watch(drive, &command.operation);
         match trick {
             Some(Trick::DropsFlushes) if command.operation == Operation::Flush => {
                 command.operation = Operation::Write { offset: 0, length: 0, buffer: BufferId(0) };
@@ -650,7 +656,7 @@ impl Bank for Handle {
         hub.submitted += 1;
         let changes = hub.drives[drive].media.changes();
         let (user, watched) = (self.user, self.watched);
-        let under_way = UnderWay { user, drive, command, refused, changes, own, watched };
+        let under_way = UnderWay { user, drive, command, refused, changes, own, watched, chunk };
         hub.under_way.insert((due, order), under_way);
         Ok(())
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::adversary::Asked;
 use crate::outcome::{Met, Outcome};
 use crate::parity::Groups;
-use crate::source::{Contents, Source};
+use crate::source::{Contents, Source, truncated};
 
 /// A chunk whose write was submitted, and what has been said of it since.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +76,12 @@ pub struct Book {
     pub packets: BTreeMap<u64, (Contents, Uuid)>,
     /// The recording under way, or the last.
     pub round: usize,
+    /// Chunk writes that may be under way on one member.
+    pub depth: u32,
+    /// Whether the recording under way has said that the array is full.
+    pub full: bool,
+    /// Whether it has said that no member is left.
+    pub no_member: bool,
     /// The ranges that must not be reused.
     pub protected: Vec<Protected>,
     /// Segments given up, in all.
@@ -113,8 +119,8 @@ pub struct Book {
 }
 
 impl Book {
-    /// An empty one, of members that are divided so, with so many parities.
-    pub fn new(layouts: Vec<Layout>, parity: u8) -> Self {
+    /// An empty one, of members that are divided so, with so many parities and chunk writes under way on one of them.
+    pub fn new(layouts: Vec<Layout>, parity: u8, depth: u32) -> Self {
         let count = layouts.len();
         Self {
             layouts,
@@ -122,6 +128,9 @@ impl Book {
             chunks: BTreeMap::new(),
             packets: BTreeMap::new(),
             round: 0,
+            depth,
+            full: false,
+            no_member: false,
             protected: Vec::new(),
             reused: 0,
             reused_to_ns: 0,
@@ -144,6 +153,7 @@ impl Book {
     /// A recording begins.
     pub fn begin(&mut self, round: usize) {
         self.round = round;
+        (self.full, self.no_member) = (false, false);
         self.groups.begin();
         for said in &mut self.said {
             *said = Said { passed_over: said.passed_over, ..Said::default() };
@@ -209,6 +219,8 @@ impl Book {
         );
         let Some((buffer, place, record)) = &asked.chunk else { return };
         let (drive, sequence) = (asked.drive, record.sequence);
+        let (at_once, depth) = (asked.at_once, self.depth);
+        assert!(at_once <= depth, "depth: {at_once} chunk writes on drive {drive}, not {depth}");
         assert_eq!(place.member, drive, "a chunk goes to the member that its header names");
         let begins = place.offset == layout.segment_offset(segment);
         if begins {
@@ -310,11 +322,17 @@ impl Book {
                 assert_eq!((held, held_chunks), (said.held, said.held_chunks), "what it held");
             }
             Event::Reused { member, segment, .. } => self.given_up(member, segment),
-            Event::ArrayFull { protected } => self.met.add(match protected {
-                true => Outcome::FullOfProtected,
-                false => Outcome::ArrayFull,
-            }),
-            Event::NoMemberLeft => self.met.add(Outcome::NoMemberLeft),
+            Event::ArrayFull { protected } => {
+                self.full = true;
+                self.met.add(match protected {
+                    true => Outcome::FullOfProtected,
+                    false => Outcome::ArrayFull,
+                });
+            }
+            Event::NoMemberLeft => {
+                self.no_member = true;
+                self.met.add(Outcome::NoMemberLeft);
+            }
             Event::DurableChunk { sequence, count } => self.durable_chunk(sequence, count),
             Event::ParityReduced { parities, .. } => {
                 self.groups.reduced(parities);
@@ -361,6 +379,7 @@ impl Book {
         let Some(chunk) = self.chunks.get_mut(&sequence) else {
             panic!("chunk {sequence} is durable and was never written")
         };
+        assert!(self.groups.parity > 0, "without parity, what is durable is told for each member");
         assert!(chunk.acknowledged && !chunk.durable, "durable once, and after it is acknowledged");
         assert_eq!(chunk.contents.count(), count, "what it is");
         chunk.durable = true;
@@ -517,14 +536,57 @@ impl Book {
 
     /// What the recording under way was asked to store, as far as a drive was asked for it.
     pub fn submitted(&self) -> Count {
-        let this = self.chunks.values().filter(|c| c.round == self.round);
-        let roots: BTreeMap<u64, Count> = this.map(|c| (c.root(), c.contents.count())).collect();
+        let roots: BTreeMap<u64, Count> =
+            self.this_round().map(|c| (c.root(), c.contents.count())).collect();
         roots.into_values().fold(Count::ZERO, |a, b| a + b)
+    }
+
+    /// Whether a member has failed in the recording under way, or the last.
+    pub fn has_failed(&self, member: u16) -> bool {
+        self.said[usize::from(member)].failed
+    }
+
+    /// The chunks of the recording under way, or the last, by number.
+    pub fn this_round(&self) -> impl Iterator<Item = &Written> {
+        self.chunks.values().filter(|c| c.round == self.round)
+    }
+
+    /// Whether the ring has given up what a segment held, and nothing that must be there has come since.
+    pub fn is_given_up(&self, member: u16, segment: u64) -> bool {
+        let here = |c: &&Written| c.place.member == member && c.segment == segment;
+        let mut chunks = self.chunks.values().filter(here);
+        !chunks.clone().any(Written::is_due) && chunks.any(|c| c.given_up)
+    }
+
+    /// Bytes of chunks that each member was asked to write in the recording under way, or the last.
+    pub fn given_bytes(&self) -> Vec<u64> {
+        let mut given = vec![0; self.layouts.len()];
+        for chunk in self.this_round() {
+            given[usize::from(chunk.place.member)] += u64::from(chunk.record.summary.length);
+        }
+        given
+    }
+
+    /// What is said of truncated packets, in chunks and in the end, is what the source has truncated of what is stored.
+    pub fn agrees_on_truncated(&self, told: Count) {
+        let (mut kept, mut carried) = (Count::ZERO, Count::ZERO);
+        for chunk in self.this_round().filter(|c| c.record.parity.is_none()) {
+            let of = truncated(chunk.contents.count());
+            if chunk.acknowledged {
+                kept += of;
+            }
+            if chunk.record.replaces.is_none() {
+                carried += of;
+            }
+            let (sequence, told) = (chunk.record.sequence, chunk.record.ledger.truncated);
+            assert_eq!(told, carried, "ledger: truncated through chunk {sequence}");
+        }
+        assert_eq!(told, kept, "ledger: truncated, of what is stored");
     }
 
     /// What the recording under way has acknowledged: packets, each once.
     pub fn stored(&self) -> u64 {
-        let this = self.chunks.values().filter(|c| c.round == self.round && c.acknowledged);
+        let this = self.this_round().filter(|c| c.acknowledged);
         let mut firsts: Vec<(u64, u32)> =
             this.map(|c| (c.contents.first, c.contents.packets)).collect();
         firsts.retain(|&(_, packets)| packets > 0);

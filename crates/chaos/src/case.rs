@@ -9,6 +9,10 @@ use crate::adversary::{Drive, Pace, Trick};
 use crate::fault::{Applied, Fault, Kind, What};
 use crate::media::Trimmed;
 
+mod wanted;
+
+pub use wanted::{Faults, Wanted};
+
 /// Longest chunk in bytes: the least that the format allows.
 pub const CHUNK_MAX: u32 = format::layout::CHUNK_MAX_LEAST;
 

@@ -53,6 +53,10 @@ pub fn judge(
             chunk.place.member,
             chunk.place.offset
         );
+        assert!(
+            with_parity || chunk.given_up || chunk.excused,
+            "media: nothing happened to chunk {sequence}, which is listed and can't be had: {why}"
+        );
     }
     let mut met = Met::default();
     let listed: BTreeSet<u64> =
@@ -87,7 +91,8 @@ pub fn judge(
             // Its parity may be what the power cut took.
             chunk.secured &= chunk.durable;
         }
-        if present && there && !chunk.given_up && !with_parity {
+        // While a member is away, a copy may show that was written again on it.
+        if absent.is_empty() && there && !chunk.given_up && !with_parity {
             chunk.acknowledged = true;
             // An extraction reads no chunk without packets: damage to one that was harmed may be found later.
             chunk.excused &= chunk.contents.packets == 0;

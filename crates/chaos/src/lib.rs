@@ -19,6 +19,6 @@ pub mod source;
 pub mod trace;
 pub mod world;
 
-pub use case::Case;
+pub use case::{Case, Wanted};
 pub use outcome::{Met, Outcome};
-pub use world::{Report, Violation, judged};
+pub use world::{Recorded, Report, Violation, World, caught, judged};

@@ -61,6 +61,8 @@ pub struct Run<'a> {
     pub stop_at: Instant,
     /// Chunk buffers.
     pub buffers: u32,
+    /// Members that may rest at a time.
+    pub rest_max: usize,
     /// The ranges that superblocks may still have if a change of them is cut short.
     pub protected_before: &'a mut Vec<Vec<Protected>>,
     /// Whether some drive writes without error, whatever the others do.
@@ -171,6 +173,12 @@ impl Run<'_> {
         assert!(ledger.balances(), "ledger: it does not balance: {ledger:?}");
         let held = core.buffers_held();
         assert!(held <= self.buffers, "memory: {held} buffers are held of {}", self.buffers);
+        let resting = core.members().filter(|m| m.working && m.resting).count();
+        let failed = core.members().any(|m| !m.working);
+        let count = core.members().count();
+        assert!(resting <= self.rest_max, "rest: {resting} members rest, not {}", self.rest_max);
+        // Who rests takes over from one that fails when there is something to take over.
+        assert!(failed || resting < count, "rest: all {count} members rest");
         let out = self.recording.feed().out();
         assert!(out >= held as usize, "memory: {held} buffers are held and {out} were given");
         let now = self.recording.now();

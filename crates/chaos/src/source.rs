@@ -62,6 +62,11 @@ impl Contents {
     }
 }
 
+/// What a source says was truncated of the packets of a chunk that holds `stored`: of each third chunk, one packet.
+pub fn truncated(stored: Count) -> Count {
+    if stored.packets % 3 == 1 { Count::new(1, 1 + stored.bytes % 97) } else { Count::ZERO }
+}
+
 /// Whether a packet's bytes are those that belong to its number.
 pub fn is_genuine(number: u64, data: &[u8]) -> bool {
     let (words, rest) = data.as_chunks::<8>();
@@ -127,6 +132,8 @@ pub struct Source {
     pub told: Ledger,
     /// What is in each buffer that was handed over last.
     pub contents: BTreeMap<BufferId, Contents>,
+    /// What was handed over, in order, but for the chunk that ends the take.
+    pub handed: Vec<Contents>,
     /// Whether something was lost because no buffer was free.
     pub overrun: bool,
     end_given: bool,
@@ -172,6 +179,7 @@ impl Source {
             next_packet,
             told: Ledger::default(),
             contents: BTreeMap::new(),
+            handed: Vec::new(),
             overrun: false,
             end_given: false,
             scratch: vec![0; CHUNK_MAX as usize],
@@ -258,12 +266,14 @@ impl Source {
         }
         contents.packets = writer.packets();
         self.queues[at].losses.lose(Stage::NoBuffer, offered - contents.count());
-        let losses = std::mem::take(&mut self.queues[at].losses);
+        let mut losses = std::mem::take(&mut self.queues[at].losses);
+        losses.truncated = truncated(contents.count());
         let sealed = writer.seal(&[], sealed_at, false);
         let used = sealed.summary.length as usize;
         self.memory.with(buffer, &mut |b| b[..used].copy_from_slice(&sealed.buffer[..used]));
         self.scratch = sealed.buffer;
         self.contents.insert(buffer, contents);
+        self.handed.push(contents);
         self.told.add(&losses);
         self.told.store(contents.count());
         Some(ReadyChunk { buffer, summary: sealed.summary, losses })

@@ -6,30 +6,34 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use base::memory::MemoryBuffers;
-use base::{Bank, BufferId, DriveId, Duration, Instant, Timestamp};
+use base::{Bank, BufferId, Duration, Instant, Timestamp};
+use format::layout::SUPERBLOCK_BYTES;
 use format::superblock::{Member, Protected};
-use format::{Count, Layout, Stage, Superblock};
+use format::{Count, Layout, Superblock};
 use recorder::open;
 use recorder::reader::Reader;
-use recorder::run::Recording;
 use recorder::takes::Catalog;
-use recorder::{ArrayImage, Config, ParityMeans, Recorder, TimeRange};
+use recorder::{ArrayImage, TimeRange};
 use uuid::Uuid;
 
 use crate::adversary::Handle;
 use crate::book::Book;
-use crate::case::{Accident, CHUNK_MAX, Case, Ending, Purpose, Round};
+use crate::case::{Accident, CHUNK_MAX, Case, Purpose};
 use crate::fault::{Fault, What};
 use crate::judge::{self, Circumstances};
+use crate::media::PAGE_BYTES;
 use crate::outcome::{Met, Outcome};
 use crate::parity;
 use crate::reading::extract_all;
-use crate::run::{Run, Step, range, view};
+use crate::run::range;
 use crate::scrubbing;
-use crate::source::{EPOCH_NS, Source, time};
+use crate::source::EPOCH_NS;
 use crate::trace::{Lines, Trace};
 
+mod recording;
 mod superblocks;
+
+pub use recording::Recorded;
 
 /// Buffers that readers use; those for metadata and chunks are named behind them.
 const READ_BUFFERS: u32 = 6;
@@ -75,21 +79,38 @@ impl std::error::Error for Violation {}
 /// # Errors
 /// [`Violation`] if a law is broken.
 pub fn judged(case: &Case, lines: Option<Lines>) -> Result<Report, Violation> {
-    catch_unwind(AssertUnwindSafe(|| World::new(case, lines).run())).map_err(|panic| {
+    caught(case.seed, || {
+        let mut world = World::new(case, lines);
+        world.run();
+        world.report()
+    })
+}
+
+/// Does something in the world of a seed; a panic, whosever, is a violation.
+///
+/// # Errors
+/// [`Violation`] if there is one.
+pub fn caught<T>(seed: u64, body: impl FnOnce() -> T) -> Result<T, Violation> {
+    catch_unwind(AssertUnwindSafe(body)).map_err(|panic| {
         let text = panic
             .downcast_ref::<String>()
             .cloned()
             .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()));
         let message = text.unwrap_or_else(|| "a panic without words".to_owned());
-        Violation { seed: case.seed, message }
+        Violation { seed, message }
     })
 }
 
-struct World<'c> {
+/// The drives of a case, the array on them, and the book of it.
+pub struct World<'c> {
     case: &'c Case,
     memory: MemoryBuffers,
-    drives: Handle,
-    book: Book,
+    /// A view of the drives past the seam.
+    pub drives: Handle,
+    /// What is known.
+    pub book: Book,
+    /// Recordings so far.
+    rounds_done: usize,
     next_packet: u64,
     /// The ranges that superblocks may have beside the book's, if a change of them was cut short.
     protected_before: Vec<Vec<Protected>>,
@@ -104,10 +125,16 @@ struct World<'c> {
     absent: Vec<u16>,
     /// Whether nothing has gone wrong so far, crashes included.
     clean: bool,
+    /// Whether judgements scrub, too: a test that has damaged indexes knows what a scrub would find.
+    pub scrubs: bool,
 }
 
 impl<'c> World<'c> {
-    fn new(case: &'c Case, lines: Option<Lines>) -> Self {
+    /// An array on new drives; its trace is told to `lines`.
+    ///
+    /// # Panics
+    /// If the case's drives are too small for an array.
+    pub fn new(case: &'c Case, lines: Option<Lines>) -> Self {
         let buffers = READ_BUFFERS + case.metadata + case.buffers + case.parity_buffers();
         let memory = MemoryBuffers::new(buffers, CHUNK_MAX as usize);
         let trace = lines.map_or_else(Trace::default, Trace::told);
@@ -142,6 +169,13 @@ impl<'c> World<'c> {
                 parity: case.parity,
             };
             let capacity = case.drives[usize::from(member)].capacity_bytes;
+            // What lies between a superblock and the data; pages of zeros are there already.
+            for (at, page) in (0u64..).zip(Superblock::padding().chunks(PAGE_BYTES)) {
+                if page.iter().any(|&byte| byte != 0) {
+                    let offset = SUPERBLOCK_BYTES + at * PAGE_BYTES as u64;
+                    drives.hub(|hub| hub.poke(member, offset, page));
+                }
+            }
             for offset in [0, Layout::copy_offset(capacity)] {
                 drives.hub(|hub| hub.poke(member, offset, &superblock.encode(offset)));
             }
@@ -150,7 +184,8 @@ impl<'c> World<'c> {
             case,
             memory,
             drives,
-            book: Book::new(layouts, case.parity),
+            book: Book::new(layouts, case.parity, case.depth),
+            rounds_done: 0,
             next_packet: 0,
             protected_before: Vec::new(),
             members: vec![members],
@@ -159,12 +194,17 @@ impl<'c> World<'c> {
             unsubmitted: BTreeMap::new(),
             absent: Vec::new(),
             clean: true,
+            scrubs: true,
         }
     }
 
-    fn run(mut self) -> Report {
+    /// Everything that the case has: its recordings, the accidents between them, and the judgements.
+    ///
+    /// # Panics
+    /// If a law is broken.
+    pub fn run(&mut self) {
         for (number, round) in self.case.rounds.iter().enumerate() {
-            let cut = self.round(number, round);
+            let cut = self.record(round, &mut |_| {}).power_failed;
             self.judge(cut);
             self.read_without_members(number);
             // Who was not there is there again.
@@ -190,6 +230,10 @@ impl<'c> World<'c> {
                 self.judge(cut);
             }
         }
+    }
+
+    /// What it came to so far.
+    pub fn report(&self) -> Report {
         let time = self.drives.now().since(Instant::START);
         let (hash, steps, mut met) =
             self.drives.hub(|hub| (hub.trace.hash(), hub.trace.steps(), hub.met));
@@ -205,15 +249,21 @@ impl<'c> World<'c> {
         (from..from + count).map(BufferId).collect()
     }
 
-    fn user(&self) -> Handle {
+    /// Another user of the drives that are there.
+    pub fn user(&self) -> Handle {
         self.drives.another(|d| !self.absent.contains(&d))
     }
 
-    fn reader<'b>(&'b self, bank: &'b mut Handle) -> Reader<'b, Handle, MemoryBuffers> {
+    /// A reader on a user's drives.
+    pub fn reader<'b>(&'b self, bank: &'b mut Handle) -> Reader<'b, Handle, MemoryBuffers> {
         Reader { bank, memory: &self.memory, buffers: Self::names(0, READ_BUFFERS) }
     }
 
-    fn open(&self) -> ArrayImage {
+    /// Opens the array.
+    ///
+    /// # Panics
+    /// If it can't be opened.
+    pub fn open(&self) -> ArrayImage {
         let mut bank = self.user();
         match open::open_some(&mut self.reader(&mut bank), !self.absent.is_empty()) {
             Ok(image) => image,
@@ -221,171 +271,22 @@ impl<'c> World<'c> {
         }
     }
 
-    /// One recording. Returns whether the power failed in the end.
-    fn round(&mut self, number: usize, round: &Round) -> bool {
-        self.say(|| format!("round {number}: {round:?}"));
-        let image = self.open();
-        self.check_superblocks(&image);
-        if image.members.iter().any(|m| !m.unindexed.is_empty()) {
-            self.book.met.add(Outcome::Unindexed);
-        }
-        if !self.absent.is_empty() {
-            self.book.met.add(Outcome::DegradedTake);
-        }
-        let superblocks: Vec<Superblock> =
-            self.superblocks(&image).into_iter().map(|target| target.superblock).collect();
-        let case = self.case;
-        let start = self.drives.now();
-        let stop_at = start + round.length;
-        self.book.begin(number);
-        let faults: Vec<Fault> = round
-            .faults
-            .iter()
-            .map(|f| {
-                let from = start + f.from.since(Instant::START);
-                // "Forever" stays so.
-                let to = start + f.to.since(Instant::START);
-                Fault { from, to, ..f.clone() }
-            })
-            .collect();
-        self.clean &= faults.is_empty();
-        self.drives.hub(|hub| hub.set_faults(faults));
-        let config = Config {
-            take: Uuid::from_u128(0x7A4E_0000 + number as u128),
-            started: time(start),
-            placement: case.placement,
-            when_full: case.when_full,
-            depth: case.depth,
-            buffers: case.buffers,
-            drift_max: case.drift_max,
-            flush_interval: case.flush_interval,
-            trim_ahead: case.trim_ahead,
-            trim_interval: case.trim_interval,
-            rest: case.rest,
-            rest_turn: case.rest_turn,
-        };
-        let take = config.take;
-        let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();
-        let mut bank = self.drives.watched(|d| !self.absent.contains(&d), case.trick);
-        let user = bank.user();
-        let source = Source::new(
-            case,
-            &self.memory,
-            Self::names(READ_BUFFERS + case.metadata, case.buffers),
-            image.superblock.layout.chunk_min,
-            (start, stop_at),
-            round.older,
-            self.next_packet,
-        );
-        let memory = self.memory.clone();
-        let metadata = Self::names(READ_BUFFERS, case.metadata);
-        let parity_from = READ_BUFFERS + case.metadata + case.buffers;
-        let means = ParityMeans {
-            buffers: Self::names(parity_from, case.parity_buffers()),
-            wait: case.group_wait,
-        };
-        let core = Recorder::with_parity(config, image, means);
-        let writes_well = |d: u16| {
-            let harmless = |what: &What| matches!(what, What::Stalls | What::Slows(_));
-            !self.absent.contains(&d)
-                && round.faults.iter().filter(|f| f.drive == d).all(|f| harmless(&f.what))
-        };
-        let sound_drive = (0..case.drives.len() as u16).any(writes_well);
-        let mut run = Run {
-            recording: Recording::new(
-                core,
-                &mut bank,
-                &memory,
-                source,
-                drives,
-                superblocks,
-                metadata,
-            ),
-            user,
-            drives: self.drives.another(|_| true),
-            book: &mut self.book,
-            round,
-            start,
-            stop_at,
-            buffers: case.buffers,
-            protected_before: &mut self.protected_before,
-            sound_drive,
-            protections: round.protections.iter().copied().collect(),
-            remember: round.remember,
-            steps_more: round.steps_more,
-            last: (start, 0),
-            idle_since: None,
-            state: Step::Going,
-            ended: false,
-        };
-        let mut viewers = round.viewers.iter();
-        let mut viewer = viewers.next();
-        loop {
-            let now = run.recording.now();
-            let due = |v: &&crate::case::Viewer| now >= start + v.at;
-            if let Some(looks) = viewer.filter(due) {
-                let handle = self.drives.another(|d| !self.absent.contains(&d));
-                let buffers = Self::names(0, READ_BUFFERS);
-                view(&mut run, &memory, buffers, handle, &self.absent, looks);
-                viewer = viewers.next();
-            }
-            let until = viewer.map_or(Instant::from_nanos(u64::MAX), |v| (start + v.at).max(now));
-            if run.step(until) != Step::Going {
-                break;
-            }
-        }
-        let over = run.state == Step::Over;
-        let ended = run.ended;
-        let ledger = *run.recording.core().ledger();
-        let acknowledged = run.recording.core().acknowledged();
-        let torn = run.recording.updating();
-        let failed = run.recording.core().members().any(|m| !m.working);
-        let source = run.recording.into_feed();
-        self.next_packet = source.next_packet;
-        self.clean &= over && !failed && ended;
-        self.book.reused_unknown |= !self.clean;
-        if source.overrun {
-            self.book.met.add(Outcome::NoBuffer);
-        }
-        self.say(|| format!("the recording is {}", if over { "over" } else { "cut short" }));
-        let power = !over && round.ending == Ending::PowerCut;
-        if over {
-            self.book.met.add(Outcome::Stopped);
-            assert!(source.whole(), "memory: not every buffer has come back");
-            self.finished(&source, &ledger, acknowledged);
-        } else {
-            self.book.met.add(if power { Outcome::PowerFailed } else { Outcome::Killed });
-            if torn {
-                self.book.met.add(Outcome::ProtectionCutShort);
-            }
-            self.unsubmitted.insert(take, source.told.stored - self.book.submitted());
-            // A ring may go back to before a segment whose first chunk the power cut took.
-            self.book.in_order &= !power;
-            self.drives.hub(|hub| hub.crash(power));
-        }
-        self.drives.hub(|hub| hub.set_faults(Vec::new()));
-        // Nobody starts again before this.
-        let mut bank = self.user();
-        let waited = bank.wait_for(Duration::from_millis(100), &mut Vec::new());
-        assert_eq!(waited, Ok(()));
-        power
+    /// Judges what is left without some members, which are there again afterwards. `cut`: the power has failed since the last time.
+    ///
+    /// # Panics
+    /// If a law is broken.
+    pub fn judge_without(&mut self, missing: &[u16], cut: bool) -> Catalog {
+        let absent = std::mem::replace(&mut self.absent, missing.to_vec());
+        let catalog = self.judge(cut);
+        self.absent = absent;
+        catalog
     }
 
-    /// The account of a take that was finished.
-    fn finished(&self, source: &Source, ledger: &format::Ledger, acknowledged: Count) {
-        let told = &source.told;
-        assert_eq!(ledger.offered, told.offered, "ledger: everything offered is in it");
-        for stage in [Stage::Interface, Stage::KernelRing, Stage::NoBuffer, Stage::Filtered] {
-            assert_eq!(ledger.lost(stage), told.lost(stage), "ledger: {stage}");
-        }
-        assert_eq!(ledger.stored, acknowledged, "ledger: what is stored was acknowledged");
-        assert_eq!(ledger.stored.packets, self.book.stored(), "ledger: what was stored");
-        let lost = ledger.lost(Stage::ArrayFull) + ledger.lost(Stage::DeviceError);
-        assert_eq!(told.stored, ledger.stored + lost, "ledger: each chunk is stored or named");
-    }
-
-    /// Reads everything and holds it against the book.
-    fn judge(&mut self, cut: bool) {
+    /// Reads everything and holds it against the book. `cut`: the power has failed since the last time.
+    ///
+    /// # Panics
+    /// If a law is broken.
+    pub fn judge(&mut self, cut: bool) -> Catalog {
         let image = self.open();
         let mut bank = self.user();
         let mut reader = self.reader(&mut bank);
@@ -403,21 +304,44 @@ impl<'c> World<'c> {
         extracted.judge_at_rest(&catalog, &self.book);
         // A part of it by time gives the same part.
         if self.case.seed.is_multiple_of(3) {
-            listed_by_time(&mut reader, &image, &catalog, &self.book, self.case);
+            let shares = ((self.case.seed >> 2) as u8, (self.case.seed >> 5) as u8);
+            let part = self.span(shares);
+            listed_by_time(&mut reader, &image, &catalog, &self.book, part);
         }
-        let volatile = |d: &u16| cut && self.case.drives[usize::from(*d)].volatile;
+        let clean = self.clean && self.absent.is_empty();
+        let there = |d: &u16| !self.absent.contains(d);
+        let volatile = |d: &u16| cut && there(d) && self.case.drives[usize::from(*d)].volatile;
         let circumstances = Circumstances {
             absent: &self.absent,
             cut: (0..self.case.drives.len() as u16).filter(volatile).collect(),
             unsubmitted: &self.unsubmitted,
-            clean: self.clean,
+            clean,
         };
         judge::judge(&mut self.book, &catalog, &extracted, &circumstances);
         self.book.met.join(met);
         let book = &mut self.book;
         self.drives.hub(|hub| parity::judge(book, hub, self.case.seed));
         let mut bank = self.user();
-        scrubbing::judge(&mut self.reader(&mut bank), &image, &catalog, &self.book, self.clean);
+        if self.scrubs {
+            scrubbing::judge(&mut self.reader(&mut bank), &image, &catalog, &self.book, clean);
+        }
+        catalog
+    }
+
+    /// The time between two shares of all time so far, of 1/255.
+    fn span(&self, (one, other): (u8, u8)) -> TimeRange {
+        range(self.drives.now(), self.case.oldest(), (one.min(other), one.max(other)))
+    }
+
+    /// Judges a listing and an extraction of the time between two shares of all time so far, of 1/255.
+    ///
+    /// # Panics
+    /// If a law is broken.
+    pub fn judge_span(&self, catalog: &Catalog, shares: (u8, u8)) {
+        let image = self.open();
+        let mut bank = self.user();
+        let part = self.span(shares);
+        listed_by_time(&mut self.reader(&mut bank), &image, catalog, &self.book, part);
     }
 
     /// Without as many members as there are parities, everything that was acknowledged can still be had.
@@ -561,10 +485,8 @@ fn listed_by_time(
     image: &ArrayImage,
     all: &Catalog,
     book: &Book,
-    case: &Case,
+    part: TimeRange,
 ) {
-    let (one, other) = ((case.seed >> 2) as u8, (case.seed >> 5) as u8);
-    let part = range(reader.bank.now(), case.oldest(), (one.min(other), one.max(other)));
     let Ok(by_time) = Catalog::load(reader, image, part) else {
         panic!("media: the array can't be listed by time")
     };

@@ -1,27 +1,22 @@
 //! A member copied by hand is pcapng to its last byte: what `takes::extents` names walks as whole
 //! sections and holds every chunk.
 
-use crate::world::World;
-use crate::world::case::{Ending, RoundCase, Wanted, cases, config};
+use crate::worlds::{each, round};
+use base::Duration;
+use chaos::case::{Ending, Faults};
+use chaos::{Case, Wanted, World};
 use format::ChunkRecord;
 use format::pcapng::{Blocks, SECTION_HEADER};
-use longtake_recorder::TimeRange;
-use longtake_recorder::takes::{Catalog, extents};
-use proptest::prelude::*;
+use longtake_recorder::takes::extents;
 
 /// Records for a moment more, which writes the indexes that accidents left unwritten, and reads the
 /// members by hand.
-fn copies_are_whole(mut world: World) {
-    world.round_and_judge(&RoundCase {
-        length_us: 500,
-        ending: Ending::Stop,
-        steps_more: 0,
-        faults: Vec::new(),
-        protections: Vec::new(),
-    });
-    let image = world.open(&[]);
-    let mut bank = world.bank.another(|_| true);
-    let catalog = Catalog::load(&mut world.reader(&mut bank), &image, TimeRange::ALL).unwrap();
+fn copies_are_whole(case: &Case) {
+    let mut world = World::new(case, None);
+    world.run();
+    world.record(&round(Duration::from_micros(500), Ending::Stop), &mut |_| {});
+    let catalog = world.judge(false);
+    let image = world.open();
     for (at, member) in (0u16..).zip(&image.members) {
         let mut chunks = Vec::new();
         for (from, length) in extents(member) {
@@ -32,12 +27,13 @@ fn copies_are_whole(mut world: World) {
                 let data = layout.segment_offset(0);
                 let segment = start.checked_sub(data).map(|at| at / layout.segment_bytes);
                 let end = segment.map_or(data, |s| layout.segment_offset(s + 1)).min(from + length);
-                let bytes = world.bank.peek(at, start, (end - start) as usize);
+                let mut bytes = vec![0; (end - start) as usize];
+                world.drives.hub(|hub| hub.media(at).read(start, &mut bytes));
                 for block in Blocks::new(&bytes) {
                     let block = match block {
                         Ok(block) => block,
                         // A crash while a ring wrote over it: an old index, and pages of both.
-                        Err(_) if segment.is_some_and(|s| world.is_given_up(at, s)) => break,
+                        Err(_) if segment.is_some_and(|s| world.book.is_given_up(at, s)) => break,
                         Err(damage) => panic!("member {at}: {damage} in {start}..{end}"),
                     };
                     if block.kind == SECTION_HEADER
@@ -57,7 +53,7 @@ fn copies_are_whole(mut world: World) {
             .filter(|e| e.place.member == at)
             .filter(|e| {
                 let within = e.place.offset - member.layout.segment_offset(0);
-                !world.is_given_up(at, within / member.layout.segment_bytes)
+                !world.book.is_given_up(at, within / member.layout.segment_bytes)
             })
             .map(|e| e.record.sequence)
             .collect();
@@ -66,25 +62,19 @@ fn copies_are_whole(mut world: World) {
     }
 }
 
-proptest! {
-    #![proptest_config(config(300))]
+fn wanted(endings: &[Ending], volatile: bool) -> Wanted {
+    let endings = endings.to_vec();
+    Wanted { endings, faults: Faults::None, volatile, parity: false, ..Wanted::default() }
+}
 
-    #[test]
-    fn the_extents_of_a_member_are_whole_sections_with_all_its_chunks(
-        case in cases(Wanted { faults: None, ..Wanted::default() })
-    ) {
-        copies_are_whole(World::run(case));
-    }
+#[test]
+fn the_extents_of_a_member_are_whole_sections_with_all_its_chunks() {
+    let wanted = wanted(&[Ending::Stop, Ending::Kill], false);
+    each(300, &wanted, |case| copies_are_whole(&case));
+}
 
-    #[test]
-    fn they_are_after_power_cuts(
-        case in cases(Wanted {
-            faults: None,
-            endings: vec![Ending::Stop, Ending::PowerCut],
-            volatile: true,
-            ..Wanted::default()
-        })
-    ) {
-        copies_are_whole(World::run(case));
-    }
+#[test]
+fn they_are_after_power_cuts() {
+    let wanted = wanted(&[Ending::Stop, Ending::PowerCut], true);
+    each(300, &wanted, |case| copies_are_whole(&case));
 }

@@ -1,10 +1,10 @@
 //! The core alone, told by a test what its members did and when: how soon it flushes them, and what it does with one that failed.
 
-use crate::world::World;
-use crate::world::case::config;
-use crate::world::feed::{EPOCH_NS, bare};
+use crate::hand::bare;
+use crate::worlds::config;
 use crate::writes::roomy;
 use base::{BufferId, DeviceError, Duration, Instant, Timestamp};
+use chaos::source::EPOCH_NS;
 use longtake_recorder::{Config, Event, Input, Output, Placement, Recorder, WhenFull};
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -90,7 +90,7 @@ impl Alone {
             rest_turn: Duration::ZERO,
         };
         Self {
-            core: Recorder::new(config, World::new(roomy(members)).open(&[])),
+            core: Recorder::new(config, roomy(members)),
             now: Instant::START,
             interval,
             write,

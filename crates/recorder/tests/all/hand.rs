@@ -1,10 +1,9 @@
 //! The core moved by hand: a test hands it chunks and completions one at a time and sees what it asks for.
 
-use crate::world::feed::bare;
 use base::{BufferId, DeviceError, DriveId, Duration, Instant, Timestamp};
 use format::parity::Table;
 use format::superblock::{Member, Protected};
-use format::{ChunkRecord, Layout, Place, Superblock};
+use format::{ChunkRecord, Layout, Ledger, Place, Summary, Superblock};
 use longtake_recorder::open::{Live, MemberImage, Segment};
 use longtake_recorder::{
     ArrayImage, Config, Event, Input, Output, ParityMeans, Placement, ReadyChunk, Recorder,
@@ -17,6 +16,14 @@ pub const LONG: u32 = 60 << 10;
 pub const SEGMENT: u64 = 256 << 10;
 /// Later than anything that a test waits for.
 pub const LATE: Duration = Duration::from_secs(1000);
+
+/// A chunk with one packet, or without any, as a source hands it to the core; its buffer holds nothing.
+pub fn bare(buffer: BufferId, length: u32, packets: u32) -> ReadyChunk {
+    let front = Summary { length, packets, packets_start: 600, packets_end: 700, ..Summary::EMPTY };
+    let times = Summary { first_ns: 1, last_ns: 2, sealed_ns: 3, ..front };
+    let summary = Summary { captured_bytes: 50, original_bytes: 50, ..times };
+    ReadyChunk { buffer, summary, losses: Ledger::default() }
+}
 
 /// An array whose members hold these segments; those that are not named are empty.
 pub fn image(parity: u8, segments: u64, held: &[&[Live]]) -> ArrayImage {

@@ -28,5 +28,5 @@ mod ring;
 mod segments;
 mod sequence;
 mod superblocks;
-mod world;
+mod worlds;
 mod writes;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::world::feed::bare;
+use crate::hand::bare;
 use base::{BufferId, DeviceError, DriveId, Duration, Instant, Random, Timestamp};
 use format::parity::Table;
 use format::superblock::Member;

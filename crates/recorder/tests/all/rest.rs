@@ -1,8 +1,10 @@
 //! Members that rest: each in its turn, and none for longer than that; the rest of the array goes on, and no packet is lost for it.
 
-use crate::world::case::{Case, Ending, MemberCase, RoundCase, Wanted, cases, config, stalls};
-use crate::world::{self, World};
+use crate::worlds::{SEGMENT, config, drive, each, plain, round, trims, with_seed};
 use base::Duration;
+use chaos::adversary::{Drive, Pace};
+use chaos::case::{Ending, Faults};
+use chaos::{Case, Recorded, Wanted, World};
 use longtake_recorder::{Placement, WhenFull};
 use proptest::prelude::*;
 
@@ -14,15 +16,15 @@ struct Seen {
     least_up: usize,
 }
 
-fn watched(case: &Case) -> (World, Seen, world::RoundReport) {
-    let mut world = World::new(case.clone());
-    let count = case.members.len();
+/// Records it, and returns what each member was given to write, what was seen, and how it ended.
+fn watched(case: &Case) -> (Vec<u64>, Seen, Recorded) {
+    let mut world = World::new(case, None);
+    let count = case.drives.len();
     let mut seen =
         Seen { turns: vec![0; count], written_resting: 0, most_resting: 0, least_up: count };
     let mut before: Vec<(bool, u64)> = vec![(false, 0); count];
-    let round = case.rounds[0].clone();
-    let report = world.round(&round, |_, live, _| {
-        let now: Vec<_> = live.core().members().map(|m| (m.resting, m.written)).collect();
+    let recorded = world.record(&case.rounds[0], &mut |run| {
+        let now: Vec<_> = run.recording.core().members().map(|m| (m.resting, m.written)).collect();
         let resting = now.iter().filter(|m| m.0).count();
         seen.most_resting = seen.most_resting.max(resting);
         seen.least_up = seen.least_up.min(count - resting);
@@ -34,43 +36,26 @@ fn watched(case: &Case) -> (World, Seen, world::RoundReport) {
         }
         before = now;
     });
-    (world, seen, report)
+    (world.book.given_bytes(), seen, recorded)
 }
 
 fn ring(members: usize, rest: u32, buffers: u32, interval_us: u64) -> Case {
-    let member = MemberCase {
-        segments: 6,
-        rate_mb: 100,
-        latency_us: 100,
-        jitter_us: 0,
-        depth_max: 8,
-        trims: true,
-    };
-    Case {
-        members: vec![member; members],
-        segment_kib: 512,
-        volatile: false,
-        placement: Placement::Adaptive,
-        when_full: WhenFull::Wrap,
-        depth: 2,
+    // 100 MB/s.
+    let member = trims(drive(0, Pace::Even(100), 10_240));
+    let capacity_bytes = member.capacity_bytes + 6 * 2 * SEGMENT;
+    let rounds = vec![round(Duration::from_millis(400), Ending::Stop)];
+    let case = Case {
+        segment_bytes: 2 * SEGMENT,
         buffers,
-        drift_kib: 64,
-        flush_us: 2000,
+        drift_max: 64 << 10,
         trim_ahead: 2,
-        trim_interval_us: 100,
+        trim_interval: Duration::from_micros(100),
         rest,
-        rest_turn_us: 20_000,
-        queues: 1,
-        interval_us,
-        rounds: vec![RoundCase {
-            length_us: 400_000,
-            ending: Ending::Stop,
-            steps_more: 0,
-            faults: Vec::new(),
-            protections: Vec::new(),
-        }],
-        seed: 3,
-    }
+        rest_turn: Duration::from_millis(20),
+        interval: Duration::from_micros(interval_us),
+        ..plain(vec![Drive { capacity_bytes, ..member }; members], rounds)
+    };
+    with_seed(3, case)
 }
 
 #[test]
@@ -78,7 +63,7 @@ fn all_rest_in_turn_and_take_no_writes_meanwhile() {
     for (members, rest) in [(3, 1), (4, 2), (5, 1)] {
         for placement in [Placement::Adaptive, Placement::Stripe] {
             let case = Case { placement, ..ring(members, rest, 32, 900) };
-            let (world, seen, report) = watched(&case);
+            let (given, seen, report) = watched(&case);
             assert!(report.finished);
             assert!(report.ledger.balances());
             assert_eq!(seen.most_resting, rest as usize);
@@ -87,7 +72,6 @@ fn all_rest_in_turn_and_take_no_writes_meanwhile() {
             assert!(most.unwrap() - least.unwrap() <= 1, "in turn: {:?}", seen.turns);
             // The chunk that ends the take goes anywhere.
             assert!(seen.written_resting <= 4096, "nobody needed to be woken");
-            let given = world.bank.watch(|w| w.given.clone());
             let mean = given.iter().sum::<u64>() / members as u64;
             assert!(
                 given.iter().all(|&bytes| bytes > mean * 2 / 3 && bytes < mean * 4 / 3),
@@ -114,27 +98,27 @@ fn one_member_always_stays_up() {
     }
 }
 
+#[test]
+fn a_ring_whose_members_rest_keeps_its_books() {
+    let wanted = Wanted {
+        endings: vec![Ending::Stop],
+        faults: Faults::Stalls,
+        when_full: vec![WhenFull::Wrap],
+        ..Wanted::default()
+    };
+    each(200, &wanted, |mut case| {
+        case.rest = 1 + (case.seed % 3) as u32;
+        let mut world = World::new(&case, None);
+        for round in &case.rounds {
+            let recorded = world.record(round, &mut |_| {});
+            world.judge(false);
+            assert!(recorded.finished && recorded.ledger.balances());
+        }
+    });
+}
+
 proptest! {
     #![proptest_config(config(200))]
-
-    #[test]
-    fn a_ring_whose_members_rest_keeps_its_books(
-        mut case in cases(Wanted {
-            endings: vec![Ending::Stop],
-            faults: Some(stalls()),
-            when_full: vec![WhenFull::Wrap],
-            ..Wanted::default()
-        }),
-        rest in 1u32..4,
-        turn_us in 0u64..20_000,
-    ) {
-        (case.rest, case.rest_turn_us) = (rest, turn_us);
-        let mut world = World::new(case);
-        for round in world.case.rounds.clone() {
-            let report = world.round_and_judge(&round);
-            prop_assert!(report.finished && report.ledger.balances());
-        }
-    }
 
     #[test]
     fn none_starves_however_long_the_turns_are(
@@ -144,11 +128,11 @@ proptest! {
         stripe in any::<bool>(),
     ) {
         let placement = if stripe { Placement::Stripe } else { Placement::Adaptive };
-        let case = Case { placement, rest_turn_us: turn_us, ..ring(members, rest, 32, 1200) };
-        let (world, seen, report) = watched(&case);
+        let rest_turn = Duration::from_micros(turn_us);
+        let case = Case { placement, rest_turn, ..ring(members, rest, 32, 1200) };
+        let (given, seen, report) = watched(&case);
         prop_assert!(report.finished && report.ledger.balances());
         let resting = Duration::from_micros(turn_us * members as u64 * 2) < Duration::from_millis(400);
-        let given = world.bank.watch(|w| w.given.clone());
         if resting {
             prop_assert!(seen.turns.iter().all(|&turns| turns > 0), "{:?}", seen.turns);
             prop_assert!(given.iter().all(|&bytes| bytes > 0), "{given:?}");

@@ -1,29 +1,18 @@
-//! Sequence numbers are given out once in an array's whole life, whatever ends its recordings.
+//! Sequence numbers are given out once in an array's whole life, whatever ends its recordings. The book
+//! sees every number and refuses one that it knows.
 
-use crate::world::World;
-use crate::world::case::{Ending, Wanted, cases, config};
-use proptest::prelude::*;
+use crate::worlds::keep_the_laws;
+use chaos::Wanted;
+use chaos::case::Ending;
 
-proptest! {
-    #![proptest_config(config(300))]
+#[test]
+fn numbers_never_repeat_across_crashes() {
+    let endings = vec![Ending::Kill];
+    keep_the_laws(300, &Wanted { rounds: 6, endings, ..Wanted::default() });
+}
 
-    #[test]
-    fn numbers_never_repeat_across_crashes(
-        case in cases(Wanted { rounds: 6, endings: vec![Ending::Crash], ..Wanted::default() })
-    ) {
-        // The watch on the bank sees every number and refuses one that it knows.
-        World::run(case);
-    }
-
-    #[test]
-    fn numbers_never_repeat_across_power_cuts(
-        case in cases(Wanted {
-            rounds: 6,
-            endings: vec![Ending::Stop, Ending::PowerCut],
-            volatile: true,
-            ..Wanted::default()
-        })
-    ) {
-        World::run(case);
-    }
+#[test]
+fn numbers_never_repeat_across_power_cuts() {
+    let endings = vec![Ending::Stop, Ending::PowerCut];
+    keep_the_laws(300, &Wanted { rounds: 6, endings, volatile: true, ..Wanted::default() });
 }

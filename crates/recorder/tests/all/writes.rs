@@ -1,28 +1,24 @@
 //! Writing keeps to its rules: chunks don't overlap or cross a segment, no write meets another or a
 //! trim, no member is given more at once than its depth, and fill drifts no further than allowed.
 
-use crate::world::case::{Case, Ending, MemberCase, Wanted, cases, config};
-use crate::world::feed::bare;
-use crate::world::{self, World};
+use crate::hand::{bare, image};
+use crate::worlds::{config, keep_the_laws};
 use base::{BufferId, Duration, Instant, Timestamp};
-use longtake_recorder::{Config, Event, Input, Output, Placement, Recorder, WhenFull};
+use chaos::Wanted;
+use chaos::source::EPOCH_NS;
+use longtake_recorder::open::Live;
+use longtake_recorder::{ArrayImage, Config, Event, Input, Output, Placement, Recorder, WhenFull};
 use proptest::prelude::*;
 use uuid::Uuid;
 
+#[test]
+fn writes_keep_to_their_rules_whatever_happens() {
+    // The book holds each command to them.
+    keep_the_laws(300, &Wanted { volatile: true, ..Wanted::default() });
+}
+
 proptest! {
     #![proptest_config(config(300))]
-
-    #[test]
-    fn writes_keep_to_their_rules_whatever_happens(
-        case in cases(Wanted {
-            endings: vec![Ending::Stop, Ending::Crash, Ending::PowerCut],
-            volatile: true,
-            ..Wanted::default()
-        })
-    ) {
-        // The watch on the bank holds each command to them.
-        World::run(case);
-    }
 
     #[test]
     fn fill_drifts_no_further_than_allowed_while_buffers_are_below_half(
@@ -36,43 +32,17 @@ proptest! {
 }
 
 /// Many segments, so that nothing but speed and drift matters.
-pub fn roomy(members: usize) -> Case {
-    let member = MemberCase {
-        segments: 200,
-        rate_mb: 1000,
-        latency_us: 0,
-        jitter_us: 0,
-        depth_max: 32,
-        trims: false,
-    };
-    Case {
-        members: vec![member; members],
-        segment_kib: 256,
-        volatile: false,
-        placement: Placement::Adaptive,
-        when_full: WhenFull::Stop,
-        depth: 1,
-        buffers: 8,
-        drift_kib: 0,
-        flush_us: 1000,
-        trim_ahead: 0,
-        trim_interval_us: 0,
-        rest: 0,
-        rest_turn_us: 0,
-        queues: 1,
-        interval_us: 100,
-        rounds: Vec::new(),
-        seed: 7,
-    }
+pub fn roomy(members: usize) -> ArrayImage {
+    let empty: &[Live] = &[];
+    image(0, 200, &vec![empty; members])
 }
 
 /// Drives the core alone: members that take so many microseconds for a page, a source that keeps at
 /// most half of the buffers waiting.
 fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32]) {
-    let world = World::new(roomy(speeds.len()));
     let config = Config {
         take: Uuid::from_u128(1),
-        started: Timestamp::from_nanos(world::feed::EPOCH_NS),
+        started: Timestamp::from_nanos(EPOCH_NS),
         placement: Placement::Adaptive,
         when_full: WhenFull::Stop,
         depth,
@@ -84,7 +54,7 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
         rest: 0,
         rest_turn: Duration::ZERO,
     };
-    let mut core = Recorder::new(config, world.open(&[]));
+    let mut core = Recorder::new(config, roomy(speeds.len()));
     let mut now = Instant::START;
     // What is under way, by when it is done: tag and member; each member does one at a time.
     let mut under_way: Vec<(Instant, u64, usize)> = Vec::new();

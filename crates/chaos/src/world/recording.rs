@@ -1,0 +1,246 @@
+//! One recording of a world, from opening the array to its end, and the account of a take that was finished.
+
+use std::collections::BTreeSet;
+
+use base::{Bank, DriveId, Duration, Instant};
+use format::{Count, Ledger, Stage, Superblock};
+use recorder::run::Recording;
+use recorder::{Config, ParityMeans, Recorder};
+use uuid::Uuid;
+
+use super::{READ_BUFFERS, World};
+use crate::book::Book;
+use crate::case::{Ending, Round};
+use crate::fault::{Fault, What};
+use crate::outcome::Outcome;
+use crate::run::{Run, Step, view};
+use crate::source::{Source, time};
+
+/// How a recording ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Whether its take was finished: nobody killed it and the power stayed.
+    pub finished: bool,
+    /// Whether the power failed in the end.
+    pub power_failed: bool,
+    /// Whether the chunk that ends the take was acknowledged.
+    pub ended: bool,
+    /// Whether its end cut a change of the superblocks short.
+    pub superblocks_torn: bool,
+    /// Whether the array was full.
+    pub full: bool,
+    /// Whether no member was left.
+    pub no_member: bool,
+    /// Members that failed.
+    pub failed: Vec<u16>,
+    /// Whether something was lost because no buffer was free.
+    pub overrun: bool,
+    /// The recorder's ledger in the end.
+    pub ledger: Ledger,
+}
+
+impl World<'_> {
+    /// One recording. `look` sees it after each step.
+    ///
+    /// # Panics
+    /// If a law is broken.
+    pub fn record(&mut self, round: &Round, look: &mut dyn FnMut(&Run<'_>)) -> Recorded {
+        let number = self.rounds_done;
+        self.rounds_done += 1;
+        self.say(|| format!("round {number}: {round:?}"));
+        let image = self.open();
+        self.check_superblocks(&image);
+        if image.members.iter().any(|m| !m.unindexed.is_empty()) {
+            self.book.met.add(Outcome::Unindexed);
+        }
+        if !self.absent.is_empty() {
+            self.book.met.add(Outcome::DegradedTake);
+        }
+        let superblocks: Vec<Superblock> =
+            self.superblocks(&image).into_iter().map(|target| target.superblock).collect();
+        let case = self.case;
+        let start = self.drives.now();
+        let stop_at = start + round.length;
+        self.book.begin(number);
+        let faults: Vec<Fault> = round
+            .faults
+            .iter()
+            .map(|f| {
+                let from = start + f.from.since(Instant::START);
+                // "Forever" stays so.
+                let to = start + f.to.since(Instant::START);
+                Fault { from, to, ..f.clone() }
+            })
+            .collect();
+        self.clean &= faults.is_empty();
+        self.drives.hub(|hub| hub.set_faults(faults));
+        let config = Config {
+            take: Uuid::from_u128(0x7A4E_0000 + number as u128),
+            started: time(start),
+            placement: case.placement,
+            when_full: case.when_full,
+            depth: case.depth,
+            buffers: case.buffers,
+            drift_max: case.drift_max,
+            flush_interval: case.flush_interval,
+            trim_ahead: case.trim_ahead,
+            trim_interval: case.trim_interval,
+            rest: case.rest,
+            rest_turn: case.rest_turn,
+        };
+        let take = config.take;
+        let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();
+        let mut bank = self.drives.watched(|d| !self.absent.contains(&d), case.trick);
+        let user = bank.user();
+        let source = Source::new(
+            case,
+            &self.memory,
+            Self::names(READ_BUFFERS + case.metadata, case.buffers),
+            image.superblock.layout.chunk_min,
+            (start, stop_at),
+            round.older,
+            self.next_packet,
+        );
+        let memory = self.memory.clone();
+        let metadata = Self::names(READ_BUFFERS, case.metadata);
+        let parity_from = READ_BUFFERS + case.metadata + case.buffers;
+        let means = ParityMeans {
+            buffers: Self::names(parity_from, case.parity_buffers()),
+            wait: case.group_wait,
+        };
+        let core = Recorder::with_parity(config, image, means);
+        let writes_well = |d: u16| {
+            let harmless = |what: &What| matches!(what, What::Stalls | What::Slows(_));
+            !self.absent.contains(&d)
+                && round.faults.iter().filter(|f| f.drive == d).all(|f| harmless(&f.what))
+        };
+        let sound_drive = (0..case.drives.len() as u16).any(writes_well);
+        let mut run = Run {
+            recording: Recording::new(
+                core,
+                &mut bank,
+                &memory,
+                source,
+                drives,
+                superblocks,
+                metadata,
+            ),
+            user,
+            drives: self.drives.another(|_| true),
+            book: &mut self.book,
+            round,
+            start,
+            stop_at,
+            buffers: case.buffers,
+            rest_max: case.rest as usize,
+            protected_before: &mut self.protected_before,
+            sound_drive,
+            protections: round.protections.iter().copied().collect(),
+            remember: round.remember,
+            steps_more: round.steps_more,
+            last: (start, 0),
+            idle_since: None,
+            state: Step::Going,
+            ended: false,
+        };
+        let mut viewers = round.viewers.iter();
+        let mut viewer = viewers.next();
+        loop {
+            let now = run.recording.now();
+            let due = |v: &&crate::case::Viewer| now >= start + v.at;
+            if let Some(looks) = viewer.filter(due) {
+                let handle = self.drives.another(|d| !self.absent.contains(&d));
+                let buffers = Self::names(0, READ_BUFFERS);
+                view(&mut run, &memory, buffers, handle, &self.absent, looks);
+                viewer = viewers.next();
+            }
+            let until = viewer.map_or(Instant::from_nanos(u64::MAX), |v| (start + v.at).max(now));
+            let step = run.step(until);
+            look(&run);
+            if step != Step::Going {
+                break;
+            }
+        }
+        let over = run.state == Step::Over;
+        let ended = run.ended;
+        let ledger = *run.recording.core().ledger();
+        let acknowledged = run.recording.core().acknowledged();
+        let torn = run.recording.updating();
+        let lacks_members = run.recording.core().members().any(|m| !m.working);
+        let source = run.recording.into_feed();
+        self.next_packet = source.next_packet;
+        self.clean &= over && !lacks_members && ended;
+        self.book.reused_unknown |= !self.clean;
+        if source.overrun {
+            self.book.met.add(Outcome::NoBuffer);
+        }
+        self.say(|| format!("the recording is {}", if over { "over" } else { "cut short" }));
+        let power = !over && round.ending == Ending::PowerCut;
+        if over {
+            self.book.met.add(Outcome::Stopped);
+            assert!(source.whole(), "memory: not every buffer has come back");
+            self.finished(&source, &ledger, acknowledged, ended);
+        } else {
+            self.book.met.add(if power { Outcome::PowerFailed } else { Outcome::Killed });
+            if torn {
+                self.book.met.add(Outcome::ProtectionCutShort);
+            }
+            self.unsubmitted.insert(take, source.told.stored - self.book.submitted());
+            // A ring may go back to before a segment whose first chunk the power cut took.
+            self.book.in_order &= !power;
+            self.drives.hub(|hub| hub.crash(power));
+        }
+        self.drives.hub(|hub| hub.set_faults(Vec::new()));
+        // Nobody starts again before this.
+        let mut bank = self.user();
+        let waited = bank.wait_for(Duration::from_millis(100), &mut Vec::new());
+        assert_eq!(waited, Ok(()));
+        let members = 0..self.case.drives.len() as u16;
+        Recorded {
+            finished: over,
+            power_failed: power,
+            ended,
+            superblocks_torn: torn,
+            full: self.book.full,
+            no_member: self.book.no_member,
+            overrun: source.overrun,
+            failed: members.filter(|&member| self.book.has_failed(member)).collect(),
+            ledger,
+        }
+    }
+
+    /// The account of a take that was finished.
+    fn finished(&self, source: &Source, ledger: &Ledger, acknowledged: Count, ended: bool) {
+        let told = &source.told;
+        assert_eq!(ledger.offered, told.offered, "ledger: everything offered is in it");
+        for stage in [Stage::Interface, Stage::KernelRing, Stage::NoBuffer, Stage::Filtered] {
+            assert_eq!(ledger.lost(stage), told.lost(stage), "ledger: {stage}");
+        }
+        assert_eq!(ledger.stored, acknowledged, "ledger: what is stored was acknowledged");
+        assert_eq!(ledger.stored.packets, self.book.stored(), "ledger: what was stored");
+        let lost = ledger.lost(Stage::ArrayFull) + ledger.lost(Stage::DeviceError);
+        assert_eq!(told.stored, ledger.stored + lost, "ledger: each chunk is stored or named");
+        self.book.agrees_on_truncated(ledger.truncated);
+        let Book { full, no_member, .. } = self.book;
+        assert!(full || no_member || lost.is_zero(), "ledger: {lost:?} is lost without a reason");
+        assert!(full || no_member || ended, "end: room is kept for the chunk that ends a take");
+        self.holds_a_prefix(source, ledger);
+    }
+
+    /// Unless a member failed, a full array holds the first chunks of the take, without a hole, and lost is what came after them.
+    fn holds_a_prefix(&self, source: &Source, ledger: &Ledger) {
+        if (0..self.case.drives.len() as u16).any(|member| self.book.has_failed(member)) {
+            return;
+        }
+        assert!(ledger.lost(Stage::DeviceError).is_zero(), "ledger: no device has failed");
+        let stored = self.book.this_round().filter(|c| c.acknowledged && c.contents.packets > 0);
+        let stored: BTreeSet<u64> = stored.map(|c| c.contents.first).collect();
+        // A chunk without packets has no number that tells it from the next.
+        let handed: Vec<_> = source.handed.iter().filter(|contents| contents.packets > 0).collect();
+        let (first, rest) = handed.split_at(stored.len());
+        let hole = first.iter().find(|contents| !stored.contains(&contents.first));
+        assert_eq!(hole, None, "full: the first chunks are stored, without a hole");
+        let rest = rest.iter().fold(Count::ZERO, |sum, contents| sum + contents.count());
+        assert_eq!(ledger.lost(Stage::ArrayFull), rest, "full: what came later is lost");
+    }
+}
