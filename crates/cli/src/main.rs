@@ -1,9 +1,10 @@
-//! The program: parses arguments, wires the rooms together, prints.
+//! The program: parses arguments, calls the libraries, prints.
 
 mod account;
 mod arguments;
 mod array;
 mod check;
+mod commands;
 mod drives;
 mod extract;
 mod fit;
@@ -27,7 +28,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::arguments::{Arguments, ArrayAction, Verb};
+use crate::commands::{Arguments, ArrayAction, Verb};
 
 /// Exit codes beyond 0 (done).
 pub mod exit {

@@ -11,11 +11,11 @@ use anyhow::{Context, Result};
 use base::ByteSize;
 use profile::{Profile, library};
 use serde_json::{Value, json};
-use ssd::Spec;
 use target::Model;
 use target::output::Outputs;
 use target::profiles;
 use target::simulated::spec;
+use twin::Described;
 
 use crate::profiles::arguments::ListArguments;
 use crate::profiles::known;
@@ -33,7 +33,7 @@ pub fn sim(action: &SimAction) -> Result<ExitCode> {
             let model = Model::named(&arguments.drive)?;
             let profile = model.profile(known())?;
             let spec = spec(&profile).with_context(|| model.to_string())?;
-            show::show(&profile, &spec, arguments.json)
+            show::show(&profile, &Described::new(&profile, &spec), arguments.json)
         }
         SimAction::New(arguments) => new(arguments),
         SimAction::Check(arguments) => check(arguments),
@@ -50,7 +50,7 @@ fn list(arguments: &ListArguments) -> Result<ExitCode> {
         })
         .collect::<Result<Vec<_>>>()?;
     if arguments.json {
-        let value = |(profile, spec): &(Profile, Spec)| {
+        let values = drives.iter().map(|(profile, spec): &(Profile, _)| {
             json!({
                 "name": profile.name,
                 "model": profile.model,
@@ -59,8 +59,8 @@ fn list(arguments: &ListArguments) -> Result<ExitCode> {
                 "native_write_bytes_per_s": spec.native_write_bytes_per_s(),
                 "sequential_read_bytes_per_s": spec.sequential_read_bytes_per_s(),
             })
-        };
-        outlet::json(&drives.iter().map(value).collect())?;
+        });
+        outlet::json(&values.collect())?;
         return Ok(ExitCode::SUCCESS);
     }
     let heads = ["name", "size", "reads", "writes", "into its cache", "model"];
@@ -129,6 +129,8 @@ fn check(arguments: &CheckArguments) -> Result<ExitCode> {
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }
 
-fn checked(path: &Path) -> Result<Spec> {
-    Ok(spec(&profiles::read(path)?)?)
+/// Whether a file describes a drive that can be simulated.
+fn checked(path: &Path) -> Result<()> {
+    spec(&profiles::read(path)?)?;
+    Ok(())
 }

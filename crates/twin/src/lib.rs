@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod described;
 pub mod fit;
 pub mod guess;
 pub mod known;
@@ -30,6 +31,7 @@ pub mod rig;
 pub mod setup;
 pub mod wishes;
 
+pub use described::Described;
 pub use fit::{FitError, Fitted, MeasuredDrive, Search};
 pub use known::Known;
 pub use model::Budget;

@@ -1,0 +1,167 @@
+//! The command line: every command, and where its options are.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::arguments::{
+    ArrayArguments, CreateArguments, DrivesArguments, ExtractArguments, FitArguments,
+    LedgerArguments, ProtectArguments, RebuildArguments, RecordArguments, ReplayArguments,
+    ReportArguments, ScrubArguments, ShowArguments,
+};
+use crate::measure::arguments::MeasureAction;
+use crate::plan::arguments::PlanArguments;
+use crate::profiles::arguments::ProfilesAction;
+use crate::reproduce::ReproduceArguments;
+use crate::sim::arguments::SimAction;
+use crate::sweep::arguments::SweepArguments;
+
+/// Records packets and sensor streams on NVMe drives, with every loss accounted for.
+#[derive(Debug, Parser)]
+#[command(name = "longtake", version, propagate_version = true)]
+#[command(
+    after_help = "Exit codes: 0 done; 1 failed; 2 arguments that can't be understood; 3 done, but something was lost, is missing or damaged."
+)]
+pub struct Arguments {
+    /// The folder of your own profiles of drives [default: longtake/profiles where data of yours lies, ~/.local/share].
+    #[arg(long, value_name = "DIR", global = true, hide_short_help = true)]
+    pub profiles: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Record a source onto an array, or onto a directory of member files.
+    Record(Box<RecordArguments>),
+    /// Make, show or check an array.
+    Array {
+        /// What to do with it.
+        #[command(subcommand)]
+        action: ArrayAction,
+    },
+    /// List what was recorded.
+    Takes(ArrayArguments),
+    /// Show the account of a take: offered = stored + each named loss.
+    Ledger(LedgerArguments),
+    /// Get packets back, by time and filter, as pcapng or pcap. Works while recording goes on.
+    Extract(ExtractArguments),
+    /// Send recorded packets to an interface or a UDP address.
+    Replay(ReplayArguments),
+    /// Keep a span of time from being overwritten by the ring. Works while recording goes on.
+    Protect(ProtectArguments),
+    /// Let the ring have a protected span of time again.
+    Unprotect(ProtectArguments),
+    /// Measure what drives sustain: one workload, or an experiment that answers a question.
+    Measure {
+        /// What to measure.
+        #[command(subcommand)]
+        action: MeasureAction,
+    },
+    /// Make a report of what was measured, or of several runs side by side.
+    Report(ReportArguments),
+    /// Say how many drives a data rate needs, which limit binds, and why.
+    Plan(Box<PlanArguments>),
+    /// List the drives of this machine, and why each may not be written.
+    Drives(DrivesArguments),
+    /// Show the drives that are simulated, and make files of one's own.
+    Sim {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: SimAction,
+    },
+    /// Show what is known of drives and how far to trust it, and make profiles of what was measured.
+    Profiles {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: ProfilesAction,
+    },
+    /// Compute many designs over all cores: a grid or a sample of requirements, drives and ways to record.
+    Sweep(SweepArguments),
+    /// Run published experiments on simulated drives, and show every claim beside what was published.
+    Reproduce(ReproduceArguments),
+    /// Find the simulated drive that comes closest to a measured one, for use as sim:PATH.
+    Fit(FitArguments),
+    /// Print a completion script for a shell.
+    Completions {
+        /// Which shell.
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What can be done with an array.
+#[derive(Debug, Subcommand)]
+pub enum ArrayAction {
+    /// Make an array of drives or files. What they held is gone.
+    Create(CreateArguments),
+    /// Show an array: members, how full, what is protected, how to copy a member by hand.
+    Show(ShowArguments),
+    /// Read everything back and verify every checksum.
+    Check(ArrayArguments),
+    /// Read everything back, hold it against checksums and parity, and repair what parity allows. Works while recording goes on, but for
+    /// repairs.
+    Scrub(ScrubArguments),
+    /// Make a lost member anew on another drive, from the parity of the others. Works while recording goes on.
+    Rebuild(RebuildArguments),
+}
+
+#[cfg(test)]
+mod readme;
+
+#[cfg(test)]
+#[path = "../tests/output_rig/options.rs"]
+#[allow(dead_code, reason = "the test of outputs uses the rest")]
+mod output_options;
+
+#[cfg(test)]
+mod tests {
+    use std::any::TypeId;
+
+    use clap::{Arg, Command, CommandFactory, Parser};
+    use recorder::defaults;
+
+    use super::{Arguments, Verb, output_options};
+
+    /// Names that an output would have if its path were not of the type of paths.
+    const OUTPUTS: [&str; 5] = ["output", "html", "svg", "csv", "parquet"];
+
+    fn is_path(argument: &Arg) -> bool {
+        argument.get_value_parser().type_id() == TypeId::of::<std::path::PathBuf>()
+            || OUTPUTS.contains(&argument.get_id().as_str())
+            || argument.get_short() == Some('o')
+    }
+
+    fn collect(command: &Command, name: &str, found: &mut Vec<(String, String)>) {
+        let paths = command.get_arguments().filter(|argument| is_path(argument));
+        found.extend(paths.map(|path| (name.to_owned(), path.get_id().to_string())));
+        for verb in command.get_subcommands() {
+            collect(verb, format!("{name} {}", verb.get_name()).trim(), found);
+        }
+    }
+
+    #[test]
+    fn a_recording_does_by_default_what_is_planned_and_proved() {
+        let words = ["longtake", "record", "--from", "eth0", "--to", "array"];
+        let Verb::Record(record) = Arguments::parse_from(words).verb else { panic!("{words:?}") };
+        assert_eq!(record.memory.0, defaults::MEMORY_BYTES);
+        assert_eq!(record.depth, defaults::DEPTH);
+        assert_eq!(record.flush_interval, defaults::FLUSH_INTERVAL);
+        assert_eq!(record.trim_rate, defaults::TRIM_RATE);
+        assert_eq!(record.rest_turn, defaults::REST_TURN);
+        assert_eq!((record.drift, record.trim_ahead, record.rest), (None, None, 0));
+    }
+
+    #[test]
+    fn every_path_on_the_command_line_is_known_to_the_test_of_outputs() {
+        let mut found = Vec::new();
+        collect(&Arguments::command(), "", &mut found);
+        let known = output_options::PATHS.iter();
+        let mut known: Vec<_> =
+            known.map(|(command, id, _)| ((*command).to_owned(), (*id).to_owned())).collect();
+        found.sort();
+        known.sort();
+        assert_eq!(found, known, "tests/output_rig/options.rs says what each path is for");
+    }
+}
