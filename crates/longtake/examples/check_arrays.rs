@@ -1,5 +1,5 @@
 //! Verifies every checksum of some arrays, one after the other, and lists what is damaged or missing:
-//! `cargo run --example check_arrays -- ARRAY...`.
+//! `cargo run -p longtake --example check_arrays -- ARRAY...`.
 
 #![allow(clippy::disallowed_macros, reason = "an example is a program")]
 

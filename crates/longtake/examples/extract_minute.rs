@@ -1,5 +1,5 @@
-//! Extracts one minute of an array into memory, and counts the packets of each interface:
-//! `cargo run --example extract_minute -- ARRAY 2026-11-21T10:00:00Z`.
+//! Extracts one minute of an array into memory, and counts the packets of each interface: `cargo run -p
+//! longtake --example extract_minute -- ARRAY 2026-11-21T10:00:00Z`.
 
 #![allow(clippy::disallowed_macros, reason = "an example is a program")]
 

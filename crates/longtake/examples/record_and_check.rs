@@ -1,5 +1,5 @@
-//! Records synthetic packets onto files for two seconds, extracts them into memory and checks every byte of each:
-//! `cargo run --release --example record_and_check -- /tmp/example`.
+//! Records synthetic packets onto files for two seconds, extracts them into memory and checks every
+//! byte of each: `cargo run --release -p longtake --example record_and_check -- /tmp/example`.
 
 #![allow(clippy::disallowed_macros, reason = "an example is a program")]
 

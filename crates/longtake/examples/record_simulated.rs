@@ -1,5 +1,5 @@
-//! Records onto four simulated drives in virtual time, and checks every byte of every packet: `cargo run --release --example
-//! record_simulated`.
+//! Records onto four simulated drives in virtual time, and checks every byte of every packet: `cargo
+//! run --release -p longtake --example record_simulated`.
 
 #![allow(clippy::disallowed_macros, reason = "an example is a program")]
 

@@ -1,5 +1,6 @@
-//! Records datagrams for ten seconds, then counts the gaps in the sequence numbers that they begin with (32 bits, big endian):
-//! `cargo run --release --example udp_gaps -- 127.0.0.1:5000 ./stream`.
+//! Records datagrams for ten seconds, then counts the gaps in the sequence numbers that they begin with
+//! (32 bits, big endian): `cargo run --release -p longtake --example udp_gaps -- 127.0.0.1:5000
+//! ./stream`.
 
 #![allow(clippy::disallowed_macros, reason = "an example is a program")]
 

@@ -1,5 +1,43 @@
-//! Longtake as a library: records packets and streams onto drives, real or simulated, and gives them back. [`sweep`] computes many
-//! designs of arrays over all cores.
+//! Longtake as a library: records packets and sensor streams onto drives, real or simulated, and gives them back.
+//!
+//! A [`Recording`] takes a source and a target, both named as on the command line, and [`Options`], whose defaults are those of the
+//! program. [`run`](recording::Builder::run) records in the calling thread and ends with an account of every packet;
+//! [`start`](recording::Builder::start) returns a handle that reports progress and stops the recording.
+//!
+//! ```no_run
+//! use longtake::{Duration, Options, Recording};
+//!
+//! let options = Options { duration: Some(Duration::from_secs(60)), ..Options::default() };
+//! let account = Recording::builder("udp:0.0.0.0:5000", "./array").options(options).run(&mut ())?;
+//! println!("{} packets stored, {} lost", account.ledger.stored.packets, account.ledger.lost_total().packets);
+//! # Ok::<(), longtake::Error>(())
+//! ```
+//!
+//! An [`Array`] is what was recorded on: it lists takes, extracts and replays packets, protects spans of time, checks, scrubs and
+//! rebuilds members. The same code records on simulated drives in virtual time, which proves a plan without any hardware:
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use longtake::{Duration, Options, Recording, Selection};
+//!
+//! let options = Options { duration: Some(Duration::from_millis(100)), ..Options::default() };
+//! let recording = Recording::builder("synthetic:500MB/s", "sim:ideal*4").options(options);
+//! let mut account = recording.run(&mut ())?;
+//!
+//! let mut packets = 0;
+//! let array = account.array.as_mut().expect("simulated drives leave their array");
+//! array.extract(&Selection::default(), |_packet| {
+//!     packets += 1;
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert_eq!(packets, account.ledger.stored.packets);
+//! # Ok::<(), longtake::Error>(())
+//! ```
+//!
+//! [`sweep`] computes many designs of arrays over all cores, and [`json`] writes what the library returns as the program does with
+//! `--json`. The library prints nothing, keeps the privileges of its caller unless it is asked to give them up
+//! ([`recording::Privileges`]), and ends its threads and its control socket with the recording.
 
 #![forbid(unsafe_code)]
 

@@ -4,5 +4,6 @@ mod array_create;
 mod array_degraded;
 mod array_extract;
 mod array_recording;
+mod examples;
 mod harness;
 mod sweep;
