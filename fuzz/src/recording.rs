@@ -17,7 +17,7 @@ use device::{Pages, Pool, Waker};
 use format::chunk::PACKET_CHUNK_MAX_LEAST;
 use format::layout::CHUNK_MAX_LEAST;
 use format::pcapng::{self, Block, ReadPacket};
-use format::{ChunkRecord, ChunkWriter, Count, Interface, Ledger, Packet, Summary};
+use format::{ChunkRecord, ChunkSummary, ChunkWriter, Count, Interface, Ledger, Packet};
 use recorder::create::{self, create};
 use recorder::extract::{Unreadable, Visitor, extract};
 use recorder::open::{open, open_some, superblock};
@@ -100,7 +100,7 @@ impl Contents {
 }
 
 /// A sealed chunk, copied out of its buffer.
-type Chunk = (Vec<u8>, Summary, Ledger);
+type Chunk = (Vec<u8>, ChunkSummary, Ledger);
 
 /// Takes sealed chunks out of the packer's way.
 struct SealedChunks {

@@ -6,7 +6,7 @@ use longtake::array::{OverwrittenPackets, ReadAccount, RecoveredChunks, Unreadab
 use longtake::instant::utc;
 use recorder::takes::Gap;
 
-use crate::outlet;
+use crate::printer;
 
 /// Prints what could not be read, and what was recovered, on standard error.
 pub fn print(account: &ReadAccount) {
@@ -19,21 +19,21 @@ pub fn print(account: &ReadAccount) {
 /// Prints what parity recovered on standard error.
 pub fn print_recovered(recovered: &RecoveredChunks) {
     if recovered.chunks > 0 {
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "recovered from parity: {} chunks, {} bytes, {} packets",
-            outlet::number(recovered.chunks),
-            outlet::number(recovered.bytes),
-            outlet::number(recovered.count.packets)
+            printer::number(recovered.chunks),
+            printer::number(recovered.bytes),
+            printer::number(recovered.count.packets)
         ));
     }
 }
 
 fn print_overwritten(overwritten: &OverwrittenPackets) {
     if let Some((from, to)) = overwritten.span {
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "longtake: warning: the ring overwrote {} packets from {} to {} before they were read; \
              --hold keeps a span while it is read",
-            outlet::number(overwritten.count.packets),
+            printer::number(overwritten.count.packets),
             utc(from),
             utc(to)
         ));
@@ -42,12 +42,12 @@ fn print_overwritten(overwritten: &OverwrittenPackets) {
 
 fn print_unreadable(unreadable: &UnreadablePackets) {
     for reason in &unreadable.reasons {
-        outlet::tell(&format!("longtake: unreadable: {reason}"));
+        printer::tell(&format!("longtake: unreadable: {reason}"));
     }
     if unreadable.count.packets > 0 {
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "{} packets could not be read",
-            outlet::number(unreadable.count.packets)
+            printer::number(unreadable.count.packets)
         ));
     }
 }
@@ -59,10 +59,10 @@ fn print_holes(holes: &[Gap]) {
         to_ns = to_ns.max(hole.to_ns);
     }
     if !count.is_zero() {
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "longtake: note: the ring has overwritten {} packets, the last of them before {}; --since that time extracts \
              what is whole",
-            outlet::number(count.packets),
+            printer::number(count.packets),
             utc(Timestamp::from_nanos(to_ns))
         ));
     }

@@ -10,7 +10,7 @@ use longtake::instant::utc;
 use longtake::json;
 
 use crate::arguments::{CreateArguments, ShowArguments};
-use crate::{opening, outlet};
+use crate::{opening, printer};
 
 mod rebuild;
 mod scrub;
@@ -38,18 +38,18 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
     if !arguments.json {
         let members = plan.report().members.iter().enumerate();
         let lines: Vec<String> = members.map(|(at, member)| new_member(at, member)).collect();
-        outlet::text(&lines.join("\n"))?;
+        printer::text(&lines.join("\n"))?;
     }
     let report = plan.run()?;
     if arguments.json {
-        outlet::json(&json::created(&report))?;
+        printer::json(&json::created(&report))?;
     } else {
-        outlet::text(&if report.dry_run {
+        printer::text(&if report.dry_run {
             "dry run: nothing was written; what these members hold would be gone".to_owned()
         } else {
             format!(
                 "array '{}' ({}) is ready: longtake record --from SOURCE --to {}",
-                outlet::inline(&report.name),
+                printer::inline(&report.name),
                 report.uuid,
                 quoted(&report.name)
             )
@@ -84,28 +84,28 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
         if arguments.chunks {
             shown["chunks"] = contents.chunks.iter().map(json::chunk).collect();
         }
-        outlet::json(&shown)?;
+        printer::json(&shown)?;
     } else {
         print_members(&info)?;
         print_contents(&info, &contents)?;
-        outlet::text("\nto copy a member's packets without Longtake:")?;
+        printer::text("\nto copy a member's packets without Longtake:")?;
         for command in info.copy_commands() {
-            outlet::text(&format!("  {command}"))?;
+            printer::text(&format!("  {command}"))?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn print_members(info: &Info) -> Result<()> {
-    outlet::text(&format!(
+    printer::text(&format!(
         "array '{}' {}, created {}{}",
-        outlet::inline(&info.name),
+        printer::inline(&info.name),
         info.uuid,
         utc(info.created),
         if info.recording { ", being recorded" } else { "" }
     ))?;
     let mut table =
-        outlet::table(&["member", "target", "identity", "size", "used", "state"], &[0, 3, 4]);
+        printer::table(&["member", "target", "identity", "size", "used", "state"], &[0, 3, 4]);
     for (at, member) in info.members.iter().enumerate() {
         table.add_row([
             at.to_string(),
@@ -116,9 +116,9 @@ fn print_members(info: &Info) -> Result<()> {
             if member.target.is_some() { "present" } else { "MISSING" }.to_owned(),
         ]);
     }
-    outlet::text(&outlet::trimmed(&table))?;
+    printer::text(&printer::trimmed(&table))?;
     for remark in &info.remarks {
-        outlet::text(&format!("note: {}", outlet::inline(remark)))?;
+        printer::text(&format!("note: {}", printer::inline(remark)))?;
     }
     Ok(())
 }
@@ -126,28 +126,28 @@ fn print_members(info: &Info) -> Result<()> {
 fn print_contents(info: &Info, contents: &Contents) -> Result<()> {
     let Contents { takes, chunks, parity } = contents;
     if let Some(coverage) = parity {
-        outlet::text(&parity_words(info.parity, coverage))?;
+        printer::text(&parity_words(info.parity, coverage))?;
     }
     let packets: u64 = takes.iter().map(|t| t.stored.packets).sum();
     let missing: u64 = takes.iter().map(|t| t.missing().packets).sum();
-    outlet::text(&format!(
+    printer::text(&format!(
         "\n{} takes, {} chunks, {} packets; {} packets missing",
         takes.len(),
-        outlet::number(chunks.len() as u64),
-        outlet::number(packets),
-        outlet::number(missing)
+        printer::number(chunks.len() as u64),
+        printer::number(packets),
+        printer::number(missing)
     ))?;
     if let (Some(first), Some(last)) = (takes.first(), takes.last()) {
         let first = utc(Timestamp::from_nanos(first.first_ns));
         let last_ns = takes.iter().map(|t| t.last_ns).max().unwrap_or(last.last_ns);
-        outlet::text(&format!("from {first} to {}", utc(Timestamp::from_nanos(last_ns))))?;
+        printer::text(&format!("from {first} to {}", utc(Timestamp::from_nanos(last_ns))))?;
     }
     for range in &info.protected {
-        outlet::text(&format!(
+        printer::text(&format!(
             "protected: {} to {} {}",
             utc(range.from),
             utc(range.to),
-            outlet::inline(&range.label)
+            printer::inline(&range.label)
         ))?;
     }
     Ok(())
@@ -157,12 +157,12 @@ fn print_contents(info: &Info, contents: &Contents) -> Result<()> {
 fn parity_words(parity: u8, coverage: &ParityCoverage) -> String {
     let short = match coverage.short_chunks {
         0 => String::new(),
-        short => format!("; {} chunks have less", outlet::number(short)),
+        short => format!("; {} chunks have less", printer::number(short)),
     };
     format!(
         "parity {parity}: any {} may be gone and nothing is; {} groups, {} of parity{short}",
         if parity == 1 { "member" } else { "two members" },
-        outlet::number(coverage.groups),
+        printer::number(coverage.groups),
         ByteSize(coverage.bytes)
     )
 }

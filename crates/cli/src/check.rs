@@ -9,7 +9,7 @@ use longtake::json;
 
 use crate::arguments::ArrayArguments;
 use crate::exit;
-use crate::{account, opening, outlet, progress};
+use crate::{account, opening, printer, progress};
 
 /// Checks an array.
 ///
@@ -21,7 +21,7 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
     let report = array.check(|progress| progress::show(&bar, progress))?;
     bar.finish_and_clear();
     if arguments.json {
-        outlet::json(&json::checked(&report))?;
+        printer::json(&json::checked(&report))?;
     } else {
         print(&report)?;
     }
@@ -30,23 +30,23 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
 
 fn print(report: &CheckReport) -> Result<()> {
     for chunk in &report.damaged {
-        outlet::text(&format!(
+        printer::text(&format!(
             "DAMAGED: chunk {} with {} packets on {} at byte {}: {}",
             chunk.sequence, chunk.packets, chunk.target, chunk.offset, chunk.reason
         ))?;
     }
     account::print_recovered(&report.recovered);
     for take in &report.unbalanced_takes {
-        outlet::text(&format!("take {take}: its ledger does not balance; please report it"))?;
+        printer::text(&format!("take {take}: its ledger does not balance; please report it"))?;
     }
-    outlet::text(&format!(
+    printer::text(&format!(
         "{} chunks, {} bytes read at {}: {} damaged; {} takes, {} packets missing{}",
-        outlet::number(report.chunks),
-        outlet::number(report.bytes),
+        printer::number(report.chunks),
+        printer::number(report.bytes),
         Rate::of(report.bytes, report.elapsed),
         report.damaged.len(),
         report.takes,
-        outlet::number(report.missing.packets),
+        printer::number(report.missing.packets),
         unseen(report)
     ))
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use target::{SimDrives, SimTarget};
 
 use crate::arguments::DrivesArguments;
-use crate::outlet;
+use crate::printer;
 use crate::profiles;
 
 /// Lists drives; those that are named, in detail.
@@ -41,20 +41,20 @@ pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
     if detailed {
         return in_detail(list, arguments.json);
     }
-    outlet::text(&drive::list(&list.collect::<Vec<_>>()))?;
+    printer::text(&drive::list(&list.collect::<Vec<_>>()))?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn in_detail(targets: impl Iterator<Item = Target>, json: bool) -> Result<ExitCode> {
     if json {
-        outlet::json(&Value::Array(targets.map(|target| target.json()).collect()))?;
+        printer::json(&Value::Array(targets.map(|target| target.json()).collect()))?;
         return Ok(ExitCode::SUCCESS);
     }
     for (n, target) in targets.enumerate() {
         if n > 0 {
-            outlet::text("")?;
+            printer::text("")?;
         }
-        outlet::text(&target.page())?;
+        printer::text(&target.page())?;
     }
     Ok(ExitCode::SUCCESS)
 }

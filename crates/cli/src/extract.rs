@@ -19,7 +19,7 @@ use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::{self, ExtractArguments};
 use crate::signals::stop_or_go_on;
-use crate::{account, exit, opening, outlet, progress};
+use crate::{account, exit, opening, printer, progress};
 
 /// Extracts packets to a file or standard output.
 ///
@@ -57,7 +57,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     if arguments.array.json && !to_stdout {
         let mut shown = json::extracted(&extracted);
         shown["output"] = serde_json::json!(arguments.output);
-        outlet::json(&shown)?;
+        printer::json(&shown)?;
     } else {
         // Standard output may be the capture itself.
         let elapsed = Duration::from_secs_f64(start.elapsed().as_secs_f64());
@@ -129,18 +129,18 @@ impl Write for Named<'_> {
 }
 
 fn print(extracted: &Extracted, output: &Path, rate: Rate) {
-    outlet::tell(&format!(
+    printer::tell(&format!(
         "{} packets, {} bytes written to {} at {rate}",
-        outlet::number(extracted.packets),
-        outlet::number(extracted.bytes),
+        printer::number(extracted.packets),
+        printer::number(extracted.bytes),
         output.display()
     ));
     account::print(&extracted.read);
     let missing = extracted.read.missing;
     if missing.packets > 0 {
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
-            outlet::number(missing.packets)
+            printer::number(missing.packets)
         ));
     }
 }

@@ -15,7 +15,7 @@ use twin::{Budget, Fitted, MeasuredDrive, Search};
 use crate::arguments::FitArguments;
 use crate::profiles::known;
 use crate::signals::stop_or_go_on;
-use crate::{outlet, progress};
+use crate::{printer, progress};
 
 /// Steps of the bar.
 const BAR_LENGTH: u64 = 1000;
@@ -74,19 +74,19 @@ fn show(found: &Fitted<'_>, output: &Path, as_json: bool) -> Result<()> {
     if as_json {
         let mut value = found.to_json();
         value["twin"] = json!(output);
-        return outlet::json(&value);
+        return printer::json(&value);
     }
-    let mut table = outlet::table(&["figure", "measured", "twin", "residual"], &[1, 2, 3]);
+    let mut table = printer::table(&["figure", "measured", "twin", "residual"], &[1, 2, 3]);
     found.figure_rows().into_iter().for_each(|row| table.add_row(row));
-    outlet::text(&outlet::trimmed(&table))?;
-    let mut table = outlet::table(&["parameter", "value", "how sure"], &[1]);
+    printer::text(&printer::trimmed(&table))?;
+    let mut table = printer::table(&["parameter", "value", "how sure"], &[1]);
     found.parameter_rows().into_iter().for_each(|row| table.add_row(row));
-    outlet::text(&format!("\n{}\n", outlet::trimmed(&table)))?;
+    printer::text(&format!("\n{}\n", printer::trimmed(&table)))?;
     for line in found.sentences() {
-        outlet::text(&line)?;
+        printer::text(&line)?;
     }
-    outlet::text("")?;
-    outlet::message(&format!("twin: {} (use it as sim:{})", output.display(), target_path(output)))
+    printer::text("")?;
+    printer::message(&format!("twin: {} (use it as sim:{})", output.display(), target_path(output)))
 }
 
 /// A path as a target takes it: one with a slash or ending in .toml.

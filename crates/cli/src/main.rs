@@ -10,8 +10,8 @@ mod extract;
 mod fit;
 mod measure;
 mod opening;
-mod outlet;
 mod plan;
+mod printer;
 mod profiles;
 mod progress;
 mod protect;
@@ -52,7 +52,7 @@ fn wrong(error: &clap::Error) -> ! {
     if ::report::text::escaped(&plain) == plain {
         error.exit();
     }
-    outlet::tell(plain.trim_end());
+    printer::tell(plain.trim_end());
     std::process::exit(error.exit_code())
 }
 
@@ -107,7 +107,7 @@ fn main() -> ExitCode {
             io.is_some_and(|e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe)
         });
         if !broken_pipe {
-            outlet::tell(&format!("longtake: {error:#}"));
+            printer::tell(&format!("longtake: {error:#}"));
         }
         ExitCode::from(if usage { exit::USAGE } else { exit::FAILED })
     })

@@ -6,11 +6,11 @@ use longtake::array::open::Tell;
 use longtake::array::{Array, ArrayOptions};
 
 use crate::arguments::ArrayArguments;
-use crate::outlet;
+use crate::printer;
 
 /// Prints a remark on standard error.
 pub fn print(remark: &Remark) {
-    outlet::tell(&format!("longtake: {remark}"));
+    printer::tell(&format!("longtake: {remark}"));
 }
 
 /// Prints remarks on standard error.

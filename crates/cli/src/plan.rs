@@ -16,7 +16,7 @@ use target::output::Outputs;
 use target::profiles::is_path;
 
 use crate::profiles;
-use crate::{exit, outlet};
+use crate::{exit, printer};
 use arguments::PlanArguments;
 
 /// Plans, and prints what came of it. Done (0) if some drive will do, failed (1) if none will, wrong arguments (2) for what can't be
@@ -28,12 +28,12 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     let (draft, requirement) = match required(arguments)? {
         Ok(both) => both,
         Err(error) => {
-            outlet::tell(&format!("longtake: {error}"));
+            printer::tell(&format!("longtake: {error}"));
             return Ok(ExitCode::from(exit::USAGE));
         }
     };
     if arguments.print.is_some() {
-        outlet::text(draft.to_toml()?.trim_end())?;
+        printer::text(draft.to_toml()?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let files = arguments.drives.iter().filter(|word| is_path(word)).map(PathBuf::from);
@@ -48,7 +48,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     };
     if let Some(name) = draft.prices.keys().find(|name| !is_one(name)) {
         let names: Vec<&str> = candidates.iter().map(|c| c.profile.name.as_str()).collect();
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "longtake: there is a price for '{name}', which is none of the drives to choose from: {}",
             names.join(", ")
         ));
@@ -56,7 +56,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     }
     let answer = plan::plan(&requirement, &candidates);
     if !arguments.json {
-        outlet::text(&planned::text(&requirement, &answer, arguments.explain))?;
+        printer::text(&planned::text(&requirement, &answer, arguments.explain))?;
     }
     let compared = beside::beside(&requirement, &answer, &candidates, !arguments.json)?;
     let proved = if arguments.prove {
@@ -67,10 +67,10 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.html {
         let page = planned::document(&requirement, &answer, &compared, &proved);
         outputs.write(path, &report::html::page(&page))?;
-        outlet::tell(&format!("report: {}", path.display()));
+        printer::tell(&format!("report: {}", path.display()));
     }
     if arguments.json {
-        outlet::json(&planned::json(&draft, &answer, &compared, &proved))?;
+        printer::json(&planned::json(&draft, &answer, &compared, &proved))?;
     }
     let possible = answer.designs.iter().any(|design| design.array.is_some());
     Ok(match (possible, plan::trial::all_confirmed(&proved)) {

@@ -4,7 +4,7 @@ use base::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::rig::Clock;
 
-use crate::outlet;
+use crate::printer;
 
 /// A bar over bytes; it shows on a terminal only, and only if `shown`.
 pub fn bytes_bar(bytes: u64, what: &'static str, shown: bool) -> ProgressBar {
@@ -32,7 +32,7 @@ pub fn jobs_bar(jobs: u64, shown: bool) -> ProgressBar {
 /// A bar over simulations, of something with a name.
 pub fn runs_bar(what: &str, shown: bool) -> ProgressBar {
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos} of {len} runs, {eta} left");
-    bar(0, "", shown, style).with_message(outlet::inline(what).into_owned())
+    bar(0, "", shown, style).with_message(printer::inline(what).into_owned())
 }
 
 /// Shows how far a call of the library has come.

@@ -11,7 +11,7 @@ use serde_json::json;
 use source::clock;
 
 use crate::arguments::ProtectArguments;
-use crate::{opening, outlet};
+use crate::{opening, printer};
 
 /// Protects a span of time.
 ///
@@ -56,9 +56,9 @@ fn report(
 ) -> Result<ExitCode> {
     let TimeRange { from, to } = span;
     if arguments.json {
-        outlet::json(&json!({"from": utc(from), "to": utc(to), "protected_ranges": count}))?;
+        printer::json(&json!({"from": utc(from), "to": utc(to), "protected_ranges": count}))?;
     } else {
-        outlet::text(&format!(
+        printer::text(&format!(
             "{} to {}: {what}; {count} protected spans in all",
             utc(from),
             utc(to)

@@ -1,8 +1,8 @@
 //! `longtake record`: from arguments to a recording, and from its account to what is printed.
 
 mod described;
+mod reporter;
 mod status;
-mod teller;
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::arguments::{RecordArguments, WhenFull};
 use crate::exit;
-use crate::outlet;
+use crate::printer;
 use crate::profiles;
 use crate::signals::stop_on_signals;
 use status::Status;
@@ -48,10 +48,10 @@ fn read_back(mut array: Array, json: bool) -> Result<bool> {
     // Nobody listening any more does not make the recording a failure.
     if json {
         let line = json!({"event": "read_back", "chunks": chunks, "damaged": damaged});
-        outlet::json_line(&line).ok();
+        printer::json_line(&line).ok();
     } else {
-        let (chunks, damaged) = (outlet::number(chunks), outlet::number(damaged));
-        outlet::text(&format!(
+        let (chunks, damaged) = (printer::number(chunks), printer::number(damaged));
+        printer::text(&format!(
             "read back: {chunks} chunks, {damaged} damaged\nthe drives were simulated: what was recorded is gone with this command"
         ))
         .ok();

@@ -12,7 +12,7 @@ use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSende
 
 use crate::arguments::ReplayArguments;
 use crate::extract::selection;
-use crate::{account, exit, opening, outlet};
+use crate::{account, exit, opening, printer};
 
 /// Replays packets.
 ///
@@ -40,7 +40,7 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
     let replayed = array.replay(&selection(&arguments.selection)?, sender, pace, &stop)?;
     account::print(&replayed.read);
     if arguments.array.json {
-        outlet::json(&json::replayed(&replayed))?;
+        printer::json(&json::replayed(&replayed))?;
     } else {
         print(&replayed)?;
     }
@@ -49,10 +49,10 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
 
 fn print(replayed: &Replayed) -> Result<()> {
     let sent = &replayed.sent;
-    outlet::text(&format!(
+    printer::text(&format!(
         "{} packets, {} bytes sent in {}; late by {} at most, {} on average",
-        outlet::number(sent.packets),
-        outlet::number(sent.bytes),
+        printer::number(sent.packets),
+        printer::number(sent.bytes),
         sent.elapsed,
         sent.late_max,
         sent.late_mean()
@@ -68,7 +68,7 @@ fn print(replayed: &Replayed) -> Result<()> {
         (sent.unsent, "were not sent any more"),
     ] {
         if count > 0 {
-            outlet::text(&format!("{} packets {why}", outlet::number(count)))?;
+            printer::text(&format!("{} packets {why}", printer::number(count)))?;
         }
     }
     Ok(())

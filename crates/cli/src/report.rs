@@ -11,7 +11,7 @@ use serde_json::json;
 use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::ReportArguments;
-use crate::outlet;
+use crate::printer;
 
 /// Makes a report, and whatever else is asked for.
 ///
@@ -48,10 +48,10 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
         written.push(path);
     }
     if arguments.json {
-        outlet::json(&json!({ "written": written }))?;
+        printer::json(&json!({ "written": written }))?;
     } else {
         for path in written {
-            outlet::message(&path.display().to_string())?;
+            printer::message(&path.display().to_string())?;
         }
     }
     Ok(ExitCode::SUCCESS)

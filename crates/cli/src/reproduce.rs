@@ -13,7 +13,7 @@ use twin::published::rig;
 use crate::measure::OutputFolder;
 use crate::progress::steps_bar;
 use crate::signals::stop_or_go_on;
-use crate::{exit, outlet};
+use crate::{exit, printer};
 
 /// `reproduce`.
 #[derive(Debug, Args)]
@@ -72,12 +72,12 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
         group.rows.retain(|row| asked(arguments, &row.id));
     }
     if arguments.json {
-        outlet::json(&serde_json::to_value(&reproduced)?)?;
+        printer::json(&serde_json::to_value(&reproduced)?)?;
     } else if arguments.markdown {
-        outlet::text(&report::reproduced::markdown(&reproduced))?;
+        printer::text(&report::reproduced::markdown(&reproduced))?;
     } else {
         reproduced.iter().try_for_each(show)?;
-        outlet::message(&format!("report: {}", folder.join("report.html").display()))?;
+        printer::message(&format!("report: {}", folder.join("report.html").display()))?;
     }
     let holds = reproduced.iter().all(Reproduced::holds);
     Ok(if holds { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
@@ -103,19 +103,21 @@ fn keep(folder: &std::path::Path, reproduced: &[Reproduced]) -> Result<()> {
 }
 
 fn show(reproduced: &Reproduced) -> Result<()> {
-    let mut table =
-        outlet::table(&["claim", "what", "published", "ours", "difference", "verdict"], &[2, 3, 4]);
+    let mut table = printer::table(
+        &["claim", "what", "published", "ours", "difference", "verdict"],
+        &[2, 3, 4],
+    );
     for row in &reproduced.rows {
         for cells in report::reproduced::lines_of(row) {
             table.add_row(cells);
         }
     }
-    outlet::text(reproduced.group.document())?;
-    outlet::text(&outlet::trimmed(&table))?;
+    printer::text(reproduced.group.document())?;
+    printer::text(&printer::trimmed(&table))?;
     for row in &reproduced.rows {
         for remark in report::reproduced::remarks(row) {
-            outlet::text(&format!("  {remark}"))?;
+            printer::text(&format!("  {remark}"))?;
         }
     }
-    outlet::text(&format!("{}\n", report::reproduced::tally(&reproduced.rows)))
+    printer::text(&format!("{}\n", report::reproduced::tally(&reproduced.rows)))
 }

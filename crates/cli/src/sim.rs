@@ -19,7 +19,7 @@ use twin::Described;
 
 use crate::profiles::arguments::ListArguments;
 use crate::profiles::known;
-use crate::{exit, outlet};
+use crate::{exit, printer};
 use arguments::{CheckArguments, NewArguments, SimAction};
 
 /// Does what is asked with simulated drives.
@@ -60,11 +60,11 @@ fn list(arguments: &ListArguments) -> Result<ExitCode> {
                 "sequential_read_bytes_per_s": spec.sequential_read_bytes_per_s(),
             })
         });
-        outlet::json(&values.collect())?;
+        printer::json(&values.collect())?;
         return Ok(ExitCode::SUCCESS);
     }
     let heads = ["name", "size", "reads", "writes", "into its cache", "model"];
-    let mut table = outlet::table(&heads, &[1, 2, 3, 4]);
+    let mut table = printer::table(&heads, &[1, 2, 3, 4]);
     let gb = |rate: f64| format!("{:.2} GB/s", rate / 1e9);
     for (profile, spec) in drives {
         table.add_row([
@@ -76,8 +76,8 @@ fn list(arguments: &ListArguments) -> Result<ExitCode> {
             profile.model,
         ]);
     }
-    outlet::text(&outlet::trimmed(&table))?;
-    outlet::text(
+    printer::text(&printer::trimmed(&table))?;
+    printer::text(
         "\nRates are ceilings by plain arithmetic. Use one as sim:NAME wherever a drive is asked for.",
     )?;
     Ok(ExitCode::SUCCESS)
@@ -103,9 +103,9 @@ fn new(arguments: &NewArguments) -> Result<ExitCode> {
     let path = &arguments.output;
     outputs.write(path, &text)?;
     if arguments.json {
-        outlet::json(&json!({"file": path, "name": made.name, "from": from.to_string()}))?;
+        printer::json(&json!({"file": path, "name": made.name, "from": from.to_string()}))?;
     } else {
-        outlet::message(&path.display().to_string())?;
+        printer::message(&path.display().to_string())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -120,11 +120,11 @@ fn check(arguments: &CheckArguments) -> Result<ExitCode> {
             values.push(json!({"file": path, "good": problem.is_none(), "problem": problem}));
         } else {
             let verdict = problem.as_deref().unwrap_or("good");
-            outlet::message(&format!("{}: {verdict}", path.display()))?;
+            printer::message(&format!("{}: {verdict}", path.display()))?;
         }
     }
     if arguments.json {
-        outlet::json(&Value::Array(values))?;
+        printer::json(&Value::Array(values))?;
     }
     Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) })
 }

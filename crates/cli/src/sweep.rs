@@ -16,7 +16,7 @@ use serde_json::json;
 use target::output::Outputs;
 
 use crate::signals::stop_on_signals;
-use crate::{exit, outlet, profiles, progress};
+use crate::{exit, printer, profiles, progress};
 use arguments::{ExpandArguments, JobArguments, SweepAction, SweepArguments};
 
 /// Runs a sweep, one job of one, or writes its jobs for other machines.
@@ -52,17 +52,17 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     let missing = run.left();
     let written = table::write(&swept::columns(&sweep, &rows), &folder, arguments, &of_tables)?;
     if arguments.json {
-        outlet::json(&json!({
+        printer::json(&json!({
             "jobs": sweep.count(), "run": finished, "failed": failed, "missing": missing,
             "folder": folder, "written": written,
         }))?;
     } else {
-        outlet::text(&swept::text(&sweep, &rows))?;
+        printer::text(&swept::text(&sweep, &rows))?;
         for path in &written {
-            outlet::message(&format!("table: {}", path.display()))?;
+            printer::message(&format!("table: {}", path.display()))?;
         }
         let jobs = sweep.count();
-        outlet::text(&format!(
+        printer::text(&format!(
             "{jobs} jobs: {finished} run now, {failed} failed, {missing} not run"
         ))?;
     }
@@ -72,7 +72,7 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
         } else {
             "the same command goes on"
         };
-        outlet::tell(&format!("longtake: stopped before the end; {again}"));
+        printer::tell(&format!("longtake: stopped before the end; {again}"));
     }
     Ok(if failed > 0 || missing > 0 { ExitCode::from(exit::LOSS) } else { ExitCode::SUCCESS })
 }
@@ -104,24 +104,24 @@ fn estimate(sweep: &Sweep, estimate: &Estimate, json: bool) -> Result<ExitCode> 
             .iter()
             .map(|(key, axis)| json!({"key": key, "values": axis.steps()}))
             .collect();
-        outlet::json(&json!({
+        printer::json(&json!({
             "jobs": sweep.count(), "left": left, "at_a_time": threads, "axes": axes,
             "one_job_s": one.map(Duration::as_secs_f64), "estimate_s": all.as_secs_f64(), "problem": problem,
         }))?;
         return Ok(ExitCode::SUCCESS);
     }
     for (key, axis) in &sweep.axes {
-        outlet::text(&format!("{key}: {} values", axis.steps()))?;
+        printer::text(&format!("{key}: {} values", axis.steps()))?;
     }
     let done = sweep.count() - *left as u64;
-    outlet::text(&format!("{} jobs, {done} of them done, {threads} at a time", sweep.count()))?;
+    printer::text(&format!("{} jobs, {done} of them done, {threads} at a time", sweep.count()))?;
     if let Some(one) = one {
-        outlet::text(&format!(
+        printer::text(&format!(
             "one from the middle took {one}: about {all} for those that are left"
         ))?;
     }
     if let Some(problem) = problem {
-        outlet::tell(&format!("longtake: that one failed: {problem}"));
+        printer::tell(&format!("longtake: that one failed: {problem}"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -139,9 +139,9 @@ fn one(arguments: &JobArguments) -> Result<ExitCode> {
     let finished = sweep::job(&job, profiles::known(), &AtomicBool::new(false));
     let failed = finished.error.is_some();
     if let Some(error) = &finished.error {
-        outlet::tell(&format!("longtake: {error}"));
+        printer::tell(&format!("longtake: {error}"));
     }
-    outlet::json_line(&serde_json::to_value(&finished)?)?;
+    printer::json_line(&serde_json::to_value(&finished)?)?;
     Ok(if failed { ExitCode::from(exit::FAILED) } else { ExitCode::SUCCESS })
 }
 
@@ -161,9 +161,9 @@ fn expanded(arguments: &ExpandArguments) -> Result<ExitCode> {
         outputs.write(&path, &text)?;
     }
     if arguments.json {
-        outlet::json(&json!({"jobs": sweep.count(), "folder": folder}))?;
+        printer::json(&json!({"jobs": sweep.count(), "folder": folder}))?;
     } else {
-        outlet::message(&format!("{} jobs in {}", sweep.count(), folder.display()))?;
+        printer::message(&format!("{} jobs in {}", sweep.count(), folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use longtake::json;
 use report::ledger;
 
 use crate::arguments::{ArrayArguments, LedgerArguments};
-use crate::{exit, opening, outlet};
+use crate::{exit, opening, printer};
 
 /// Lists an array's takes.
 ///
@@ -22,14 +22,14 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
     let takes = array.takes()?;
     let code = exit::lossless(array.overwritten_chunks() == 0);
     if arguments.json {
-        outlet::json(&takes.iter().map(json::take).collect())?;
+        printer::json(&takes.iter().map(json::take).collect())?;
         return Ok(code);
     }
     if takes.is_empty() {
-        outlet::text("no takes: nothing was recorded on this array yet")?;
+        printer::text("no takes: nothing was recorded on this array yet")?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table = outlet::table(
+    let mut table = printer::table(
         &["take", "started", "length", "packets", "bytes", "lost", "missing", "state"],
         &[2, 3, 4, 5, 6],
     );
@@ -38,20 +38,20 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
             take.id.uuid.to_string(),
             utc(take.id.started),
             take.duration().to_string(),
-            outlet::number(take.stored.packets),
+            printer::number(take.stored.packets),
             ByteSize(take.captured_bytes).to_string(),
-            outlet::number(take.ledger.lost_unwanted().packets),
-            outlet::number(take.missing().packets),
+            printer::number(take.ledger.lost_unwanted().packets),
+            printer::number(take.missing().packets),
             take.state.to_string(),
         ]);
     }
-    outlet::text(&outlet::trimmed(&table))?;
+    printer::text(&printer::trimmed(&table))?;
     for take in takes.iter().filter(|take| take.recovered_chunks > 0) {
-        outlet::text(&format!("{}: {}", take.id.uuid, recovered(take)))?;
+        printer::text(&format!("{}: {}", take.id.uuid, recovered(take)))?;
     }
     for take in takes.iter().filter(|take| !take.ledger.truncated.is_zero()) {
         let words = ledger::truncated_words(take.ledger.truncated);
-        outlet::text(&format!("{}: {words}", take.id.uuid))?;
+        printer::text(&format!("{}: {words}", take.id.uuid))?;
     }
     Ok(code)
 }
@@ -60,9 +60,9 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
 fn recovered(take: &Take) -> String {
     format!(
         "recovered from parity: {} chunks, {} packets, {} bytes",
-        outlet::number(take.recovered_chunks),
-        outlet::number(take.recovered.packets),
-        outlet::number(take.recovered.bytes)
+        printer::number(take.recovered_chunks),
+        printer::number(take.recovered.packets),
+        printer::number(take.recovered.bytes)
     )
 }
 
@@ -77,20 +77,20 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     let readable = take.gaps.is_empty() && array.overwritten_chunks() == 0;
     let code = exit::lossless(complete && readable && take.balances());
     if arguments.array.json {
-        outlet::json(&json::take(&take))?;
+        printer::json(&json::take(&take))?;
         return Ok(code);
     }
-    outlet::text(&format!("take {}, started {}", take.id.uuid, utc(take.id.started)))?;
-    outlet::text(&format!("{} over {}\n", take.state, take.duration()))?;
-    outlet::text(&ledger::table(&take.ledger))?;
-    outlet::text(&account(&take))?;
+    printer::text(&format!("take {}, started {}", take.id.uuid, utc(take.id.started)))?;
+    printer::text(&format!("{} over {}\n", take.state, take.duration()))?;
+    printer::text(&ledger::table(&take.ledger))?;
+    printer::text(&account(&take))?;
     Ok(code)
 }
 
 /// What became of the stored part: there, overwritten, missing.
 fn account(take: &Take) -> String {
     let count = |c: Count| {
-        format!("{} packets, {} bytes", outlet::number(c.packets), outlet::number(c.bytes))
+        format!("{} packets, {} bytes", printer::number(c.packets), printer::number(c.bytes))
     };
     let mut text = format!("\non the media: {} in {} chunks", count(take.stored), take.chunks);
     if take.recovered_chunks > 0 {

@@ -32,7 +32,7 @@ pub struct Facts {
     /// Which it is.
     pub drive: Drive,
     /// Whether its link is what it could be; None where it has no link that can be read.
-    pub link_verdict: Option<link::Verdict>,
+    pub link_verdict: Option<link::LinkVerdict>,
     /// Its temperatures as the kernel shows them.
     pub temperatures: Vec<Temperature>,
     /// What only an NVMe drive tells.

@@ -2,7 +2,7 @@
 //!
 //! A drive that trained at fewer lanes or a lower generation than it can is the commonest reason for
 //! a rate that no datasheet explains, so both are always told together, and whether the slot could do
-//! more ([`Verdict`]).
+//! more ([`LinkVerdict`]).
 
 use std::fmt;
 use std::fs;
@@ -37,7 +37,7 @@ pub enum Link {
 /// Whether a link is what it could be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum LinkVerdict {
     /// The drive's best.
     Full,
     /// The best of the slot, which can do less than the drive: another slot would be faster.
@@ -66,15 +66,17 @@ impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Pcie { now, best, slot } => match (self.verdict(), slot) {
-                (Verdict::Full, _) => write!(f, "{now}"),
-                (Verdict::LimitedBySlot, _) => write!(f, "{now} (drive can do {best}, slot can't)"),
-                (Verdict::Degraded, Some(slot)) if slot.reaches(best) => {
+                (LinkVerdict::Full, _) => write!(f, "{now}"),
+                (LinkVerdict::LimitedBySlot, _) => {
+                    write!(f, "{now} (drive can do {best}, slot can't)")
+                }
+                (LinkVerdict::Degraded, Some(slot)) if slot.reaches(best) => {
                     write!(f, "{now} (can do {best})")
                 }
-                (Verdict::Degraded, Some(slot)) => {
+                (LinkVerdict::Degraded, Some(slot)) => {
                     write!(f, "{now} (slot can do {slot}, drive {best})")
                 }
-                (Verdict::Degraded, None) => write!(f, "{now} (can do {best})"),
+                (LinkVerdict::Degraded, None) => write!(f, "{now} (can do {best})"),
             },
             Self::Sata { now_gbps, best_gbps: Some(best) } if best > now_gbps => {
                 write!(f, "SATA {now_gbps} Gb/s (can do {best} Gb/s)")
@@ -101,20 +103,22 @@ impl PcieLink {
 
 impl Link {
     /// Whether it is what it could be.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> LinkVerdict {
         match *self {
             Self::Pcie { now, best, slot } => {
                 let possible = slot.map_or(best, |slot| best.common(slot));
                 if !now.reaches(possible) {
-                    Verdict::Degraded
+                    LinkVerdict::Degraded
                 } else if possible.reaches(best) {
-                    Verdict::Full
+                    LinkVerdict::Full
                 } else {
-                    Verdict::LimitedBySlot
+                    LinkVerdict::LimitedBySlot
                 }
             }
-            Self::Sata { now_gbps, best_gbps: Some(best) } if best > now_gbps => Verdict::Degraded,
-            Self::Sata { .. } => Verdict::Full,
+            Self::Sata { now_gbps, best_gbps: Some(best) } if best > now_gbps => {
+                LinkVerdict::Degraded
+            }
+            Self::Sata { .. } => LinkVerdict::Full,
         }
     }
 }
@@ -209,28 +213,34 @@ mod tests {
     fn a_link_below_its_best_says_both_and_whose_fault_it_is() {
         let link = |generation, lanes| PcieLink { generation, lanes };
         for (now, best, slot, verdict, printed) in [
-            (link(4, 4), link(4, 4), None, Verdict::Full, "PCIe 4.0 x4"),
-            (link(4, 4), link(4, 4), Some(link(5, 16)), Verdict::Full, "PCIe 4.0 x4"),
-            (link(3, 2), link(4, 4), None, Verdict::Degraded, "PCIe 3.0 x2 (can do PCIe 4.0 x4)"),
+            (link(4, 4), link(4, 4), None, LinkVerdict::Full, "PCIe 4.0 x4"),
+            (link(4, 4), link(4, 4), Some(link(5, 16)), LinkVerdict::Full, "PCIe 4.0 x4"),
+            (
+                link(3, 2),
+                link(4, 4),
+                None,
+                LinkVerdict::Degraded,
+                "PCIe 3.0 x2 (can do PCIe 4.0 x4)",
+            ),
             (
                 link(4, 2),
                 link(4, 4),
                 Some(link(4, 4)),
-                Verdict::Degraded,
+                LinkVerdict::Degraded,
                 "PCIe 4.0 x2 (can do PCIe 4.0 x4)",
             ),
             (
                 link(3, 4),
                 link(5, 4),
                 Some(link(3, 4)),
-                Verdict::LimitedBySlot,
+                LinkVerdict::LimitedBySlot,
                 "PCIe 3.0 x4 (drive can do PCIe 5.0 x4, slot can't)",
             ),
             (
                 link(3, 1),
                 link(5, 4),
                 Some(link(3, 4)),
-                Verdict::Degraded,
+                LinkVerdict::Degraded,
                 "PCIe 3.0 x1 (slot can do PCIe 3.0 x4, drive PCIe 5.0 x4)",
             ),
         ] {
@@ -239,9 +249,9 @@ mod tests {
         }
         let sata = Link::Sata { now_gbps: 3.0, best_gbps: Some(6.0) };
         assert_eq!(sata.to_string(), "SATA 3 Gb/s (can do 6 Gb/s)");
-        assert_eq!(sata.verdict(), Verdict::Degraded);
+        assert_eq!(sata.verdict(), LinkVerdict::Degraded);
         let sata = Link::Sata { now_gbps: 6.0, best_gbps: None };
-        assert_eq!(sata.verdict(), Verdict::Full);
+        assert_eq!(sata.verdict(), LinkVerdict::Full);
     }
 
     #[test]
@@ -261,7 +271,7 @@ mod tests {
         let link = Place::Pcie(function).read().unwrap();
         let slot = Some(PcieLink { generation: 3, lanes: 4 });
         assert!(matches!(link, Link::Pcie { slot: found, .. } if found == slot), "{link:?}");
-        assert_eq!(link.verdict(), Verdict::LimitedBySlot);
+        assert_eq!(link.verdict(), LinkVerdict::LimitedBySlot);
         assert_eq!(Place::Pcie(port.join("gone")).read(), None);
     }
 

@@ -26,7 +26,7 @@ use crate::sysfs::{BlockDevice, DeviceNumber, Node, System};
 
 /// What is known about writing a target.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Verdict {
+pub struct SafetyVerdict {
     /// The target; None if it is not there or no drive at all.
     pub drive: Option<Drive>,
     /// Every reason not to write it. Empty: it may be written, once confirmed.
@@ -36,7 +36,7 @@ pub struct Verdict {
     pub unchecked: Vec<String>,
 }
 
-impl Verdict {
+impl SafetyVerdict {
     /// Whether nothing speaks against writing it.
     pub fn allowed(&self) -> bool {
         self.refusals.is_empty()
@@ -102,19 +102,20 @@ impl Authorized {
 }
 
 /// Every reason not to write `path`. What can't be looked at is a reason too.
-pub fn inspect(path: &Path) -> Verdict {
+pub fn inspect(path: &Path) -> SafetyVerdict {
     inspect_in(&System::default(), path)
 }
 
 /// [`inspect`] in another system. The path is taken as it is, not below the system's root.
-pub fn inspect_in(system: &System, path: &Path) -> Verdict {
-    let refused = |refusal| Verdict { drive: None, refusals: vec![refusal], unchecked: Vec::new() };
+pub fn inspect_in(system: &System, path: &Path) -> SafetyVerdict {
+    let refused =
+        |refusal| SafetyVerdict { drive: None, refusals: vec![refusal], unchecked: Vec::new() };
     let owned = || path.to_owned();
     match system.resolve(path) {
         Ok(Node::Block(device) | Node::Generic(device)) => inspect_block(system, path, &device),
         Ok(Node::File(_)) => inspect_file(system, path),
         Ok(Node::Missing) => match may_be_created(system, path) {
-            true => Verdict { drive: None, refusals: Vec::new(), unchecked: Vec::new() },
+            true => SafetyVerdict { drive: None, refusals: Vec::new(), unchecked: Vec::new() },
             false => refused(Refusal::NotThere { path: owned() }),
         },
         Ok(Node::Unknown(number)) => refused(Refusal::NotADrive {
@@ -250,7 +251,7 @@ fn for_purpose(
     left
 }
 
-fn inspect_block(system: &System, path: &Path, device: &BlockDevice) -> Verdict {
+fn inspect_block(system: &System, path: &Path, device: &BlockDevice) -> SafetyVerdict {
     let drive = identity::of_block(system, path, device);
     let shared = overlap::devices(system, device);
     let mut refusals = Vec::new();
@@ -305,15 +306,15 @@ fn inspect_block(system: &System, path: &Path, device: &BlockDevice) -> Verdict 
     if let Ok(file) = open(system, device, 0) {
         refusals.extend(content::refusals(path, &file, &drive));
     }
-    Verdict { drive: Some(drive), refusals, unchecked: mounts.unchecked }
+    SafetyVerdict { drive: Some(drive), refusals, unchecked: mounts.unchecked }
 }
 
-fn inspect_file(system: &System, path: &Path) -> Verdict {
+fn inspect_file(system: &System, path: &Path) -> SafetyVerdict {
     let (drive, opened) = match (identity::describe_in(system, path), File::open(path)) {
         (Ok(drive), opened) if drive.kind == Kind::File => (drive, opened),
         _ => {
             let refusals = vec![Refusal::Changed { path: path.to_owned() }];
-            return Verdict { drive: None, refusals, unchecked: Vec::new() };
+            return SafetyVerdict { drive: None, refusals, unchecked: Vec::new() };
         }
     };
     let mut refusals = Vec::new();
@@ -325,7 +326,7 @@ fn inspect_file(system: &System, path: &Path) -> Verdict {
         Ok(file) => refusals.extend(content::refusals(path, &file, &drive)),
         Err(error) => refusals.push(unreadable(path, "opening it", &error)),
     }
-    Verdict { drive: Some(drive), refusals, unchecked: Vec::new() }
+    SafetyVerdict { drive: Some(drive), refusals, unchecked: Vec::new() }
 }
 
 fn by(path: &Path, holder: Holder) -> Refusal {
@@ -401,7 +402,8 @@ mod tests {
     #[test]
     fn a_verdict_allows_writing_only_without_any_refusal() {
         let path = PathBuf::from("x");
-        let mut verdict = Verdict { drive: None, refusals: Vec::new(), unchecked: Vec::new() };
+        let mut verdict =
+            SafetyVerdict { drive: None, refusals: Vec::new(), unchecked: Vec::new() };
         assert!(verdict.allowed());
         verdict.refusals.push(Refusal::ReadOnly { path });
         assert!(!verdict.allowed());

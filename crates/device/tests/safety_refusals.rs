@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use longtake_device::holders::Use;
-use longtake_device::safety::{self, Purpose, Refusal, Verdict};
+use longtake_device::safety::{self, Purpose, Refusal, SafetyVerdict};
 use longtake_device::signature::Content;
 use safety_rig::{
     Child, Loop, MIB, Mount, Swap, folder, image, run, superblock_header, text, try_run,
@@ -17,7 +17,7 @@ use safety_rig::{
 
 /// The mounts in this namespace that a verdict names: device and mount point. (A test beside this one
 /// makes another namespace, which starts with a copy of all mounts that there are.)
-fn mounts(verdict: &Verdict) -> Vec<(&Path, &Path)> {
+fn mounts(verdict: &SafetyVerdict) -> Vec<(&Path, &Path)> {
     let mounted = |refusal| match refusal {
         &Refusal::Mounted { ref device, ref mount_point, process: None, .. } => {
             Some((device.as_path(), mount_point.as_path()))
@@ -27,7 +27,7 @@ fn mounts(verdict: &Verdict) -> Vec<(&Path, &Path)> {
     verdict.refusals.iter().filter_map(mounted).collect()
 }
 
-fn holders(verdict: &Verdict) -> Vec<(Use, &str)> {
+fn holders(verdict: &SafetyVerdict) -> Vec<(Use, &str)> {
     fn held(refusal: &Refusal) -> Option<(Use, &str)> {
         match refusal {
             Refusal::Held { holder, .. } => Some((holder.how, holder.by.as_str())),

@@ -48,7 +48,7 @@ pub struct TakeId {
 
 /// What is known of a chunk's contents once it is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Summary {
+pub struct ChunkSummary {
     /// Length in bytes, a multiple of 4 KiB.
     pub length: u32,
     /// CRC32C of everything behind the header.
@@ -79,7 +79,7 @@ pub struct Summary {
     pub end: bool,
 }
 
-impl Summary {
+impl ChunkSummary {
     /// Of a chunk without packets, as far as that says it.
     pub const EMPTY: Self = Self {
         length: 0,
@@ -132,7 +132,7 @@ pub struct ChunkRecord {
     /// The parity chunks before it.
     pub last_parities: LastParities,
     /// Its contents.
-    pub summary: Summary,
+    pub summary: ChunkSummary,
 }
 
 impl ChunkRecord {
@@ -212,7 +212,7 @@ impl ChunkRecord {
         let replaces = Some(get.u64()).filter(|&n| n != NO_SEQUENCE);
         let queue = get.u16();
         let flags = get.u16();
-        let summary = Summary {
+        let summary = ChunkSummary {
             length: header.length,
             body_crc: header.body_crc,
             queue,
@@ -333,7 +333,7 @@ pub struct Sealed<B> {
     /// The memory.
     pub buffer: B,
     /// What is in it.
-    pub summary: Summary,
+    pub summary: ChunkSummary,
 }
 
 /// Packs packets into a chunk.
@@ -351,7 +351,7 @@ pub struct ChunkWriter<B> {
     local: HashMap<u32, u32>,
     /// The last pair looked up: most chunks have one interface.
     last: Option<(u32, u32)>,
-    summary: Summary,
+    summary: ChunkSummary,
 }
 
 /// Room kept for statistics blocks at a chunk's end.
@@ -391,7 +391,12 @@ impl<B: Deref<Target = [u8]> + DerefMut> ChunkWriter<B> {
             checksum_at: HEADER_BYTES,
             local: HashMap::new(),
             last: None,
-            summary: Summary { queue, packets_start: 0, packets_end: 0, ..Summary::EMPTY },
+            summary: ChunkSummary {
+                queue,
+                packets_start: 0,
+                packets_end: 0,
+                ..ChunkSummary::EMPTY
+            },
         }
     }
 

@@ -211,7 +211,7 @@ impl Footer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::{Summary, TakeId};
+    use crate::chunk::{ChunkSummary, TakeId};
     use crate::ledger::Ledger;
     use crate::parity::LastParities;
     use base::Timestamp;
@@ -220,7 +220,7 @@ mod tests {
         let take = TakeId { uuid: Uuid::from_u128(2), started: Timestamp::MIN, first_sequence: 0 };
         (0..count)
             .map(|n| {
-                let summary = Summary {
+                let summary = ChunkSummary {
                     length: 8192,
                     body_crc: n as u32,
                     queue: 0,

@@ -19,7 +19,7 @@ pub mod pcapng;
 pub mod section;
 pub mod superblock;
 
-pub use chunk::{ChunkRecord, ChunkWriter, NoRoom, Sealed, Summary, TakeId};
+pub use chunk::{ChunkRecord, ChunkSummary, ChunkWriter, NoRoom, Sealed, TakeId};
 pub use layout::{Layout, LayoutError, PAGE_BYTES};
 pub use ledger::{Count, Ledger, Stage};
 pub use packet::{Interface, LinkType, Packet};

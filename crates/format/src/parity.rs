@@ -376,7 +376,7 @@ pub fn recover(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chunk::{Summary, TakeId, check_body};
+    use crate::chunk::{ChunkSummary, TakeId, check_body};
     use crate::ledger::Ledger;
     use base::Timestamp;
     use proptest::prelude::*;
@@ -425,8 +425,8 @@ mod tests {
     fn record(part: Part, length: u32, body_crc: u32) -> ChunkRecord {
         let take =
             TakeId { uuid: Uuid::nil(), started: Timestamp::MIN, first_sequence: part.group };
-        let times = Summary { first_ns: 1, last_ns: 2, sealed_ns: 3, ..Summary::EMPTY };
-        let summary = Summary { length, body_crc, ..times };
+        let times = ChunkSummary { first_ns: 1, last_ns: 2, sealed_ns: 3, ..ChunkSummary::EMPTY };
+        let summary = ChunkSummary { length, body_crc, ..times };
         ChunkRecord {
             take,
             sequence: part.group + 2,

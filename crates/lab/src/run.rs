@@ -7,7 +7,7 @@ use profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Figure;
-use crate::experiment::any::{Experiment, Outcome};
+use crate::experiment::any::{Experiment, ExperimentOutcome};
 use crate::lab::{LabError, Step, read_json, write_json};
 use crate::profiling::{self, Identity};
 
@@ -75,7 +75,7 @@ pub struct Run {
     /// The drives.
     pub subjects: Vec<Subject>,
     /// What was found.
-    pub outcomes: Vec<Outcome>,
+    pub outcomes: Vec<ExperimentOutcome>,
     /// Experiments that were not done, and why.
     pub left_out: Vec<(String, String)>,
     /// Single workloads that were run or read in, by name. They lie in files of their own.
@@ -120,7 +120,7 @@ impl Run {
     }
 
     /// Adds what an experiment found, in the place of what it found before.
-    pub fn add(&mut self, outcome: Outcome) {
+    pub fn add(&mut self, outcome: ExperimentOutcome) {
         self.outcomes.retain(|before| before.name() != outcome.name());
         self.left_out.retain(|(name, _)| name != outcome.name());
         self.outcomes.push(outcome);
@@ -163,7 +163,7 @@ impl Run {
         let mut run = Self { started_ns: 0, ..Self::begin("", Vec::new()) };
         for name in Experiment::NAMES {
             if let Ok(json) = std::fs::read(folder.join(name).join("result.json")) {
-                run.outcomes.extend(Outcome::read(name, &json));
+                run.outcomes.extend(ExperimentOutcome::read(name, &json));
             }
         }
         run

@@ -18,7 +18,7 @@ use self::document::{Node, last_document};
 use self::options::{Measured, Options};
 use self::spread::Spread;
 use crate::interval::Verb;
-use crate::measurement::{Harness, Measurement, StreamResult, Summary};
+use crate::measurement::{Harness, LatencySummary, Measurement, StreamResult};
 use crate::workload::{Stop, Stream, Workload};
 
 /// The error number that fio uses for data that failed its verification (EILSEQ).
@@ -365,7 +365,7 @@ fn harness(jobs: &[Job], commands: u64) -> Harness {
         user_ns: Some(user_ns as u64),
         system_ns: Some(system_ns as u64),
         cpu_ns_per_command: (commands > 0).then(|| (user_ns + system_ns) / commands as f64),
-        lag: Summary::default(),
+        lag: LatencySummary::default(),
         limited: (busiest > BUSY_MAX).then(|| {
             format!(
                 "fio's threads were busy for {:.0} % of the time: give it more jobs",

@@ -73,14 +73,14 @@ pub struct StreamResult {
     /// Commands that had to wait for their turn.
     pub delayed: u64,
     /// Submission to reaping.
-    pub service: Summary,
+    pub service: LatencySummary,
     /// Intended start to reaping.
-    pub response: Summary,
+    pub response: LatencySummary,
 }
 
 /// Latencies in a few figures, in nanoseconds. None is "not known": too few samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct LatencySummary {
     /// How many.
     pub count: u64,
     /// Exact mean.
@@ -136,7 +136,7 @@ pub struct Harness {
     /// Processor time for each command, in nanoseconds.
     pub cpu_ns_per_command: Option<f64>,
     /// How much later than it could have the loop started commands whose turn had come (open loop).
-    pub lag: Summary,
+    pub lag: LatencySummary,
     /// Why the harness, not the drive, may have been the limit.
     pub limited: Option<String>,
 }
@@ -152,7 +152,7 @@ pub struct ProcessorTime {
     pub busiest_ns: u64,
 }
 
-impl Summary {
+impl LatencySummary {
     /// Of a set of latencies.
     pub fn of(latencies: &Latencies) -> Self {
         Self {
@@ -293,8 +293,8 @@ impl Collector {
                 errors: total.errors.clone(),
                 missed: total.missed,
                 delayed: total.delayed,
-                service: Summary::of(&total.service),
-                response: Summary::of(&total.response),
+                service: LatencySummary::of(&total.service),
+                response: LatencySummary::of(&total.response),
             })
             .collect();
         let harness = self.harness(threads, cpu);
@@ -343,7 +343,7 @@ impl Collector {
             cpu_ns_per_command: cpu
                 .filter(|_| commands > 0)
                 .map(|cpu| (cpu.user_ns + cpu.system_ns) as f64 / commands as f64),
-            lag: Summary::of(&self.lag),
+            lag: LatencySummary::of(&self.lag),
             limited,
         }
     }

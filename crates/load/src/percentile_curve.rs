@@ -57,7 +57,7 @@ mod tests {
     use base::Duration;
 
     use super::*;
-    use crate::measurement::Summary;
+    use crate::measurement::LatencySummary;
 
     fn latencies(count: u64) -> Latencies {
         let mut latencies = Latencies::default();
@@ -71,7 +71,7 @@ mod tests {
         let points = curve(&latencies);
         assert!(points.windows(2).all(|w| w[0].percent < w[1].percent && w[0].ns <= w[1].ns));
         assert_eq!((points[0].percent, points.last().unwrap().percent), (0.0, 99.9999));
-        for (percent, value) in Summary::of(&latencies).percentiles {
+        for (percent, value) in LatencySummary::of(&latencies).percentiles {
             let point = points.iter().find(|point| point.percent == percent).unwrap();
             assert_eq!(point.known.then_some(point.ns), value, "{percent}");
         }

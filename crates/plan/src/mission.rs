@@ -20,7 +20,7 @@ use uuid::Uuid;
 pub use array::EPOCH_NS;
 use feed::Descriptors;
 use outcome::Book;
-pub use outcome::{Behind, DriveOutcome, FirstLoss, Outcome, Sample};
+pub use outcome::{Behind, DriveOutcome, FirstLoss, MissionOutcome, Sample};
 use readers::Shared;
 pub use readers::{Readers, Reads, SETTLING};
 
@@ -187,7 +187,7 @@ impl Mission {
     pub fn run(
         &self,
         mut watch: impl FnMut(Progress<'_>) -> ControlFlow<()>,
-    ) -> Result<Outcome, MissionError> {
+    ) -> Result<MissionOutcome, MissionError> {
         self.check()?;
         let slots = self.slots();
         let bank = SimBank::new(&slots, self.uplink).map_err(MissionError::Spec)?;

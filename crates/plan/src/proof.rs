@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use crate::mission::{FirstLoss, Mission, MissionError, Outcome, Progress};
+use crate::mission::{FirstLoss, Mission, MissionError, MissionOutcome, Progress};
 
 /// What the simulation says of a number of drives.
 #[derive(Clone, Debug)]
@@ -11,14 +11,14 @@ pub struct Proof {
     /// The number of drives.
     pub drives: usize,
     /// The mission on as many.
-    pub with: Outcome,
+    pub with: MissionOutcome,
     /// The mission on one drive less, broken off at its first loss; None where there is none less.
-    pub without: Option<Outcome>,
+    pub without: Option<MissionOutcome>,
 }
 
 /// What a proof comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub enum ProofVerdict {
     /// As many lose nothing, one less does.
     Confirmed {
         /// When and why one less does; None for a single drive.
@@ -35,15 +35,15 @@ pub enum Verdict {
 
 impl Proof {
     /// What it comes to.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ProofVerdict {
         if let Some(loss) = &self.with.first_loss {
-            return Verdict::TooFew { loss: loss.clone() };
+            return ProofVerdict::TooFew { loss: loss.clone() };
         }
         match &self.without {
-            Some(without) if without.first_loss.is_none() => Verdict::TooMany,
+            Some(without) if without.first_loss.is_none() => ProofVerdict::TooMany,
             without => {
                 let loss = without.as_ref().and_then(|outcome| outcome.first_loss.clone());
-                Verdict::Confirmed { without: loss }
+                ProofVerdict::Confirmed { without: loss }
             }
         }
     }
@@ -53,12 +53,12 @@ impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let drives = self.drives;
         match self.verdict() {
-            Verdict::Confirmed { without } => {
+            ProofVerdict::Confirmed { without } => {
                 write!(f, "{drives} confirmed: no loss in {}", self.with.time)?;
                 without.map_or(Ok(()), |loss| write!(f, "; with one less, {loss}"))
             }
-            Verdict::TooFew { loss } => write!(f, "{drives} refuted: {loss}"),
-            Verdict::TooMany => {
+            ProofVerdict::TooFew { loss } => write!(f, "{drives} refuted: {loss}"),
+            ProofVerdict::TooMany => {
                 write!(f, "{drives} refuted: one less loses nothing in {} either", self.with.time)
             }
         }

@@ -16,7 +16,7 @@ use ssd::{Spec, Start};
 use crate::answer::Design;
 use crate::explain;
 use crate::limits::Limit;
-use crate::mission::{Mission, MissionError, Outcome, Progress};
+use crate::mission::{Mission, MissionError, MissionOutcome, Progress};
 use crate::phases::Stage;
 use crate::proof::{Proof, prove};
 use crate::requirement::Requirement;
@@ -64,7 +64,7 @@ pub struct Finding {
 /// What a trial says of the number of drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum TrialVerdict {
     /// As many do, one less doesn't.
     Confirmed,
     /// As many don't.
@@ -77,7 +77,7 @@ pub enum Verdict {
 
 /// Whether every finding confirmed the number of drives of its design.
 pub fn all_confirmed(findings: &[(String, Finding)]) -> bool {
-    findings.iter().all(|(_, finding)| finding.verdict() == Verdict::Confirmed)
+    findings.iter().all(|(_, finding)| finding.verdict() == TrialVerdict::Confirmed)
 }
 
 /// The trials of a design on drives made like this: none if the design has no answer.
@@ -133,29 +133,29 @@ impl Trial {
 
 impl Finding {
     /// Whether an array came out as required.
-    pub fn does(&self, outcome: &Outcome) -> bool {
+    pub fn does(&self, outcome: &MissionOutcome) -> bool {
         outcome.first_loss.is_none() && outcome.retention >= self.held
     }
 
     /// What it says of the number of drives.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> TrialVerdict {
         let Proof { with, without, .. } = &self.proof;
         if !self.does(with) {
             return if with.whole || with.first_loss.is_some() {
-                Verdict::TooFew
+                TrialVerdict::TooFew
             } else {
-                Verdict::BrokenOff
+                TrialVerdict::BrokenOff
             };
         }
         match without {
-            Some(less) if self.does(less) => Verdict::TooMany,
-            Some(less) if !less.whole && less.first_loss.is_none() => Verdict::BrokenOff,
-            _ => Verdict::Confirmed,
+            Some(less) if self.does(less) => TrialVerdict::TooMany,
+            Some(less) if !less.whole && less.first_loss.is_none() => TrialVerdict::BrokenOff,
+            _ => TrialVerdict::Confirmed,
         }
     }
 
     /// What an array came to, in words.
-    fn told(&self, outcome: &Outcome) -> String {
+    fn told(&self, outcome: &MissionOutcome) -> String {
         match &outcome.first_loss {
             Some(loss) => format!("loss {loss}"),
             None if self.held == Duration::ZERO => format!("no loss in {}", outcome.time),
@@ -179,7 +179,7 @@ impl fmt::Display for Finding {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TrialVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Confirmed => "confirmed",

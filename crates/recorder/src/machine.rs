@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::{BufferId, DeviceError, Instant};
 use format::parity::{OVERHEAD_BYTES, Part, PlacedParity, Row};
-use format::{ChunkRecord, Count, Ledger, Place, Stage, Summary, TakeId};
+use format::{ChunkRecord, ChunkSummary, Count, Ledger, Place, Stage, TakeId};
 
 use crate::member::{GivenUp, InFlight, Keep, Member, PlacedChunk};
 use crate::open::{ArrayImage, Segment};
@@ -462,7 +462,7 @@ impl Recorder {
         now: Instant,
         at: usize,
         buffer: BufferId,
-        summary: Summary,
+        summary: ChunkSummary,
         (replaces, parity): (Option<u64>, Option<Part>),
         group: Option<u64>,
     ) -> Placed {

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use base::{BufferId, DeviceError, Instant};
 use format::index;
 use format::parity::Part;
-use format::{ChunkRecord, Count, Layout, Place, Summary};
+use format::{ChunkRecord, ChunkSummary, Count, Layout, Place};
 use uuid::Uuid;
 
 use crate::open::{Live, MemberImage, Segment};
@@ -20,7 +20,7 @@ pub(crate) struct PlacedChunk {
     pub(crate) sequence: u64,
     pub(crate) replaces: Option<u64>,
     pub(crate) parity: Option<Part>,
-    pub(crate) summary: Summary,
+    pub(crate) summary: ChunkSummary,
 }
 
 impl PlacedChunk {

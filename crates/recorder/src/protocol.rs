@@ -4,7 +4,7 @@ use std::fmt;
 
 use base::{BufferId, DeviceError, Duration, Timestamp};
 use format::parity::Table;
-use format::{ChunkRecord, Count, Ledger, Place, Summary};
+use format::{ChunkRecord, ChunkSummary, Count, Ledger, Place};
 use uuid::Uuid;
 
 use crate::open::Live;
@@ -98,7 +98,7 @@ pub struct ReadyChunk {
     /// Its memory.
     pub buffer: BufferId,
     /// What is in it.
-    pub summary: Summary,
+    pub summary: ChunkSummary,
     /// What its queue lost since its last chunk, and what of the packets in this chunk was truncated. Entered in
     /// the ledger in front of this chunk.
     pub losses: Ledger,
@@ -221,7 +221,7 @@ pub enum Output {
         /// Which.
         buffer: BufferId,
     },
-    /// Everything is written: hand in the chunk that ends the take ([`Summary::end`]).
+    /// Everything is written: hand in the chunk that ends the take ([`ChunkSummary::end`]).
     WantEnd,
     /// Something to tell.
     Event(Event),

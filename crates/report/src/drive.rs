@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use base::ByteSize;
 use device::facts::Facts;
 use device::identity::Drive;
-use device::safety::Verdict;
+use device::safety::SafetyVerdict;
 use device::wear::Wear;
 use serde_json::{Value, json};
 
@@ -17,20 +17,20 @@ use crate::text;
 #[derive(Debug)]
 pub struct Target {
     path: PathBuf,
-    verdict: Verdict,
+    verdict: SafetyVerdict,
     facts: Option<Facts>,
     simulated: bool,
 }
 
 impl Target {
     /// A target of this machine. What can't be described has no facts, and the verdict says why; a list or a table needs none.
-    pub const fn real(path: PathBuf, verdict: Verdict, facts: Option<Facts>) -> Self {
+    pub const fn real(path: PathBuf, verdict: SafetyVerdict, facts: Option<Facts>) -> Self {
         Self { path, verdict, facts, simulated: false }
     }
 
     /// A simulated drive. Nobody has to be protected from writing it.
     pub fn simulated(facts: Facts) -> Self {
-        let verdict = Verdict {
+        let verdict = SafetyVerdict {
             drive: Some(facts.drive.clone()),
             refusals: Vec::new(),
             unchecked: Vec::new(),
@@ -88,7 +88,7 @@ pub fn list(targets: &[Target]) -> String {
 }
 
 /// Why a target may not be written, if it may not: lines for below other text.
-fn refusals(path: &Path, verdict: &Verdict) -> String {
+fn refusals(path: &Path, verdict: &SafetyVerdict) -> String {
     if verdict.allowed() {
         return String::new();
     }
@@ -97,7 +97,7 @@ fn refusals(path: &Path, verdict: &Verdict) -> String {
     format!("\n\n{head}{}", reasons.collect::<String>())
 }
 
-fn permission(verdict: &Verdict) -> String {
+fn permission(verdict: &SafetyVerdict) -> String {
     match (verdict.allowed(), verdict.drive.as_ref().and_then(Drive::confirmation)) {
         (false, _) => "no, see below".to_owned(),
         (true, Some(word)) => format!("with --erase {word}"),

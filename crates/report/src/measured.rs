@@ -27,7 +27,7 @@ mod viewers;
 use std::path::{Path, PathBuf};
 
 use lab::Answer as _;
-use lab::experiment::any::Outcome;
+use lab::experiment::any::ExperimentOutcome;
 use lab::run::Run;
 
 use crate::document::{Document, Section};
@@ -51,17 +51,17 @@ pub fn document(runs: &[(String, Run, PathBuf)]) -> Document {
 }
 
 /// An experiment's result in lines of at most `width` characters.
-pub fn sparklines(outcome: &Outcome, width: usize) -> Vec<String> {
+pub fn sparklines(outcome: &ExperimentOutcome, width: usize) -> Vec<String> {
     let lines = match outcome {
-        Outcome::Fill(result) => result.sparklines(width),
-        Outcome::Steady(result) => result.sparklines(width),
-        Outcome::Stream(result) => result.sparklines(width),
-        Outcome::Link(result) => result.sparklines(width),
-        Outcome::Mix(result) => result.sparklines(width),
-        Outcome::Neighbours(result) => result.sparklines(width),
-        Outcome::Viewers(result) => result.sparklines(width),
-        Outcome::Apps(result) => result.sparklines(width),
-        Outcome::Snia(result) => result.sparklines(width),
+        ExperimentOutcome::Fill(result) => result.sparklines(width),
+        ExperimentOutcome::Steady(result) => result.sparklines(width),
+        ExperimentOutcome::Stream(result) => result.sparklines(width),
+        ExperimentOutcome::Link(result) => result.sparklines(width),
+        ExperimentOutcome::Mix(result) => result.sparklines(width),
+        ExperimentOutcome::Neighbours(result) => result.sparklines(width),
+        ExperimentOutcome::Viewers(result) => result.sparklines(width),
+        ExperimentOutcome::Apps(result) => result.sparklines(width),
+        ExperimentOutcome::Snia(result) => result.sparklines(width),
     };
     lines.into_iter().map(|line| line.chars().take(width).collect()).collect()
 }
@@ -89,15 +89,15 @@ pub fn series(run: &Run) -> Vec<(String, Columns)> {
     }
     for outcome in &run.outcomes {
         let series = match outcome {
-            Outcome::Fill(result) => result.series(),
-            Outcome::Steady(result) => result.series(),
-            Outcome::Stream(result) => result.series(),
-            Outcome::Link(result) => result.series(),
-            Outcome::Mix(result) => result.series(),
-            Outcome::Neighbours(result) => result.series(),
-            Outcome::Viewers(result) => result.series(),
-            Outcome::Apps(result) => result.series(),
-            Outcome::Snia(result) => result.series(),
+            ExperimentOutcome::Fill(result) => result.series(),
+            ExperimentOutcome::Steady(result) => result.series(),
+            ExperimentOutcome::Stream(result) => result.series(),
+            ExperimentOutcome::Link(result) => result.series(),
+            ExperimentOutcome::Mix(result) => result.series(),
+            ExperimentOutcome::Neighbours(result) => result.series(),
+            ExperimentOutcome::Viewers(result) => result.series(),
+            ExperimentOutcome::Apps(result) => result.series(),
+            ExperimentOutcome::Snia(result) => result.series(),
         };
         for (name, columns) in series {
             let stem = unused(&all, name);
@@ -137,7 +137,7 @@ fn sections(runs: &[(String, Run, PathBuf)]) -> Vec<Section> {
     macro_rules! sections {
         ($($variant:ident),*) => {
             [$(section::of(&found(runs, |outcome| match outcome {
-                Outcome::$variant(result) => Some((outcome.name(), &**result)),
+                ExperimentOutcome::$variant(result) => Some((outcome.name(), &**result)),
                 _ => None,
             }))),*]
         };
@@ -154,7 +154,7 @@ fn sections(runs: &[(String, Run, PathBuf)]) -> Vec<Section> {
 /// The last result of a kind in each run that has one, and the experiment's name.
 fn found<'a, R>(
     runs: &'a [(String, Run, PathBuf)],
-    of: impl Fn(&'a Outcome) -> Option<(&'static str, &'a R)>,
+    of: impl Fn(&'a ExperimentOutcome) -> Option<(&'static str, &'a R)>,
 ) -> (&'static str, Vec<Found<'a, R>>) {
     let mut experiment = "";
     let mut all = Vec::new();

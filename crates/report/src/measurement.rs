@@ -2,7 +2,7 @@
 
 use base::units::grouped;
 use base::{ByteSize, Duration, Rate};
-use load::measurement::{StreamResult, Summary};
+use load::measurement::{LatencySummary, StreamResult};
 use load::{Measurement, Verb};
 
 use crate::sparkline::labelled_sparkline;
@@ -45,7 +45,11 @@ pub fn rows(measured: &Measurement) -> Vec<[String; 11]> {
     measured.results.iter().flat_map(of).collect()
 }
 
-fn row(what: &str, [stream, rate, commands]: [String; 3], summary: &Summary) -> [String; 11] {
+fn row(
+    what: &str,
+    [stream, rate, commands]: [String; 3],
+    summary: &LatencySummary,
+) -> [String; 11] {
     let [p50, p99, p99_9, p99_99, p99_9999] =
         SHOWN.map(|p| summary.percentile(p).map_or("not known".to_owned(), time));
     let mean = summary.mean_ns.map_or("-".to_owned(), |ns| time(ns as u64));

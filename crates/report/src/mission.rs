@@ -3,13 +3,13 @@
 use base::units::grouped as number;
 use base::{ByteSize, Rate};
 use plan::explain;
-use plan::mission::{FirstLoss, Outcome, Progress, Sample};
+use plan::mission::{FirstLoss, MissionOutcome, Progress, Sample};
 use serde_json::{Value, json};
 
 use crate::{ledger, text};
 
 /// What came of a mission, several lines.
-pub fn text(outcome: &Outcome) -> String {
+pub fn text(outcome: &MissionOutcome) -> String {
     let written: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
     let mut lines = vec![
         format!(
@@ -79,7 +79,7 @@ fn loss_json(loss: &FirstLoss) -> Value {
 }
 
 /// What came of a mission, as JSON: bytes, seconds, bytes a second.
-pub fn outcome_json(outcome: &Outcome) -> Value {
+pub fn outcome_json(outcome: &MissionOutcome) -> Value {
     let drives: Vec<Value> = outcome
         .drives
         .iter()

@@ -10,8 +10,8 @@ use plan::answer::{Answer, Array, Design};
 use plan::beside::Comparison;
 use plan::explain;
 use plan::limits::Limit;
-use plan::mission::{Outcome, Sample};
-use plan::trial::{Finding, Question, Verdict};
+use plan::mission::{MissionOutcome, Sample};
+use plan::trial::{Finding, Question, TrialVerdict};
 use plan::{Draft, Requirement};
 use serde_json::{Value, json};
 
@@ -224,7 +224,7 @@ fn section(design: &Design, findings: &[&Finding]) -> Section {
     };
     let mut section = Section::new(&design.drive, &design.model, said);
     section.warnings.extend(design.obstacles.iter().map(ToString::to_string));
-    let failed = findings.iter().filter(|finding| finding.verdict() != Verdict::Confirmed);
+    let failed = findings.iter().filter(|finding| finding.verdict() != TrialVerdict::Confirmed);
     section.warnings.extend(failed.map(|finding| format!("{}: {finding}.", asks(finding))));
     section.paragraphs.extend(design.doubts.iter().map(|doubt| format!("Note: {doubt}.")));
     section.paragraphs.extend(design.savings.iter().map(|saving| match saving.drives_before {
@@ -239,7 +239,7 @@ fn section(design: &Design, findings: &[&Finding]) -> Section {
     let split =
         design.sets.iter().flat_map(|split| [split.arithmetic.first(), split.arithmetic.last()]);
     section.paragraphs.extend(split.flatten().map(|line| format!("NVM Sets: {line}.")));
-    let proved = findings.iter().filter(|finding| finding.verdict() == Verdict::Confirmed);
+    let proved = findings.iter().filter(|finding| finding.verdict() == TrialVerdict::Confirmed);
     section.paragraphs.extend(proved.map(|finding| format!("{}: {finding}.", asks(finding))));
     section.pictures = curves(design);
     for finding in findings {
@@ -343,7 +343,7 @@ type Values = Vec<(&'static str, f64)>;
 /// How a trial went, on as many drives as planned and on one less.
 fn recorded(finding: &Finding) -> Vec<Picture> {
     let drives = finding.proof.drives;
-    let runs: Vec<(String, &Outcome)> =
+    let runs: Vec<(String, &MissionOutcome)> =
         std::iter::once((format!("{drives} drives"), &finding.proof.with))
             .chain(
                 finding.proof.without.iter().map(|less| (format!("{} drives", drives - 1), less)),
@@ -351,7 +351,10 @@ fn recorded(finding: &Finding) -> Vec<Picture> {
             .collect();
     let longest = runs.iter().map(|(_, run)| run.time).max().unwrap_or(Duration::ZERO);
     let (unit, step) = span(longest.as_secs_f64());
-    let lines = |title: &str, caption: &str, y: Axis, of: fn(&Outcome, &Sample) -> Values| {
+    let lines = |title: &str,
+                 caption: &str,
+                 y: Axis,
+                 of: fn(&MissionOutcome, &Sample) -> Values| {
         let mut series: Vec<Series> = Vec::new();
         for (run, outcome) in &runs {
             for sample in &outcome.samples {
@@ -404,7 +407,7 @@ fn outcomes(finding: &Finding) -> Table {
     let proof = &finding.proof;
     let with = (proof.drives, Some(&proof.with));
     let less = (proof.drives.saturating_sub(1), proof.without.as_ref());
-    let row = |(drives, outcome): (usize, &Outcome)| {
+    let row = |(drives, outcome): (usize, &MissionOutcome)| {
         let wear = outcome.drives.iter().map(|drive| drive.life_used).fold(0.0, f64::max);
         let amplification = outcome
             .drives

@@ -1,6 +1,8 @@
 //! Published results beside ours as a document: every claim with its figures, and the documents' own pictures drawn again.
 
-use lab::published::{Comparison, Curve, Group, Plot, PlotAxis, Reproduced, Row, Shape, Verdict};
+use lab::published::{
+    ClaimVerdict, Comparison, Curve, Group, Plot, PlotAxis, Reproduced, Row, Shape,
+};
 
 use crate::axis::Axis;
 use crate::document::{Cell, Column, Document, Section, Table};
@@ -23,7 +25,12 @@ pub fn document(groups: &[Reproduced]) -> Document {
 
 /// How many claims came to what, in words: `11 met, 2 explained`.
 pub fn tally(rows: &[Row]) -> String {
-    let all = [Verdict::Met, Verdict::Explained, Verdict::NotMet, Verdict::NothingToMeasure];
+    let all = [
+        ClaimVerdict::Met,
+        ClaimVerdict::Explained,
+        ClaimVerdict::NotMet,
+        ClaimVerdict::NothingToMeasure,
+    ];
     let counted = all.map(|verdict| {
         let count = rows.iter().filter(|row| row.verdict() == verdict).count();
         (count > 0).then(|| format!("{count} {verdict}"))
@@ -94,7 +101,7 @@ fn section(reproduced: &Reproduced) -> Section {
     let Reproduced { group, rows, plots } = reproduced;
     let mut section =
         Section::new(group.to_string().to_lowercase(), group.document(), tally(rows) + ".");
-    let wrong = rows.iter().filter(|row| row.verdict() == Verdict::NotMet);
+    let wrong = rows.iter().filter(|row| row.verdict() == ClaimVerdict::NotMet);
     section.warnings.extend(wrong.map(|row| format!("{} is not met: {}", row.id, row.says)));
     let contradictions = rows.iter().filter(|row| row.contradiction.is_some());
     section.paragraphs.extend(contradictions.flat_map(|row| {

@@ -5,7 +5,7 @@ mod runs;
 
 use std::path::PathBuf;
 
-use lab::experiment::any::Outcome;
+use lab::experiment::any::ExperimentOutcome;
 use lab::experiment::fill::FillResult;
 use lab::experiment::mix::MixResult;
 use lab::experiment::neighbours::NeighboursResult;
@@ -55,16 +55,16 @@ fn factor(unit: &str) -> f64 {
     }
 }
 
-fn result<T>(run: &Measured, of: fn(&Outcome) -> Option<&T>) -> &T {
+fn result<T>(run: &Measured, of: fn(&ExperimentOutcome) -> Option<&T>) -> &T {
     run.run.outcomes.iter().find_map(of).expect("the run has this experiment")
 }
 
 fn stream(run: &Measured) -> &StreamResult {
-    result(run, |o| if let Outcome::Stream(r) = o { Some(r) } else { None })
+    result(run, |o| if let ExperimentOutcome::Stream(r) = o { Some(r) } else { None })
 }
 
 fn neighbours(run: &Measured) -> &NeighboursResult {
-    result(run, |o| if let Outcome::Neighbours(r) = o { Some(r) } else { None })
+    result(run, |o| if let ExperimentOutcome::Neighbours(r) = o { Some(r) } else { None })
 }
 
 /// Page, files and series of a document and its run can be made, and say nothing that isn't a number.
@@ -149,7 +149,7 @@ fn heat_maps_hold_the_results_own_rates() {
         assert_eq!(heat.x, depths.iter().map(ToString::to_string).collect::<Vec<_>>());
     }
     let mix: &MixResult =
-        self::result(run, |o| if let Outcome::Mix(r) = o { Some(r) } else { None });
+        self::result(run, |o| if let ExperimentOutcome::Mix(r) = o { Some(r) } else { None });
     let heat = self::heat(picture(section(&document, "mix"), "IOPS by block size and mix"));
     assert_eq!((heat.y.len(), heat.x.len()), (8, 7));
     assert_eq!(heat.at(1, 0), mix.at(4096, 100).map(|p| p.iops));
@@ -163,7 +163,7 @@ fn heat_maps_hold_the_results_own_rates() {
 
 #[test]
 fn a_fill_shows_its_rates_over_the_bytes_and_marks_its_thresholds() {
-    let measured = runs::of(vec![Outcome::Fill(Box::new(with_cache()))]);
+    let measured = runs::of(vec![ExperimentOutcome::Fill(Box::new(with_cache()))]);
     let document = document(&[("run", &measured)]);
     let FillResult { fill, empty, rests, .. } = with_cache();
     let fill_section = section(&document, "fill");
@@ -204,7 +204,8 @@ fn percentile_curves_are_dense_where_histograms_are_kept_and_end_where_too_littl
     let title = format!("Latency of reads at depth {}", point.depth);
     let dense = document(&[("run", run)]);
     let dense = lines(picture(section(&dense, "neighbours"), &title));
-    let elsewhere = runs::of(vec![Outcome::Neighbours(Box::new(neighbours(run).clone()))]);
+    let elsewhere =
+        runs::of(vec![ExperimentOutcome::Neighbours(Box::new(neighbours(run).clone()))]);
     let sparse = document(&[("run", &elsewhere)]);
     let sparse = lines(picture(section(&sparse, "neighbours"), &title));
     assert_eq!(sparse.series[0].points.len(), point.response.percentiles.len());
@@ -259,7 +260,7 @@ fn what_is_not_known_stays_unknown_in_pictures_and_tables() {
         point.bytes_per_s = None;
         point.latency = Default::default();
     }
-    let measured = runs::of(vec![Outcome::Stream(Box::new(result))]);
+    let measured = runs::of(vec![ExperimentOutcome::Stream(Box::new(result))]);
     let document = document(&[("run", &measured)]);
     let stream_section = section(&document, "stream");
     let heat = heat(picture(stream_section, "Sequential read rate"));

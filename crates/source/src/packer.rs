@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use device::{Buffer, Pool, Waker};
 use format::chunk::PACKET_CHUNK_MAX_LEAST;
 use format::pcapng::{self, InterfaceTotals};
-use format::{ChunkWriter, Count, Interface, Ledger, NoRoom, Packet, Stage, Summary};
+use format::{ChunkSummary, ChunkWriter, Count, Interface, Ledger, NoRoom, Packet, Stage};
 
 use crate::clock;
 use crate::sink::{Ended, Loss, Sink};
@@ -23,7 +23,7 @@ pub struct Filled {
     /// Its memory, idle in the pool.
     pub buffer: BufferId,
     /// What is in it.
-    pub summary: Summary,
+    pub summary: ChunkSummary,
     /// What its queue lost since its last chunk, and what of the packets in it was truncated.
     pub losses: Ledger,
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use base::units::grouped;
 use lab::Go;
-use lab::experiment::any::Outcome;
+use lab::experiment::any::ExperimentOutcome;
 use lab::fitting::trials::{Measured, of_profile, read};
 use lab::fitting::{Fit, Knob, difference, fit};
 use lab::run::Run;
@@ -155,7 +155,7 @@ fn of_folder(folder: &Path, name: &str) -> Result<MeasuredDrive, FitError> {
     };
     let measured = read(folder, subject.capacity_bytes)?;
     let origin = folder.display().to_string();
-    enough(&measured, folder, run.outcomes.iter().map(Outcome::name))?;
+    enough(&measured, folder, run.outcomes.iter().map(ExperimentOutcome::name))?;
     let model = subject.model.clone().unwrap_or_else(|| subject.target.clone());
     let identity = Identity {
         name: name.to_owned(),

@@ -1,6 +1,6 @@
 //! The first drive to try: what the figures say by plain arithmetic, on flash as drives of that size have it.
 
-use lab::experiment::any::Outcome;
+use lab::experiment::any::ExperimentOutcome;
 use lab::experiment::link::DriveLink;
 use lab::fitting::trials::Measured;
 use lab::run::Run;
@@ -64,23 +64,23 @@ pub struct Identity {
 
 /// The drive to begin with. What figures don't tell is as in `from`, or as drives of that size mostly are.
 pub fn guess(identity: &Identity, measured: &Measured, from: Option<Spec>) -> Spec {
-    let told = Told { measured };
+    let figures = MeasuredFigures { measured };
     let mut spec = from.unwrap_or_else(|| assumed(identity));
     spec.name.clone_from(&identity.name);
     spec.model.clone_from(&identity.model);
     spec.capacity_bytes = identity.capacity_bytes;
     spec.block_bytes = identity.block_bytes;
     spec.sets = Sets::none();
-    told.link(&mut spec, identity.link);
-    let native = told.native();
+    figures.link(&mut spec, identity.link);
+    let native = figures.native();
     let dies = f64::from(spec.flash.dies());
     if let Some(native) = native {
         spec.flash.program_us = dies * spec.flash.program_bytes() as f64 / native * 1e6;
     }
-    told.reads(&mut spec);
-    told.spare(&mut spec, native.unwrap_or(NATIVE_BYTES_PER_S));
+    figures.reads(&mut spec);
+    figures.spare(&mut spec, native.unwrap_or(NATIVE_BYTES_PER_S));
     if native.is_some() {
-        spec.cache = told.cache(&spec);
+        spec.cache = figures.cache(&spec);
     }
     spec
 }
@@ -144,11 +144,11 @@ fn assumed(identity: &Identity) -> Spec {
 }
 
 /// What figures tell.
-struct Told<'a> {
+struct MeasuredFigures<'a> {
     measured: &'a Measured,
 }
 
-impl Told<'_> {
+impl MeasuredFigures<'_> {
     fn value(&self, name: &str) -> Option<f64> {
         self.measured.targets.iter().find(|target| target.name == name).map(|target| target.value)
     }
@@ -262,7 +262,7 @@ impl Told<'_> {
 pub fn known_link(run: Option<&Run>, profile: Option<&Profile>) -> Option<Link> {
     let measured = || {
         run?.outcomes.iter().find_map(|outcome| match outcome {
-            Outcome::Link(result) => match result.links.as_slice() {
+            ExperimentOutcome::Link(result) => match result.links.as_slice() {
                 [DriveLink::Pcie { now: Some(link), .. }] => pcie(link.gigatransfers, link.lanes),
                 [DriveLink::Sata { now_gbps, .. }] => Some(sata(*now_gbps)),
                 _ => None,

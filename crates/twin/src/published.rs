@@ -52,7 +52,7 @@ pub fn rig(needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
 #[cfg(test)]
 mod tests {
     use lab::Progress;
-    use lab::published::{Effort, Group, Row, Stage, Verdict};
+    use lab::published::{ClaimVerdict, Effort, Group, Row, Stage};
     use lab::rig::Go;
 
     use super::*;
@@ -69,18 +69,18 @@ mod tests {
         reproduced.rows
     }
 
-    fn verdicts(rows: &[Row], verdict: Verdict) -> Vec<&str> {
+    fn verdicts(rows: &[Row], verdict: ClaimVerdict) -> Vec<&str> {
         rows.iter().filter(|row| row.verdict() == verdict).map(|row| row.id.as_str()).collect()
     }
 
     #[test]
     fn sets_isolate_a_reader_from_a_writer_as_the_talk_says() {
         let rows = quick(Group::Qos);
-        let met = verdicts(&rows, Verdict::Met);
+        let met = verdicts(&rows, ClaimVerdict::Met);
         for id in ["QOS-2", "QOS-4", "QOS-5", "QOS-7", "QOS-11"] {
             assert!(met.contains(&id), "{id}: {rows:#?}");
         }
-        let explained = verdicts(&rows, Verdict::Explained);
+        let explained = verdicts(&rows, ClaimVerdict::Explained);
         assert!(
             explained.iter().all(|id| ["QOS-8", "QOS-9", "QOS-10"].contains(id)),
             "{explained:?}"
@@ -90,8 +90,11 @@ mod tests {
     #[test]
     fn six_drives_behind_a_chipset_have_the_articles_shapes() {
         let rows = quick(Group::Mix);
-        assert_eq!(verdicts(&rows, Verdict::Met), ["MIX-1", "MIX-4", "MIX-5", "MIX-6", "MIX-8"]);
+        assert_eq!(
+            verdicts(&rows, ClaimVerdict::Met),
+            ["MIX-1", "MIX-4", "MIX-5", "MIX-6", "MIX-8"]
+        );
         // Both contradict themselves.
-        assert_eq!(verdicts(&rows, Verdict::Explained), ["MIX-3", "MIX-7"]);
+        assert_eq!(verdicts(&rows, ClaimVerdict::Explained), ["MIX-3", "MIX-7"]);
     }
 }

@@ -12,7 +12,7 @@ use base::{BufferId, DriveId, Duration, Instant};
 use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use format::layout::CHUNK_MAX_DEFAULT;
-use format::{ChunkWriter, Interface, Ledger, LinkType, Packet, Summary};
+use format::{ChunkSummary, ChunkWriter, Interface, Ledger, LinkType, Packet};
 use recorder::create::{self, Plan};
 use recorder::defaults::{FLUSH_INTERVAL, metadata_buffers};
 use recorder::open::open;
@@ -268,8 +268,8 @@ impl Rig {
 /// Full chunks that lie ready in every buffer, offered again as soon as they are written.
 struct Ready {
     free: VecDeque<BufferId>,
-    full: Summary,
-    end: Option<(BufferId, Summary)>,
+    full: ChunkSummary,
+    end: Option<(BufferId, ChunkSummary)>,
     left: u64,
     bytes: u64,
 }

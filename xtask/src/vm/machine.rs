@@ -250,14 +250,14 @@ fn accept(listener: &UnixListener, child: &mut Child) -> Result<UnixStream> {
 
 /// Takes in what the guest tells on a thread of its own, so that a guest never waits for its host.
 fn listen(guest: UnixStream) -> Receiver<Result<Told>> {
-    let (teller, told) = channel();
+    let (reporter, told) = channel();
     thread::spawn(move || {
         let mut lines = BufReader::new(guest);
         loop {
             let next = report::next(&mut lines);
             let last = !matches!(&next, Ok(Some(_)));
             let Some(next) = next.transpose() else { return };
-            if teller.send(next).is_err() || last {
+            if reporter.send(next).is_err() || last {
                 return;
             }
         }

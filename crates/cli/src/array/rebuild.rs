@@ -12,7 +12,7 @@ use longtake::json;
 
 use crate::arguments::RebuildArguments;
 use crate::signals::stop_on_signals_until;
-use crate::{exit, opening, outlet, progress};
+use crate::{exit, opening, printer, progress};
 
 /// Rebuilds a member.
 ///
@@ -33,9 +33,9 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
     }
     if *dry_run {
         if read.json {
-            outlet::json(&json::rebuild_plan(&plan, *member, onto))?;
+            printer::json(&json::rebuild_plan(&plan, *member, onto))?;
         } else {
-            outlet::text("dry run: nothing was written; what the target holds would be gone")?;
+            printer::text("dry run: nothing was written; what the target holds would be gone")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -49,7 +49,7 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
     })?;
     bar.finish_and_clear();
     if read.json {
-        outlet::json(&json::rebuilt(uuid, *member, onto, &report))?;
+        printer::json(&json::rebuilt(uuid, *member, onto, &report))?;
     } else {
         print(&report)?;
     }
@@ -57,10 +57,10 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
 }
 
 fn print_plan(plan: &RebuildPlan<'_>, member: u16, onto: &Path) -> Result<()> {
-    outlet::message(&format!(
+    printer::message(&format!(
         "member {member} of array '{}': {} chunks, {} to write to {}{}{}",
         plan.array_name(),
-        outlet::number(plan.chunks()),
+        printer::number(plan.chunks()),
         ByteSize(plan.writes_bytes()),
         onto.display(),
         plan.share_of_life().map_or(String::new(), |share| format!(" ({share})")),
@@ -69,26 +69,26 @@ fn print_plan(plan: &RebuildPlan<'_>, member: u16, onto: &Path) -> Result<()> {
 }
 
 fn print(report: &RebuildReport) -> Result<()> {
-    outlet::text(&format!(
+    printer::text(&format!(
         "{} chunks with {} recovered, {} parity chunks computed, {} found from an earlier try",
-        outlet::number(report.chunks),
+        printer::number(report.chunks),
         ByteSize(report.bytes),
-        outlet::number(report.parity_chunks),
-        outlet::number(report.found_written)
+        printer::number(report.parity_chunks),
+        printer::number(report.found_written)
     ))?;
     if report.filled > 0 {
-        outlet::text(&format!(
+        printer::text(&format!(
             "{} chunks could not be had: holes are filled, and `longtake takes` names what is missing",
-            outlet::number(report.filled)
+            printer::number(report.filled)
         ))?;
     }
     if report.groups_without_parity > 0 {
-        outlet::text(&format!(
+        printer::text(&format!(
             "{} groups have less parity than before: their places could not be told",
-            outlet::number(report.groups_without_parity)
+            printer::number(report.groups_without_parity)
         ))?;
     }
-    outlet::text(if report.joined {
+    printer::text(if report.joined {
         "it is a member now"
     } else {
         "it is a member from the next opening of the array; the recording under way goes on without it"

@@ -10,7 +10,7 @@ use longtake::json;
 use recorder::scrub::Repair;
 
 use crate::arguments::ScrubArguments;
-use crate::{exit, opening, outlet, progress};
+use crate::{exit, opening, printer, progress};
 
 /// Scrubs an array.
 ///
@@ -24,7 +24,7 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<ExitCode> {
     let report = array.scrub(&options, |progress| progress::show(&bar, progress))?;
     bar.finish_and_clear();
     if read.json {
-        outlet::json(&json::scrubbed(&report))?;
+        printer::json(&json::scrubbed(&report))?;
     } else {
         print(&report)?;
     }
@@ -33,31 +33,31 @@ pub fn scrub(arguments: &ScrubArguments) -> Result<ExitCode> {
 
 fn print(report: &ScrubReport) -> Result<()> {
     for finding in &report.findings {
-        outlet::text(&describe(finding))?;
+        printer::text(&describe(finding))?;
     }
     if report.superblocks_differ {
         let outcome = if report.repair { "written again" } else { "can be repaired" };
-        outlet::text(&format!("DAMAGED: superblocks differ or are damaged: {outcome}"))?;
+        printer::text(&format!("DAMAGED: superblocks differ or are damaged: {outcome}"))?;
     }
     print_missing(&report.missing_members)?;
     if report.parity_missing > 0 && !report.recording {
-        outlet::text(&format!(
+        printer::text(&format!(
             "MISSING: {} parity chunks; what they are of is there, and less of it can be lost",
-            outlet::number(report.parity_missing)
+            printer::number(report.parity_missing)
         ))?;
     }
-    outlet::text(&format!(
+    printer::text(&format!(
         "{} chunks, {} bytes read at {}; {} groups hold with their parity, {} chunks have none; {} findings, {} packets missing",
-        outlet::number(report.chunks),
-        outlet::number(report.bytes),
+        printer::number(report.chunks),
+        printer::number(report.bytes),
         Rate::of(report.bytes, report.elapsed),
-        outlet::number(report.groups),
-        outlet::number(report.without_parity),
+        printer::number(report.groups),
+        printer::number(report.without_parity),
         report.findings.len(),
-        outlet::number(report.missing_packets)
+        printer::number(report.missing_packets)
     ))?;
     if !report.repair && report.findings.iter().any(|f| f.repair == Repair::Possible) {
-        outlet::text("nothing was written: --repair writes what can be made again in its place")?;
+        printer::text("nothing was written: --repair writes what can be made again in its place")?;
     }
     Ok(())
 }
@@ -88,10 +88,10 @@ fn describe(finding: &ScrubFinding) -> String {
 
 fn print_missing(members: &[MissingMember]) -> Result<()> {
     for MissingMember { member, identity, chunks, recoverable } in members {
-        outlet::text(&format!(
+        printer::text(&format!(
             "MISSING: member {member} ({identity}) with {} chunks, of which parity gives back {}: `longtake array rebuild --member {member} --onto TARGET` makes it anew",
-            outlet::number(*chunks),
-            outlet::number(*recoverable)
+            printer::number(*chunks),
+            printer::number(*recoverable)
         ))?;
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use device::shell::quoted;
 use lab::experiment::all::{Budget, Programme};
-use lab::experiment::any::Outcome;
+use lab::experiment::any::ExperimentOutcome;
 use lab::experiment::conduct::{Ending, Event};
 use lab::run::Run;
 use serde_json::json;
@@ -17,7 +17,7 @@ use twin::{Setup, Wishes};
 use crate::exit;
 use crate::measure::arguments::ExperimentArguments;
 use crate::measure::{OutputFolder, look, open, warn};
-use crate::outlet;
+use crate::printer;
 use crate::progress::steps_bar;
 use crate::signals::stop_or_go_on;
 
@@ -45,7 +45,7 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
     state(&programme, &setup, arguments)?;
     if rig_arguments.dry_run {
         if !rig_arguments.json {
-            outlet::text("dry run: nothing was done")?;
+            printer::text("dry run: nothing was done")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -64,7 +64,7 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
     let ending = programme.conduct(rig.rig(), &mut run, &folder, &mut watch, &mut heard)?;
     bar.finish();
     let Ending::Done { failures } = ending else {
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "longtake: stopped; what was measured is in {}; the same command with --output {} --resume goes on",
             folder.display(),
             quoted(&folder.to_string_lossy())
@@ -86,12 +86,12 @@ fn state(programme: &Programme, setup: &Setup, arguments: &ExperimentArguments) 
             .iter()
             .map(|(e, cost)| json!({"experiment": e.name(), "cost": cost}))
             .collect();
-        return outlet::json(
+        return printer::json(
             &json!({ "experiments": experiments, "left_out": programme.left_out, "cost": cost, "notes": lines }),
         );
     }
     for (experiment, cost) in &programme.experiments {
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "longtake: {:<10} writes up to {:>8}, takes about {}",
             experiment.name(),
             base::ByteSize(cost.written_bytes),
@@ -99,10 +99,10 @@ fn state(programme: &Programme, setup: &Setup, arguments: &ExperimentArguments) 
         ));
     }
     for (name, why) in &programme.left_out {
-        outlet::tell(&format!("longtake: {name:<10} is left out: {why}"));
+        printer::tell(&format!("longtake: {name:<10} is left out: {why}"));
     }
     for line in lines {
-        outlet::tell(&format!("longtake: note: {line}"));
+        printer::tell(&format!("longtake: note: {line}"));
     }
     Ok(())
 }
@@ -111,27 +111,27 @@ fn say(event: &Event<'_>, json: bool) -> Result<()> {
     match event {
         Event::Found(outcome) => say_found(outcome, json),
         Event::Failed { experiment, error } => {
-            outlet::tell(&format!("longtake: {experiment}: {error}"));
+            printer::tell(&format!("longtake: {experiment}: {error}"));
             Ok(())
         }
     }
 }
 
-fn say_found(outcome: &Outcome, json: bool) -> Result<()> {
+fn say_found(outcome: &ExperimentOutcome, json: bool) -> Result<()> {
     if json {
-        return outlet::json_line(&json!({
+        return printer::json_line(&json!({
             "experiment": outcome.name(),
             "question": outcome.answer().question(),
             "answer": outcome.answer().answer(),
             "figures": outcome.answer().figures(),
         }));
     }
-    outlet::text(&format!("\n{}: {}", outcome.name(), outcome.answer().question()))?;
+    printer::text(&format!("\n{}: {}", outcome.name(), outcome.answer().question()))?;
     for sentence in outcome.answer().answer() {
-        outlet::text(&format!("  {sentence}"))?;
+        printer::text(&format!("  {sentence}"))?;
     }
     for line in ::report::measured::sparklines(outcome, 100) {
-        outlet::text(&format!("  {line}"))?;
+        printer::text(&format!("  {line}"))?;
     }
     Ok(())
 }
@@ -155,13 +155,13 @@ fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
     if json {
         let written: serde_json::Map<_, _> =
             written.iter().map(|(what, path)| ((*what).to_owned(), json!(path))).collect();
-        return outlet::json_line(
+        return printer::json_line(
             &json!({ "folder": folder, "written": written, "left_out": run.left_out }),
         );
     }
-    outlet::text("")?;
+    printer::text("")?;
     for (what, path) in written {
-        outlet::message(&format!("{what}: {}", path.display()))?;
+        printer::message(&format!("{what}: {}", path.display()))?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use target::output::Outputs;
 
 use crate::measure::arguments::ImportArguments;
 use crate::measure::{OutputFolder, print};
-use crate::outlet;
+use crate::printer;
 
 /// Reads a result of fio's and keeps it as ours.
 ///
@@ -36,10 +36,10 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     Outputs::default().make_folder(&folder.join("run"))?;
     lab::lab::write_json(&folder.join("run/workload.json"), &step)?;
     if arguments.json {
-        outlet::json(&json!({ "folder": folder, "step": step }))?;
+        printer::json(&json!({ "folder": folder, "step": step }))?;
     } else {
         print(&step.measurement)?;
-        outlet::message(&format!("results: {}", folder.display()))?;
+        printer::message(&format!("results: {}", folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

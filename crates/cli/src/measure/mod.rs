@@ -21,7 +21,7 @@ use twin::{OpenRig, Setup, SetupOptions};
 
 use target::output::Outputs;
 
-use crate::{outlet, profiles};
+use crate::{printer, profiles};
 use arguments::{MeasureAction, RigArguments};
 use experiments::experiments;
 
@@ -72,7 +72,7 @@ fn open(
 ) -> Result<OpenRig> {
     let mut made = NewFiles::default();
     let mut notice = |notice: OpenNotice<'_>| {
-        outlet::tell(&match notice {
+        printer::tell(&match notice {
             OpenNotice::Making { path, bytes } => {
                 format!("longtake: note: making {} of {}", path.display(), ByteSize(bytes))
             }
@@ -85,7 +85,7 @@ fn open(
     if !remaining.is_empty() {
         let remaining: Vec<String> =
             remaining.iter().map(|file| file.display().to_string()).collect();
-        outlet::tell(&format!(
+        printer::tell(&format!(
             "longtake: warning: these files were created and can't be removed again: {}",
             remaining.join(", ")
         ));
@@ -95,18 +95,18 @@ fn open(
 
 /// Prints a measurement.
 fn print(measured: &Measurement) -> Result<()> {
-    let mut table = outlet::table(&measurement::HEADS, &measurement::NUMBERS);
+    let mut table = printer::table(&measurement::HEADS, &measurement::NUMBERS);
     measurement::rows(measured).into_iter().for_each(|row| table.add_row(row));
-    let mut lines = vec![outlet::trimmed(&table)];
+    let mut lines = vec![printer::trimmed(&table)];
     lines.extend(measurement::remarks(measured));
     lines.push(measurement::sparkline(measured));
-    outlet::text(&lines.join("\n"))
+    printer::text(&lines.join("\n"))
 }
 
 /// Says what there was to warn of while drives were measured.
 fn warn(rig: &mut OpenRig) {
     for warning in rig.take_warnings() {
-        outlet::tell(&format!("longtake: warning: {warning}"));
+        printer::tell(&format!("longtake: warning: {warning}"));
     }
 }
 

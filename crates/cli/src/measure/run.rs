@@ -16,7 +16,7 @@ use target::real::NEW_FILE_BYTES;
 use crate::exit;
 use crate::measure::arguments::{RunArguments, WorkloadFormat};
 use crate::measure::{OutputFolder, look, open, print, warn};
-use crate::outlet;
+use crate::printer;
 use crate::progress::steps_bar;
 use crate::signals::stop_or_go_on;
 
@@ -36,7 +36,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
             WorkloadFormat::Toml => workload.to_toml(),
             WorkloadFormat::Fio => load::fio_job::job(&workload, &targets),
         };
-        outlet::text(text.trim_end())?;
+        printer::text(text.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     let new_file_bytes = arguments
@@ -51,16 +51,16 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let cost = Cost::of_workload(&workload, setup.geometry().len());
     let notes = setup.state_cost(&cost, arguments.rig.dry_run);
     if arguments.rig.dry_run && arguments.rig.json {
-        outlet::json(&json!({ "workload": workload, "cost": cost, "notes": notes }))?;
+        printer::json(&json!({ "workload": workload, "cost": cost, "notes": notes }))?;
         return Ok(ExitCode::SUCCESS);
     }
     if writes || arguments.rig.dry_run {
         for line in notes {
-            outlet::tell(&format!("longtake: note: {line}"));
+            printer::tell(&format!("longtake: note: {line}"));
         }
     }
     if arguments.rig.dry_run {
-        outlet::text("dry run: nothing was done")?;
+        printer::text("dry run: nothing was done")?;
         return Ok(ExitCode::SUCCESS);
     }
     let folder = OutputFolder::make(arguments.rig.output.as_ref(), arguments.rig.resume)?;
@@ -84,7 +84,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     warn(&mut rig);
     let step = match step {
         Err(LabError::Interrupted) => {
-            outlet::tell(&format!(
+            printer::tell(&format!(
                 "longtake: stopped; the intervals so far are in {}",
                 folder.display()
             ));
@@ -94,15 +94,15 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     };
     let measured = &step.measurement;
     if arguments.rig.json {
-        outlet::json(
+        printer::json(
             &json!({ "folder": folder, "steady": steady.as_ref().map(lab::steady::Watcher::state), "step": step }),
         )?;
     } else {
         print(&step.measurement)?;
         if let Some(steady) = &steady {
-            outlet::text(&steady.describe())?;
+            printer::text(&steady.describe())?;
         }
-        outlet::message(&format!("results: {}", folder.display()))?;
+        printer::message(&format!("results: {}", folder.display()))?;
     }
     let wrong = measured.verification.as_ref().is_some_and(|found| found.wrong_sectors > 0);
     let lost = wrong || measured.error_count() > 0;

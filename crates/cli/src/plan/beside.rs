@@ -7,7 +7,7 @@ use plan::answer::{Answer, Design};
 use plan::beside::{Comparison, compare};
 use plan::{Candidate, Requirement};
 
-use crate::{outlet, progress};
+use crate::{printer, progress};
 
 /// A comparison, with its drive's name.
 pub type Compared = (String, Comparison);
@@ -35,7 +35,7 @@ pub fn beside(
         bar.finish_and_clear();
         let Some(found) = found else { continue };
         if shown {
-            outlet::text(&report::planned::beside::text(design, &found))?;
+            printer::text(&report::planned::beside::text(design, &found))?;
         }
         all.push((design.drive.clone(), found));
     }

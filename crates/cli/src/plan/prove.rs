@@ -9,7 +9,7 @@ use plan::trial::{Finding, Trial, trials};
 use plan::{Candidate, Requirement};
 use report::planned::proof;
 
-use crate::{outlet, progress};
+use crate::{printer, progress};
 
 /// A trial's finding, with its drive's name.
 pub type Proved = (String, Finding);
@@ -30,7 +30,7 @@ pub fn prove(
         let spec = match spec {
             Ok(spec) => spec,
             Err(error) => {
-                outlet::tell(&format!(
+                printer::tell(&format!(
                     "longtake: {} can't be simulated, so its plan is not proved: {error}; `longtake fit` makes a model of \
                      what was measured",
                     design.drive
@@ -40,7 +40,7 @@ pub fn prove(
         };
         for trial in trials(requirement, design, &spec) {
             if trial.too_many() {
-                outlet::tell(&format!(
+                printer::tell(&format!(
                     "longtake: {} drives of {} are more than one array has, so that what they hold is not proved by recording",
                     trial.mission.drives.len(),
                     design.drive
@@ -51,7 +51,7 @@ pub fn prove(
                 .with_context(|| format!("proving the plan of {}", design.drive))?;
             let found = (design.drive.clone(), finding);
             if shown {
-                outlet::text(&proof::text(&found))?;
+                printer::text(&proof::text(&found))?;
             }
             proved.push(found);
         }

@@ -13,7 +13,7 @@ use target::profiles::is_path;
 
 use super::arguments::ImportArguments;
 use super::show;
-use crate::outlet;
+use crate::printer;
 
 /// Reads what was measured and keeps it as a profile.
 ///
@@ -31,15 +31,15 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
     outputs.write(&path, &text).context("--name gives it another name")?;
     if arguments.json {
-        outlet::json(
+        printer::json(
             &json!({"path": path, "profile": show::value(&profile), "answer": sentences}),
         )?;
     } else {
         for sentence in sentences {
-            outlet::text(&sentence)?;
+            printer::text(&sentence)?;
         }
         show::print(&profile)?;
-        outlet::message(&format!("profile: {}", path.display()))?;
+        printer::message(&format!("profile: {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::arguments::ShowArguments;
 use super::known;
-use crate::outlet;
+use crate::printer;
 
 /// Shows what is known of a drive.
 ///
@@ -19,7 +19,7 @@ use crate::outlet;
 pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
     let profile = known().find(&arguments.drive)?;
     if arguments.json {
-        outlet::json(&value(&profile))?;
+        printer::json(&value(&profile))?;
     } else {
         print(&profile)?;
     }
@@ -32,16 +32,16 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
 /// If standard output is gone.
 pub fn print(profile: &Profile) -> Result<()> {
     let size = ByteSize(profile.capacity_bytes);
-    outlet::text(&format!(
+    printer::text(&format!(
         "{}: {}, {}, {size}",
-        outlet::inline(&profile.name),
-        outlet::inline(&profile.model),
-        outlet::inline(&profile.kind)
+        printer::inline(&profile.name),
+        printer::inline(&profile.model),
+        printer::inline(&profile.kind)
     ))?;
     for note in &profile.notes {
-        outlet::text(&format!("  {}", outlet::inline(note)))?;
+        printer::text(&format!("  {}", printer::inline(note)))?;
     }
-    let mut table = outlet::table(&["figure", "value", "range", "trust", "from"], &[1]);
+    let mut table = printer::table(&["figure", "value", "range", "trust", "from"], &[1]);
     for (name, known) in &profile.figures {
         table.add_row([
             name.clone(),
@@ -51,12 +51,12 @@ pub fn print(profile: &Profile) -> Result<()> {
             known.show_source(),
         ]);
     }
-    outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
-    outlet::text(
+    printer::text(&format!("\n{}", printer::trimmed(&table)))?;
+    printer::text(
         "\nTrust: measured closely (within a tenth), measured (it strays further, or by an unknown amount), published by a \
          measurer, datasheet (the maker's word), assumed.",
     )?;
-    outlet::text(&if profile.simulated.is_empty() {
+    printer::text(&if profile.simulated.is_empty() {
         "It can't be simulated yet: `longtake fit` finds the simulated drive that comes closest."
             .to_owned()
     } else {

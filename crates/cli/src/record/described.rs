@@ -12,7 +12,7 @@ use report::mission;
 
 use crate::arguments::RecordArguments;
 use crate::signals::stop_on_signals;
-use crate::{exit, outlet, progress};
+use crate::{exit, printer, progress};
 
 /// Runs the mission that a recording is, and says what came of it.
 ///
@@ -27,12 +27,12 @@ pub fn record(arguments: &RecordArguments, recording: Builder) -> Result<ExitCod
         if let (Some(loss), false) = (progress.first_loss, told) {
             told = true;
             if !arguments.json && !arguments.quiet {
-                bar.suspend(|| outlet::tell(&format!("longtake: first loss {loss}")));
+                bar.suspend(|| printer::tell(&format!("longtake: first loss {loss}")));
             }
         }
         if arguments.json {
             // Whether or not anybody still listens, the mission goes on.
-            outlet::json_line(&mission::progress_json(&progress)).ok();
+            printer::json_line(&mission::progress_json(&progress)).ok();
         } else if !bar.is_hidden() {
             show(&bar, &progress);
         }
@@ -44,9 +44,9 @@ pub fn record(arguments: &RecordArguments, recording: Builder) -> Result<ExitCod
     })?;
     bar.finish_and_clear();
     if arguments.json {
-        outlet::json_line(&mission::outcome_json(&outcome))?;
+        printer::json_line(&mission::outcome_json(&outcome))?;
     } else {
-        outlet::text(&mission::text(&outcome))?;
+        printer::text(&mission::text(&outcome))?;
     }
     Ok(if outcome.lossless() { ExitCode::SUCCESS } else { ExitCode::from(exit::LOSS) })
 }

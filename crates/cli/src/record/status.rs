@@ -15,9 +15,9 @@ use recorder::{Event, ParityProgress};
 use report::ledger;
 use serde_json::json;
 
-use super::teller::{Line, Teller};
+use super::reporter::{Line, Reporter};
 use crate::arguments::RecordArguments;
-use crate::outlet;
+use crate::printer;
 
 /// How often progress is shown on a terminal and in JSON.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
@@ -32,7 +32,7 @@ pub struct Status {
     details: bool,
     /// Whether progress replaces itself on a terminal.
     terminal: bool,
-    teller: Option<Teller>,
+    reporter: Option<Reporter>,
     /// Lines that must be told and had to wait.
     unsent: VecDeque<Line>,
     /// The source and the target as the user wrote them.
@@ -58,7 +58,7 @@ impl Status {
             quiet: arguments.quiet || arguments.json,
             details: !arguments.quiet,
             terminal: false,
-            teller: None,
+            reporter: None,
             unsent: VecDeque::new(),
             source: arguments.from.clone(),
             target: arguments.to.clone(),
@@ -73,14 +73,14 @@ impl Status {
 
     /// Has a line told, or drops it if so many wait that it would be old.
     fn tell(&self, line: Line) -> bool {
-        self.teller.as_ref().is_some_and(|teller| teller.tell(line).is_ok())
+        self.reporter.as_ref().is_some_and(|reporter| reporter.tell(line).is_ok())
     }
 
     /// Has a line told, later if it must be.
     fn insist(&mut self, line: Line) {
         self.unsent.push_back(line);
-        while let (Some(teller), Some(line)) = (&self.teller, self.unsent.pop_front()) {
-            if let Err(line) = teller.tell(line) {
+        while let (Some(reporter), Some(line)) = (&self.reporter, self.unsent.pop_front()) {
+            if let Err(line) = reporter.tell(line) {
                 self.unsent.push_front(line);
                 return;
             }
@@ -140,14 +140,14 @@ impl Status {
         let members: Vec<String> = snapshot.members.iter().map(member).collect();
         let truncated = match snapshot.truncated.packets {
             0 => String::new(),
-            packets => format!(", truncated {}", outlet::number(packets)),
+            packets => format!(", truncated {}", printer::number(packets)),
         };
         let line = format!(
             "{elapsed}  now {rate}, average {average}\nbuffers {:.0} %, members {} GB/s, offered {} packets, lost {}{truncated}",
             fill * 100.0,
             members.join(" "),
-            outlet::number(snapshot.offered_packets),
-            outlet::number(snapshot.lost_packets),
+            printer::number(snapshot.offered_packets),
+            printer::number(snapshot.lost_packets),
         );
         self.tell(Line::Status(line));
     }
@@ -167,53 +167,53 @@ impl Status {
         if self.json && !self.acknowledged.is_empty() {
             last.push_back(self.acknowledged_line(account.acknowledged, account.durable));
         }
-        if let Some(teller) = self.teller.take() {
-            teller.finish(last);
+        if let Some(reporter) = self.reporter.take() {
+            reporter.finish(last);
         }
         let printed = if self.json {
-            outlet::json_line(&longtake::json::recorded(account))
+            printer::json_line(&longtake::json::recorded(account))
         } else {
             self.print(account)
         };
         printed.ok();
         for error in &account.errors {
-            outlet::tell(&format!("longtake: the source ended with an error: {error:#}"));
+            printer::tell(&format!("longtake: the source ended with an error: {error:#}"));
         }
     }
 
     /// The account in words.
     fn print(&self, account: &Account) -> Result<()> {
         for note in &account.notes {
-            outlet::tell(&format!("longtake: note: {note}"));
+            printer::tell(&format!("longtake: note: {note}"));
         }
         let started = &account.started;
         let virtual_time = if started.simulated { " of virtual time" } else { "" };
-        outlet::text(&format!(
+        printer::text(&format!(
             "take {}: {} packets in {}{virtual_time}, {} written to {} members at {}\n",
             started.take,
-            outlet::number(account.ledger.stored.packets),
+            printer::number(account.ledger.stored.packets),
             account.elapsed,
             ByteSize(account.written),
             started.drives.len(),
             account.rate(),
         ))?;
-        outlet::text(&ledger::table(&account.ledger))?;
+        printer::text(&ledger::table(&account.ledger))?;
         if let Some(parity) = account.parity {
-            outlet::text(&parity_words(&parity))?;
+            printer::text(&parity_words(&parity))?;
         }
         if account.reused_to_ns > 0 {
-            outlet::text(&format!(
+            printer::text(&format!(
                 "the ring has wrapped: nothing is missing since {}",
                 utc(base::Timestamp::from_nanos(account.reused_to_ns))
             ))?;
         }
         let fill = 100.0 * f64::from(account.buffers_most) / f64::from(started.buffers);
-        outlet::text(&format!("\nbuffers were filled to {fill:.0} % at most"))?;
+        printer::text(&format!("\nbuffers were filled to {fill:.0} % at most"))?;
         if started.simulated {
             return Ok(());
         }
         let to = quoted(&self.target);
-        outlet::text(&format!(
+        printer::text(&format!(
             "look at it:   longtake takes {to}\nget it back:  longtake extract {to} --take last -o take.pcapng"
         ))
     }
@@ -222,7 +222,7 @@ impl Status {
 impl Observer for Status {
     fn remark(&mut self, remark: Remark) {
         if self.details || !matches!(remark, Remark::Detail(_)) {
-            outlet::tell(&format!("longtake: {remark}"));
+            printer::tell(&format!("longtake: {remark}"));
         }
     }
 
@@ -236,7 +236,7 @@ impl Observer for Status {
             }
         });
         self.terminal = bar.is_some();
-        self.teller = Some(Teller::start(bar)?);
+        self.reporter = Some(Reporter::start(bar)?);
         if self.json {
             let line = json!({
                 "event": "started", "take": started.take, "started": utc(started.at),
@@ -308,12 +308,12 @@ impl Observer for Status {
 fn parity_words(parity: &ParityProgress) -> String {
     let short = match parity.chunks_short {
         0 => String::new(),
-        short => format!("; {} chunks HAVE LESS OR NONE", outlet::number(short)),
+        short => format!("; {} chunks HAVE LESS OR NONE", printer::number(short)),
     };
     format!(
         "parity {}: {} groups, {} of parity{short}",
         parity.parity,
-        outlet::number(parity.groups),
+        printer::number(parity.groups),
         ByteSize(parity.bytes)
     )
 }

@@ -11,7 +11,7 @@ use target::Model;
 
 use super::arguments::RestArguments;
 use crate::profiles::known;
-use crate::{outlet, progress};
+use crate::{printer, progress};
 
 /// Shows a line for each drive.
 ///
@@ -28,7 +28,7 @@ pub fn rest(arguments: &RestArguments) -> Result<ExitCode> {
         })
         .collect();
     let heads: Vec<&str> = ["drive"].into_iter().chain(heads.iter().map(String::as_str)).collect();
-    let mut table = outlet::table(&heads, &(1..heads.len()).collect::<Vec<_>>());
+    let mut table = printer::table(&heads, &(1..heads.len()).collect::<Vec<_>>());
     let mut values: Vec<Value> = Vec::new();
     for name in &arguments.drives {
         let model = Model::named(name)?;
@@ -54,11 +54,11 @@ pub fn rest(arguments: &RestArguments) -> Result<ExitCode> {
         table.add_row([name.clone()].into_iter().chain(cells));
     }
     if arguments.json {
-        outlet::json(&Value::Array(values))?;
+        printer::json(&Value::Array(values))?;
         return Ok(ExitCode::SUCCESS);
     }
-    outlet::text(&outlet::trimmed(&table))?;
-    outlet::text(&format!(
+    printer::text(&printer::trimmed(&table))?;
+    printer::text(&format!(
         "\nThe highest rate that a ring of {} drives in overwrite takes for half a minute without a loss, in GB/s a drive. Trim: segments \
          kept trimmed ahead of the head; rest: members that take no writes at a time, for 3 s each.",
         arguments.members

@@ -7,7 +7,7 @@ use base::ByteSize;
 use profile::Profile;
 use twin::Described;
 
-use crate::outlet;
+use crate::printer;
 
 /// Shows a drive.
 ///
@@ -15,27 +15,27 @@ use crate::outlet;
 /// If standard output is gone.
 pub fn show(profile: &Profile, described: &Described<'_>, json: bool) -> Result<ExitCode> {
     if json {
-        outlet::json(&described.to_json())?;
+        printer::json(&described.to_json())?;
         return Ok(ExitCode::SUCCESS);
     }
-    outlet::text(&format!(
+    printer::text(&format!(
         "{}: {}, {}",
-        outlet::inline(&profile.name),
-        outlet::inline(&profile.model),
+        printer::inline(&profile.name),
+        printer::inline(&profile.model),
         ByteSize(profile.capacity_bytes)
     ))?;
     for note in &profile.notes {
-        outlet::text(&format!("  {}", outlet::inline(note)))?;
+        printer::text(&format!("  {}", printer::inline(note)))?;
     }
-    let mut table = outlet::table(&["parameter", "value", "known by", "from"], &[1]);
+    let mut table = printer::table(&["parameter", "value", "known by", "from"], &[1]);
     for row in described.parameter_rows() {
         table.add_row(row);
     }
-    outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
-    let mut table = outlet::table(&["it comes to", ""], &[1]);
+    printer::text(&format!("\n{}", printer::trimmed(&table)))?;
+    let mut table = printer::table(&["it comes to", ""], &[1]);
     for row in described.derived_rows() {
         table.add_row(row);
     }
-    outlet::text(&format!("\n{}", outlet::trimmed(&table)))?;
+    printer::text(&format!("\n{}", printer::trimmed(&table)))?;
     Ok(ExitCode::SUCCESS)
 }

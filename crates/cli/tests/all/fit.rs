@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use base::Duration;
 use lab::experiment::Scope;
-use lab::experiment::any::Outcome;
+use lab::experiment::any::ExperimentOutcome;
 use lab::experiment::fill::Fill;
 use lab::experiment::link::Link;
 use lab::experiment::mix::Mix;
@@ -113,16 +113,16 @@ fn measure(spec: &Spec, asked: &[Ask], folder: &Path) {
         run.add(match ask {
             Ask::Fill => {
                 let fill = Fill { scope: scope(100, None), rests: Vec::new(), ..Fill::default() };
-                Outcome::Fill(Box::new(fill.run(&mut lab).unwrap()))
+                ExperimentOutcome::Fill(Box::new(fill.run(&mut lab).unwrap()))
             }
             Ask::Link => {
                 let link = Link { scope: scope(100, Some(1 << 30)), ..Link::default() };
-                Outcome::Link(Box::new(link.run(&mut lab).unwrap()))
+                ExperimentOutcome::Link(Box::new(link.run(&mut lab).unwrap()))
             }
             Ask::Mix => {
                 let (blocks, read_percents) = (vec![4096], vec![100]);
                 let mix = Mix { scope: scope(100, None), blocks, read_percents, ..Mix::default() };
-                Outcome::Mix(Box::new(mix.run(&mut lab).unwrap()))
+                ExperimentOutcome::Mix(Box::new(mix.run(&mut lab).unwrap()))
             }
             Ask::Rounds => {
                 rounds(&mut lab);

@@ -196,6 +196,7 @@ fn another_experiment_in_the_same_folder_keeps_what_the_first_one_found() {
     words.push("--resume");
     Measuring::new(&words).end().code(0);
     let run = Run::read(&output).expect("run.json reads").expect("it is there");
-    let names: Vec<&str> = run.outcomes.iter().map(lab::experiment::Outcome::name).collect();
+    let names: Vec<&str> =
+        run.outcomes.iter().map(lab::experiment::ExperimentOutcome::name).collect();
     assert_eq!(names, ["mix", "link"]);
 }

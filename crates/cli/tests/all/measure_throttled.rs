@@ -190,12 +190,14 @@ fn a_stall_shows_in_the_response_of_all_that_it_delayed_and_in_the_service_of_on
     // A command is intended every millisecond, whatever the drive does.
     let stall_ms = stalled.as_millis() as u64;
     assert!(read.delayed >= stall_ms - 2, "{} delayed by {stalled:?}", read.delayed);
-    let longest = |summary: &load::measurement::Summary| summary.max_ns.expect("there were some");
+    let longest =
+        |summary: &load::measurement::LatencySummary| summary.max_ns.expect("there were some");
     assert!(longest(&read.response) >= (stall_ms - 2) * 1_000_000);
     assert!(longest(&read.response) >= longest(&read.service));
     // All the responses during the stall, added up, against the one command that the drive held.
-    let sum =
-        |summary: &load::measurement::Summary| summary.mean_ns.expect("known") * read.count as f64;
+    let sum = |summary: &load::measurement::LatencySummary| {
+        summary.mean_ns.expect("known") * read.count as f64
+    };
     let beyond = sum(&read.response) - sum(&read.service);
     let triangle = (stall_ms as f64 - 2.0).powi(2) / 2.0 * 1e6;
     assert!(beyond >= 0.9 * triangle, "{beyond} of {triangle}");

@@ -401,7 +401,7 @@ fn one_module_opens_every_output() {
             let is = |name: &str| path.to_string_lossy().contains(name);
             let shows =
                 |call: &str| call.split(';').next().is_some_and(|c| c.contains(".display()"));
-            let paths = program.split("outlet::text(").skip(1).any(shows);
+            let paths = program.split("printer::text(").skip(1).any(shows);
             assert!(!paths, "{} prints a path as if it had no line ends", path.display());
             assert!(
                 !has(&opens) || is("target/src/output"),
@@ -409,9 +409,9 @@ fn one_module_opens_every_output() {
                 path.display()
             );
             let may_print = [
-                "src/outlet.rs",
+                "src/printer.rs",
                 "src/progress.rs",
-                "src/teller.rs",
+                "src/reporter.rs",
                 "src/main.rs",
                 "report/src/text.rs",
             ];

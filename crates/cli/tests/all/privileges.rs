@@ -38,7 +38,7 @@ fn is_confined(pid: u32, user: u32) {
     // A thread names itself, a little after it has started.
     wait_until("all threads run", || {
         let names: Vec<String> = threads(pid).into_iter().map(|(name, _)| name).collect();
-        ["control\n", "teller\n", "source 0\n"].iter().all(|name| names.iter().any(|n| n == name))
+        ["control\n", "reporter\n", "source 0\n"].iter().all(|name| names.iter().any(|n| n == name))
     });
     for (name, status) in threads(pid) {
         let user = vec![user.to_string(); 4];

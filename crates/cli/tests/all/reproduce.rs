@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::harness::{line, new_in, scratch};
-use lab::published::{Group, Reproduced, Verdict};
+use lab::published::{ClaimVerdict, Group, Reproduced};
 
 /// Reproduces with these words in a new folder; what was printed, after checks that everything is where it should be.
 fn reproduced(words: &str) -> Vec<Reproduced> {
@@ -24,7 +24,7 @@ fn reproduced(words: &str) -> Vec<Reproduced> {
 }
 
 /// What each claim of a group comes to.
-fn verdicts(words: &str) -> BTreeMap<String, Verdict> {
+fn verdicts(words: &str) -> BTreeMap<String, ClaimVerdict> {
     let rows = reproduced(words).into_iter().flat_map(|group| group.rows);
     rows.map(|row| (row.id.clone(), row.verdict())).collect()
 }
@@ -36,9 +36,9 @@ fn holds(words: &str, group: Group, explained: &[&str], nothing: &[&str]) {
     assert_eq!(found.len(), group.claims().len());
     for (id, verdict) in found {
         let expected = match id.as_str() {
-            id if explained.contains(&id) => Verdict::Explained,
-            id if nothing.contains(&id) => Verdict::NothingToMeasure,
-            _ => Verdict::Met,
+            id if explained.contains(&id) => ClaimVerdict::Explained,
+            id if nothing.contains(&id) => ClaimVerdict::NothingToMeasure,
+            _ => ClaimVerdict::Met,
         };
         assert_eq!(verdict, expected, "{id}");
     }

@@ -118,7 +118,7 @@ fn blank(path: &Path, kind: Kind) -> Drive {
 mod tests {
     use super::*;
     use crate::facts::Answer;
-    use crate::link::Verdict;
+    use crate::link::LinkVerdict;
     use crate::nvme::{Answers, CommandError, Question};
 
     const LINK: PcieLink = PcieLink { generation: 4, lanes: 4 };
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!((drive.model.as_deref(), drive.serial.as_deref()), (Some("Model"), Some("S-1")));
         assert_eq!((drive.size_bytes, drive.logical_block_bytes), (4_096_000, 4096));
         assert_eq!((drive.wear.percent_used(), drive.kind), (Some(7), Kind::Nvme));
-        assert_eq!(facts.link_verdict, Some(Verdict::Full));
+        assert_eq!(facts.link_verdict, Some(LinkVerdict::Full));
         assert_eq!(drive.confirmation(), None, "nothing can be lost on it");
         let nvme = facts.nvme.unwrap();
         assert_eq!(nvme.controller_node, path);
@@ -186,7 +186,7 @@ mod tests {
         });
         assert_eq!((facts.drive.kind, facts.nvme), (Kind::Sata, None));
         assert_eq!(facts.drive.link.unwrap().to_string(), "SATA 6 Gb/s");
-        assert_eq!(facts.link_verdict, Some(Verdict::Full));
+        assert_eq!(facts.link_verdict, Some(LinkVerdict::Full));
         assert_eq!(facts.drive.wear.percent_used(), None);
     }
 }

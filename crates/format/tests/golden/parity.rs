@@ -7,7 +7,7 @@ use format::chunk::TakeId;
 use format::parity::{Joined, LastParities, Part, PlacedParity, Row, Table, fold};
 use format::section::HEADER_BYTES;
 use format::superblock::Member;
-use format::{ChunkRecord, Layout, Ledger, Place, Sealed, Summary, Superblock};
+use format::{ChunkRecord, ChunkSummary, Layout, Ledger, Place, Sealed, Superblock};
 use uuid::Uuid;
 
 use super::recipe::{
@@ -82,9 +82,10 @@ impl Array {
             table.part.span =
                 table.rows.last().map_or(0, |row| (row.sequence - table.part.group) as u32);
             let (length, body_crc) = table.seal(chunk);
-            let times =
-                |f: fn(&Summary) -> u64| data.iter().map(move |(_, sealed)| f(&sealed.summary));
-            let summary = Summary {
+            let times = |f: fn(&ChunkSummary) -> u64| {
+                data.iter().map(move |(_, sealed)| f(&sealed.summary))
+            };
+            let summary = ChunkSummary {
                 length,
                 body_crc,
                 packets: 0,
@@ -108,7 +109,7 @@ impl Array {
         &mut self,
         member: usize,
         chunk: &mut [u8],
-        summary: Summary,
+        summary: ChunkSummary,
         (parity, group): (Option<Part>, Option<Joined>),
     ) -> Row {
         let record = ChunkRecord {

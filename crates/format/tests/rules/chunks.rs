@@ -8,7 +8,9 @@ use longtake_format::pcapng::{
     self, Blocks, INTERFACE_BYTES_MAX, InterfaceTotals, PRIVATE, PRIVATE_LEAST_BYTES,
     STATISTICS_BYTES_MAX, statistics_block,
 };
-use longtake_format::{ChunkRecord, ChunkWriter, Damage, Interface, LinkType, NoRoom, Summary};
+use longtake_format::{
+    ChunkRecord, ChunkSummary, ChunkWriter, Damage, Interface, LinkType, NoRoom,
+};
 
 use crate::{BY_KIND, empty, forged, interface, packet, place, record, writer};
 
@@ -25,7 +27,7 @@ fn read(record: &ChunkRecord) -> Result<ChunkRecord, Damage> {
 
 #[test]
 fn a_chunk_overlaps_a_range_of_time_when_they_share_a_nanosecond() {
-    let summary = Summary { packets: 1, first_ns: 100, last_ns: 200, ..Summary::EMPTY };
+    let summary = ChunkSummary { packets: 1, first_ns: 100, last_ns: 200, ..ChunkSummary::EMPTY };
     for (from, to, overlaps) in [
         (0, 99, false),
         (0, 100, true),
@@ -36,9 +38,9 @@ fn a_chunk_overlaps_a_range_of_time_when_they_share_a_nanosecond() {
     ] {
         assert_eq!(summary.overlaps(from, to), overlaps, "{from} to {to}");
     }
-    assert!(!Summary::EMPTY.overlaps(0, u64::MAX), "a chunk without packets has no time");
+    assert!(!ChunkSummary::EMPTY.overlaps(0, u64::MAX), "a chunk without packets has no time");
     // A parity chunk has its group's times and no packets.
-    let parity = Summary { packets: 0, ..summary };
+    let parity = ChunkSummary { packets: 0, ..summary };
     assert!(!parity.overlaps(0, u64::MAX));
 }
 
@@ -147,14 +149,14 @@ fn a_chunk_ends_on_a_page_and_is_padded_only_where_a_block_of_padding_fits() {
 fn lengths_that_cannot_be_are_damage_each_by_itself() {
     let sound = record(empty());
     assert_eq!(read(&sound), Ok(sound));
-    let starts = |start, end| Summary { packets_start: start, packets_end: end, ..empty() };
+    let starts = |start, end| ChunkSummary { packets_start: start, packets_end: end, ..empty() };
     assert_eq!(read(&record(starts(600, 599))).err(), Some(Damage::Length));
     assert_eq!(read(&record(starts(600, 4097))).err(), Some(Damage::Length));
     assert_eq!(
-        read(&record(Summary { captured_bytes: 4097, ..empty() })).err(),
+        read(&record(ChunkSummary { captured_bytes: 4097, ..empty() })).err(),
         Some(Damage::Length)
     );
-    assert!(read(&record(Summary { captured_bytes: 4096, ..empty() })).is_ok());
+    assert!(read(&record(ChunkSummary { captured_bytes: 4096, ..empty() })).is_ok());
     let of_length = |length: u32, end: u32| {
         let chunk = forged(&stamped(&record(starts(0, 0))), 28, &length.to_le_bytes());
         let chunk = forged(&chunk, BY_KIND + 60, &end.to_le_bytes());
@@ -179,10 +181,10 @@ fn a_parity_chunk_is_of_a_group_before_it_and_has_no_packets() {
     assert_eq!(of(Part { span: 2, ..part }), contradiction, "a group that ends with itself");
     assert_eq!(of(Part { span: 3, ..part }), contradiction, "a group that ends behind it");
     assert_eq!(of(Part { group: u64::MAX, ..part }), contradiction, "a group without an end");
-    let packets = Summary { packets: 1, packets_end: 544, first_ns: 1, last_ns: 1, ..empty() };
+    let packets = ChunkSummary { packets: 1, packets_end: 544, first_ns: 1, last_ns: 1, ..empty() };
     for changed in [
         ChunkRecord { summary: packets, ..parity },
-        ChunkRecord { summary: Summary { end: true, ..empty() }, ..parity },
+        ChunkRecord { summary: ChunkSummary { end: true, ..empty() }, ..parity },
         ChunkRecord { replaces: Some(8), ..parity },
     ] {
         assert_eq!(read(&changed).err(), contradiction, "{changed:?}");
@@ -221,7 +223,7 @@ fn each_row_of_a_parity_table_must_be_possible() {
         change(&mut changed.rows);
         let mut chunk = vec![0; PARITY_AT + 3 * 4096];
         let (length, body_crc) = changed.seal(&mut chunk);
-        let summary = Summary { length, body_crc, ..Summary::EMPTY };
+        let summary = ChunkSummary { length, body_crc, ..ChunkSummary::EMPTY };
         let record = ChunkRecord { sequence, parity: Some(part), ..record(summary) };
         Table::read(&chunk, &record).err()
     };

@@ -11,7 +11,7 @@ use longtake_format::crc::crc32c;
 use longtake_format::layout::PAGE_BYTES;
 use longtake_format::parity::LastParities;
 use longtake_format::{
-    ChunkRecord, ChunkWriter, Interface, Ledger, LinkType, Packet, Place, Summary, TakeId,
+    ChunkRecord, ChunkSummary, ChunkWriter, Interface, Ledger, LinkType, Packet, Place, TakeId,
 };
 use uuid::Uuid;
 
@@ -27,7 +27,7 @@ fn place() -> Place {
 }
 
 /// Number 9 of a take that starts at 7.
-fn record(summary: Summary) -> ChunkRecord {
+fn record(summary: ChunkSummary) -> ChunkRecord {
     ChunkRecord {
         take: TakeId { uuid: Uuid::from_u128(2), started: Timestamp::MIN, first_sequence: 7 },
         sequence: 9,
@@ -43,8 +43,8 @@ fn record(summary: Summary) -> ChunkRecord {
 }
 
 /// A chunk of one page without packets.
-fn empty() -> Summary {
-    Summary { length: PAGE_BYTES as u32, ..Summary::EMPTY }
+fn empty() -> ChunkSummary {
+    ChunkSummary { length: PAGE_BYTES as u32, ..ChunkSummary::EMPTY }
 }
 
 fn interface(name: &str, link_type: LinkType) -> Interface {

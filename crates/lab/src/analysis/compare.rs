@@ -32,7 +32,7 @@ impl Default for ComparisonOptions {
 /// What a comparison says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ComparisonVerdict {
     /// The second run is faster.
     Faster,
     /// The second run is slower.
@@ -54,7 +54,7 @@ pub struct Comparison {
     /// eight intervals in either run.
     pub range: Option<(f64, f64)>,
     /// What follows.
-    pub verdict: Verdict,
+    pub verdict: ComparisonVerdict,
 }
 
 /// A run of fewer intervals says too little about its own noise.
@@ -74,9 +74,9 @@ pub fn compare(first: &Series, second: &Series, options: &ComparisonOptions) -> 
         quantile_range(ratios.collect(), options.confidence)
     });
     let verdict = match range {
-        Some((low, _)) if low > 1.0 => Verdict::Faster,
-        Some((_, high)) if high < 1.0 => Verdict::Slower,
-        _ => Verdict::NoDifferenceKnown,
+        Some((low, _)) if low > 1.0 => ComparisonVerdict::Faster,
+        Some((_, high)) if high < 1.0 => ComparisonVerdict::Slower,
+        _ => ComparisonVerdict::NoDifferenceKnown,
     };
     Comparison { first: first.mean_rate(), second: second.mean_rate(), ratio, range, verdict }
 }
@@ -162,7 +162,7 @@ mod tests {
                 let first = series(200, 1e9, 0.05, 0.6, &mut random);
                 let second = series(200, 1e9, 0.05, 0.6, &mut random);
                 let options = ComparisonOptions { resamples: 300, ..ComparisonOptions::default() };
-                compare(&first, &second, &options).verdict != Verdict::NoDifferenceKnown
+                compare(&first, &second, &options).verdict != ComparisonVerdict::NoDifferenceKnown
             })
             .count();
         // 5 % are expected, and block bootstraps are known to come out somewhat above.
@@ -178,7 +178,7 @@ mod tests {
             let second = series(150, 0.95e9, 0.05, 0.3, &mut random);
             let options = ComparisonOptions { resamples: 300, ..ComparisonOptions::default() };
             let found = compare(&first, &second, &options);
-            slower += usize::from(found.verdict == Verdict::Slower);
+            slower += usize::from(found.verdict == ComparisonVerdict::Slower);
             let (low, high) = found.range.unwrap();
             held += usize::from(low <= 0.95 && 0.95 <= high);
         }
@@ -193,7 +193,7 @@ mod tests {
         let options = ComparisonOptions::default();
         let found = compare(&first, &second, &options);
         assert_eq!(found, compare(&first, &second, &options));
-        assert_eq!(found.verdict, Verdict::Faster);
+        assert_eq!(found.verdict, ComparisonVerdict::Faster);
         let range = rate_range(&first, &options).unwrap();
         assert!(range.0 < first.mean_rate() && first.mean_rate() < range.1, "{range:?}");
     }
@@ -218,7 +218,7 @@ mod tests {
         let short = series(7, 1e9, 0.05, 0.0, &mut random);
         let options = ComparisonOptions::default();
         let found = compare(&long, &short, &options);
-        assert_eq!((found.range, found.verdict), (None, Verdict::NoDifferenceKnown));
+        assert_eq!((found.range, found.verdict), (None, ComparisonVerdict::NoDifferenceKnown));
         assert!(found.ratio.is_some());
         assert_eq!(compare(&Series::default(), &long, &options).ratio, None);
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cause::{Attribution, Cause, Sample, Samples};
 use super::changes::{self, Change, ChangeOptions, Segment, Segmentation};
-use super::compare::{self, Comparison, ComparisonOptions, Verdict};
+use super::compare::{self, Comparison, ComparisonOptions, ComparisonVerdict};
 use super::dips::{self, DipOptions, DipSummary, Dips};
 use super::series::{Series, WorstWindow};
 
@@ -343,7 +343,7 @@ fn overwriting(passes: &[Pass], input: &FillInput<'_>) -> Finding<Comparison> {
     );
     let least = 1.0 - input.changes.step_min;
     match comparison.ratio {
-        Some(ratio) if comparison.verdict == Verdict::Slower && ratio <= least => {
+        Some(ratio) if comparison.verdict == ComparisonVerdict::Slower && ratio <= least => {
             Finding::Found(comparison)
         }
         _ => Finding::NotSeen {

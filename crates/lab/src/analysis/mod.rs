@@ -16,7 +16,7 @@ pub mod steady_state;
 
 pub use cause::{Cause, Link, Sample};
 pub use changes::{Change, ChangeOptions, Segment, Segmentation};
-pub use compare::{Comparison, ComparisonOptions, Verdict};
+pub use compare::{Comparison, ComparisonOptions, ComparisonVerdict};
 pub use dips::{Dip, DipOptions, DipSummary, Dips};
 pub use fill::{Fill, FillInput, Finding};
 pub use recovery::{Burst, Recovery};

@@ -31,7 +31,7 @@ pub struct Trial {
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct SearchOutcome {
     /// The greatest number confirmed; 0 if none was.
     pub greatest: u64,
     /// The number above it that was refused; None if the limit held.
@@ -138,8 +138,10 @@ impl Search {
     }
 
     /// What was found; None while the search goes on.
-    pub fn outcome(&self) -> Option<Outcome> {
-        self.next().is_none().then_some(Outcome { greatest: self.confirmed, refused: self.refused })
+    pub fn outcome(&self) -> Option<SearchOutcome> {
+        self.next()
+            .is_none()
+            .then_some(SearchOutcome { greatest: self.confirmed, refused: self.refused })
     }
 
     /// Every answer so far, in order.
@@ -158,7 +160,7 @@ mod tests {
         SearchOptions { start, limit, passes, tries }
     }
 
-    fn run(mut search: Search, mut holds: impl FnMut(u64) -> bool) -> (Outcome, usize) {
+    fn run(mut search: Search, mut holds: impl FnMut(u64) -> bool) -> (SearchOutcome, usize) {
         while let Some(n) = search.next() {
             search.report(n, holds(n)).unwrap();
         }
@@ -212,7 +214,7 @@ mod tests {
             assert_eq!(search.outcome(), None);
             search.report(8, holds).unwrap();
         }
-        assert_eq!(search.outcome(), Some(Outcome { greatest: 8, refused: None }));
+        assert_eq!(search.outcome(), Some(SearchOutcome { greatest: 8, refused: None }));
     }
 
     #[test]

@@ -22,7 +22,7 @@ macro_rules! experiments {
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
         #[serde(tag = "experiment", rename_all = "snake_case")]
         #[allow(missing_docs, reason = "each is documented where it is defined")]
-        pub enum Outcome {
+        pub enum ExperimentOutcome {
             $($variant(Box<$result>),)*
         }
 
@@ -63,14 +63,14 @@ macro_rules! experiments {
             ///
             /// # Errors
             /// [`LabError`].
-            pub fn run(&self, lab: &mut Lab<'_>) -> Result<Outcome, LabError> {
+            pub fn run(&self, lab: &mut Lab<'_>) -> Result<ExperimentOutcome, LabError> {
                 match self {
-                    $(Self::$variant(options) => options.run(lab).map(|result| Outcome::$variant(Box::new(result))),)*
+                    $(Self::$variant(options) => options.run(lab).map(|result| ExperimentOutcome::$variant(Box::new(result))),)*
                 }
             }
         }
 
-        impl Outcome {
+        impl ExperimentOutcome {
             /// The experiment's name.
             pub fn name(&self) -> &'static str {
                 match self {

@@ -5,7 +5,7 @@ mod application;
 
 use base::{Duration, Geometry, Rate};
 use load::Verb;
-use load::measurement::Summary;
+use load::measurement::LatencySummary;
 use serde::{Deserialize, Serialize};
 
 pub use application::{Application, Success};
@@ -112,9 +112,9 @@ pub struct StreamVerdict {
     /// A later answer is late, in nanoseconds.
     pub deadline_ns: Option<u64>,
     /// Response of its reads, if it has any.
-    pub read: Option<Summary>,
+    pub read: Option<LatencySummary>,
     /// Response of its writes, if it has any.
-    pub write: Option<Summary>,
+    pub write: Option<LatencySummary>,
 }
 
 impl Apps {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::all::Programme;
-use super::any::Outcome;
+use super::any::ExperimentOutcome;
 use crate::lab::{Lab, LabError, Progress};
 use crate::rig::{Go, Rig};
 use crate::run::Run;
@@ -12,7 +12,7 @@ use crate::run::Run;
 #[derive(Debug)]
 pub enum Event<'a> {
     /// It found something.
-    Found(&'a Outcome),
+    Found(&'a ExperimentOutcome),
     /// It failed; the next one is run all the same.
     Failed {
         /// Name of the experiment.

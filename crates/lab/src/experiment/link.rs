@@ -7,7 +7,7 @@ pub use ceiling::{Ceiling, DriveLink};
 
 use base::{Geometry, Rate};
 use load::Verb;
-use load::measurement::Summary;
+use load::measurement::LatencySummary;
 use load::quantity::Size;
 use load::workload::{Blocks, Pattern, Stop, Stream};
 use profile::name;
@@ -91,7 +91,7 @@ pub struct LinkPoint {
     /// Bytes a second; None if nothing came of it.
     pub bytes_per_s: Option<f64>,
     /// Latency of its commands.
-    pub latency: Summary,
+    pub latency: LatencySummary,
     /// The harness may have been the limit.
     pub harness_limited: bool,
 }

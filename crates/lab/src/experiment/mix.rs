@@ -4,7 +4,7 @@
 mod shape;
 
 use base::{ByteSize, Geometry, Rate};
-use load::measurement::Summary;
+use load::measurement::LatencySummary;
 use load::workload::{Blocks, Pattern, Stream};
 use load::{Verb, Workload};
 use serde::{Deserialize, Serialize};
@@ -88,9 +88,9 @@ pub struct MixPoint {
     /// Bytes a second.
     pub bytes_per_s: f64,
     /// Latency of the reads, if there were any.
-    pub read: Option<Summary>,
+    pub read: Option<LatencySummary>,
     /// Latency of the writes, if there were any.
-    pub write: Option<Summary>,
+    pub write: Option<LatencySummary>,
     /// Commands that failed.
     pub errors: u64,
     /// The harness may have been the limit.
@@ -294,7 +294,7 @@ impl Answer for MixResult {
             ));
         }
         if let (Some(reads), Some(writes)) = (self.at(4096, 100), self.at(4096, 0)) {
-            let tail = |summary: &Option<Summary>| {
+            let tail = |summary: &Option<LatencySummary>| {
                 latency(summary.as_ref().and_then(|summary| summary.percentile(99.0)))
             };
             said.push(format!(

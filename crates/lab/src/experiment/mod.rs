@@ -22,6 +22,6 @@ mod trouble;
 pub mod viewers;
 mod wishes;
 
-pub use any::{Experiment, Outcome};
+pub use any::{Experiment, ExperimentOutcome};
 pub use preparation::Preparation;
 pub use scope::Scope;

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use base::{Geometry, Rate};
-use load::measurement::{PERCENTILES, Summary};
+use load::measurement::{LatencySummary, PERCENTILES};
 use load::workload::{Blocks, Pattern, Stream};
 use load::{Verb, Workload};
 use serde::{Deserialize, Serialize};
@@ -141,9 +141,9 @@ pub struct ReadPoint {
     /// Reads a second.
     pub iops: f64,
     /// From the intended start to the answer.
-    pub response: Summary,
+    pub response: LatencySummary,
     /// From submission to the answer.
-    pub service: Summary,
+    pub service: LatencySummary,
     /// What the writer wrote meanwhile, in bytes a second; 0 without one.
     pub write_bytes_per_s: f64,
     /// How long measuring would have to take until 99.9999 % is known, in nanoseconds; None without reads.
@@ -301,7 +301,7 @@ fn point(depth: u32, step: &Step) -> ReadPoint {
 }
 
 /// The highest percentile that is known of both, with its two latencies in nanoseconds.
-fn highest_known(a: &Summary, b: &Summary) -> Option<(f64, u64, u64)> {
+fn highest_known(a: &LatencySummary, b: &LatencySummary) -> Option<(f64, u64, u64)> {
     let known = |p: f64| Some((p, a.percentile(p)?, b.percentile(p)?));
     PERCENTILES.into_iter().rev().find_map(known)
 }

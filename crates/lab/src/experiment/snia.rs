@@ -2,7 +2,7 @@
 //! Test Specification" 2.0.2 (SNIA, 2020): purge, precondition, then rounds until a window of five holds two criteria.
 
 use base::{ByteSize, Duration, Geometry, Rate};
-use load::measurement::Summary;
+use load::measurement::LatencySummary;
 use load::quantity::Size;
 use load::workload::{Blocks, Pattern, Stream};
 use load::{Verb, Workload};
@@ -107,7 +107,7 @@ pub struct Round {
     /// Tracked writes a second, on all drives together.
     pub iops: f64,
     /// Their latency.
-    pub latency: Summary,
+    pub latency: LatencySummary,
 }
 
 /// A point's average over the window's rounds.

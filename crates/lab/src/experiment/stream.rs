@@ -3,7 +3,7 @@
 
 use base::{ByteSize, Geometry, Rate};
 use load::Verb;
-use load::measurement::Summary;
+use load::measurement::LatencySummary;
 use load::quantity::Size;
 use load::workload::{Blocks, Stop};
 use profile::{Direction, name};
@@ -91,7 +91,7 @@ pub struct StreamPoint {
     /// Bytes a second; None if nothing came of it.
     pub bytes_per_s: Option<f64>,
     /// Latency of its commands.
-    pub latency: Summary,
+    pub latency: LatencySummary,
     /// Commands that failed.
     pub errors: u64,
     /// The harness may have been the limit.

@@ -5,7 +5,7 @@ mod answer;
 mod miss;
 
 use base::{ByteSize, Duration, Geometry, Rate};
-use load::measurement::Summary;
+use load::measurement::LatencySummary;
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Pattern, Stop, Stream};
 use load::{Verb, Workload};
@@ -141,7 +141,7 @@ pub struct Limit {
     /// The first failure of the least number that was refused.
     pub first_miss: Option<FirstMiss>,
     /// Response times of the confirmed number's last trial.
-    pub response: Option<Summary>,
+    pub response: Option<LatencySummary>,
 }
 
 /// One trial.
@@ -341,7 +341,7 @@ impl Viewers {
             .map_err(|e| LabError::Unsuitable { experiment: NAME, reason: e.to_string() })?;
         let mut trials = Vec::new();
         let mut first_miss: Option<FirstMiss> = None;
-        let mut response: Option<(u64, Summary)> = None;
+        let mut response: Option<(u64, LatencySummary)> = None;
         while let Some(number) = search.next() {
             let viewers = (number * stride).min(setting.most.0);
             let attempt = search.trials().iter().filter(|trial| trial.n == number).count();

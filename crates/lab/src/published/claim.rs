@@ -89,7 +89,7 @@ pub enum Found {
 /// What is to be said of a comparison, or of a claim with all of its comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// Nothing in it can be measured or computed.
     NothingToMeasure,
     /// As published.
@@ -100,7 +100,7 @@ pub enum Verdict {
     NotMet,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for ClaimVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::NothingToMeasure => "nothing to measure",
@@ -184,15 +184,15 @@ impl Row {
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         if let Some(last) = self.comparisons.last_mut() {
-            last.reason = (last.verdict() == Verdict::NotMet).then(|| reason.into());
+            last.reason = (last.verdict() == ClaimVerdict::NotMet).then(|| reason.into());
         }
         self
     }
 
     /// The worst of its comparisons'.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ClaimVerdict {
         let verdicts = self.comparisons.iter().map(Comparison::verdict);
-        verdicts.max().unwrap_or(Verdict::NothingToMeasure)
+        verdicts.max().unwrap_or(ClaimVerdict::NothingToMeasure)
     }
 }
 
@@ -212,7 +212,7 @@ impl Comparison {
     }
 
     /// Whether it is as published.
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> ClaimVerdict {
         let met = match (&self.ours, &self.published) {
             (Found::NotKnown, _) => false,
             (Found::Words { holds, .. }, _) => *holds,
@@ -220,9 +220,9 @@ impl Comparison {
             (Found::Figure(_), _) => self.difference().is_some_and(|d| d.abs() <= TOLERANCE),
         };
         match (met, &self.reason) {
-            (true, _) => Verdict::Met,
-            (false, Some(_)) => Verdict::Explained,
-            (false, None) => Verdict::NotMet,
+            (true, _) => ClaimVerdict::Met,
+            (false, Some(_)) => ClaimVerdict::Explained,
+            (false, None) => ClaimVerdict::NotMet,
         }
     }
 
@@ -309,18 +309,18 @@ mod tests {
     #[test]
     fn a_figure_is_met_within_a_tenth_and_a_range_at_its_ends() {
         for (published, ours, verdict, difference) in [
-            (Published::About(10.0), 10.9, Verdict::Met, 0.09),
-            (Published::About(10.0), 11.1, Verdict::NotMet, 0.11),
-            (Published::Exactly(10.0), 10.0, Verdict::Met, 0.0),
-            (Published::Exactly(10.0), 10.5, Verdict::NotMet, 0.05),
-            (Published::Between(10.0, 20.0), 15.0, Verdict::Met, 0.0),
-            (Published::Between(10.0, 20.0), 9.2, Verdict::Met, -0.08),
-            (Published::Between(10.0, 20.0), 23.0, Verdict::NotMet, 0.15),
-            (Published::AtLeast(10.0), 99.0, Verdict::Met, 0.0),
-            (Published::AtLeast(10.0), 8.0, Verdict::NotMet, -0.2),
-            (Published::AtMost(10.0), 1.0, Verdict::Met, 0.0),
-            (Published::AtMost(10.0), 12.0, Verdict::NotMet, 0.2),
-            (Published::About(10.0), f64::NAN, Verdict::NotMet, f64::NAN),
+            (Published::About(10.0), 10.9, ClaimVerdict::Met, 0.09),
+            (Published::About(10.0), 11.1, ClaimVerdict::NotMet, 0.11),
+            (Published::Exactly(10.0), 10.0, ClaimVerdict::Met, 0.0),
+            (Published::Exactly(10.0), 10.5, ClaimVerdict::NotMet, 0.05),
+            (Published::Between(10.0, 20.0), 15.0, ClaimVerdict::Met, 0.0),
+            (Published::Between(10.0, 20.0), 9.2, ClaimVerdict::Met, -0.08),
+            (Published::Between(10.0, 20.0), 23.0, ClaimVerdict::NotMet, 0.15),
+            (Published::AtLeast(10.0), 99.0, ClaimVerdict::Met, 0.0),
+            (Published::AtLeast(10.0), 8.0, ClaimVerdict::NotMet, -0.2),
+            (Published::AtMost(10.0), 1.0, ClaimVerdict::Met, 0.0),
+            (Published::AtMost(10.0), 12.0, ClaimVerdict::NotMet, 0.2),
+            (Published::About(10.0), f64::NAN, ClaimVerdict::NotMet, f64::NAN),
         ] {
             let comparison = compared(published, ours);
             assert_eq!(comparison.verdict(), verdict, "{comparison:?}");
@@ -334,13 +334,13 @@ mod tests {
     #[test]
     fn a_row_is_as_good_as_the_worst_of_its_comparisons_and_a_reason_explains_only_what_differs() {
         let claim = Claim::new("TST-1", "it is so");
-        assert_eq!(claim.row().verdict(), Verdict::NothingToMeasure);
+        assert_eq!(claim.row().verdict(), ClaimVerdict::NothingToMeasure);
         let row = claim.row().figure("a", Published::About(1.0), Unit::Count, 1.0).because("never");
-        assert_eq!((row.verdict(), &row.comparisons[0].reason), (Verdict::Met, &None));
+        assert_eq!((row.verdict(), &row.comparisons[0].reason), (ClaimVerdict::Met, &None));
         let row = row.figure("b", Published::About(1.0), Unit::Count, 2.0).because("it is known");
-        assert_eq!(row.verdict(), Verdict::Explained);
+        assert_eq!(row.verdict(), ClaimVerdict::Explained);
         let row = row.words("c", "rises", false, "falls");
-        assert_eq!(row.verdict(), Verdict::NotMet);
+        assert_eq!(row.verdict(), ClaimVerdict::NotMet);
     }
 
     #[test]

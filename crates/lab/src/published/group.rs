@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Claim, Row, Verdict};
+use super::claim::{Claim, ClaimVerdict, Row};
 use super::plot::Plot;
 use super::stage::Stage;
 use super::{lnk, mix, qos, rec, str as streaming};
@@ -159,7 +159,7 @@ impl FromStr for Group {
 impl Reproduced {
     /// Whether every claim is met, explained, or has nothing to be measured.
     pub fn holds(&self) -> bool {
-        self.rows.iter().all(|row| row.verdict() != Verdict::NotMet)
+        self.rows.iter().all(|row| row.verdict() != ClaimVerdict::NotMet)
     }
 }
 

@@ -14,7 +14,7 @@ mod rec;
 mod stage;
 mod str;
 
-pub use claim::{Claim, Comparison, Found, Published, Row, TOLERANCE, Verdict};
+pub use claim::{Claim, ClaimVerdict, Comparison, Found, Published, Row, TOLERANCE};
 pub use group::{ChoiceError, Group, Reproduced};
 pub use plot::{Curve, Plot, PlotAxis, Shape};
 pub use stage::{Contents, DrivesNeeded, Effort, LinkOverride, Stage};

@@ -2,7 +2,7 @@
 
 use base::Duration;
 use load::Workload;
-use load::measurement::{Line, PERCENTILES, StreamResult, Summary};
+use load::measurement::{LatencySummary, Line, PERCENTILES, StreamResult};
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Pattern, Stop, Stream};
 use load::{Measurement, Verb};
@@ -154,7 +154,7 @@ struct Layout {
 struct Point {
     depth: u32,
     iops: f64,
-    reads: Summary,
+    reads: LatencySummary,
     write_bytes_per_s: f64,
     /// The reads' intervals.
     series: Vec<Line>,
@@ -308,7 +308,7 @@ impl Point {
 }
 
 /// The highest percentile that is known of both, up to `percent`, and the latencies in nanoseconds.
-fn highest_known(a: &Summary, b: &Summary, percent: f64) -> Option<(f64, f64, f64)> {
+fn highest_known(a: &LatencySummary, b: &LatencySummary, percent: f64) -> Option<(f64, f64, f64)> {
     let known = |p: f64| Some((p, a.percentile(p)? as f64, b.percentile(p)? as f64));
     PERCENTILES.into_iter().rev().filter(|&p| p <= percent).find_map(known)
 }

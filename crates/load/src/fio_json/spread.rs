@@ -4,7 +4,7 @@ use base::latency::SAMPLES_BEYOND;
 use base::{Duration, Latencies};
 
 use super::document::{FioError, Node};
-use crate::measurement::{PERCENTILES, Summary};
+use crate::measurement::{LatencySummary, PERCENTILES};
 
 /// Latencies as fio tells them, in nanoseconds.
 #[derive(Clone, Debug, Default)]
@@ -93,9 +93,9 @@ impl Spread {
     }
 
     /// In our figures. A percentile is known if fio tells it and at least 100 samples lie beyond it.
-    pub fn summary(&self) -> Summary {
+    pub fn summary(&self) -> LatencySummary {
         if self.count == 0 {
-            return Summary::of(&Latencies::default());
+            return LatencySummary::of(&Latencies::default());
         }
         let known = |percent: f64| {
             let beyond = self.count as f64 * (1.0 - percent / 100.0);
@@ -111,7 +111,7 @@ impl Spread {
             }
         };
         let variance = if self.count > 1 { self.squares / (self.count - 1) as f64 } else { 0.0 };
-        Summary {
+        LatencySummary {
             count: self.count,
             mean_ns: Some(self.mean),
             deviation_ns: Some(variance.sqrt()),

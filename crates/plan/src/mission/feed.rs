@@ -3,7 +3,7 @@
 
 use base::{BufferId, Duration, Instant};
 use format::section::HEADER_BYTES;
-use format::{Count, Ledger, PAGE_BYTES, Stage, Summary};
+use format::{ChunkSummary, Count, Ledger, PAGE_BYTES, Stage};
 use recorder::run::Feed;
 use recorder::{ReadyChunk, defaults};
 
@@ -169,12 +169,12 @@ impl Feed for Descriptors {
 }
 
 impl Descriptors {
-    fn summary(&self, packets: u32, since: Instant, ready: Instant, end: bool) -> Summary {
+    fn summary(&self, packets: u32, since: Instant, ready: Instant, end: bool) -> ChunkSummary {
         let bytes = self.bytes_of(packets.into()).max(HEADER_BYTES as u64 + 1);
         let length = (bytes.next_multiple_of(PAGE_BYTES) as u32).max(self.chunk_min);
         let captured = u64::from(packets) * u64::from(self.chunk.packet_bytes);
         let none = packets == 0;
-        Summary {
+        ChunkSummary {
             length,
             body_crc: 0,
             queue: 0,

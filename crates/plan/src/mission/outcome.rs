@@ -15,7 +15,7 @@ use super::{Mission, SAMPLES_MAX};
 
 /// What came of a mission.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct MissionOutcome {
     /// The account of the take.
     pub ledger: Ledger,
     /// The first loss: when and why.
@@ -40,7 +40,7 @@ pub struct Outcome {
     pub whole: bool,
 }
 
-impl Outcome {
+impl MissionOutcome {
     /// Whether everything that was offered is stored, as far as it went.
     pub fn lossless(&self) -> bool {
         self.ledger.lost_unwanted().is_zero() && self.ledger.balances()
@@ -160,7 +160,7 @@ pub struct Book {
     /// When buffers last filled past half, and what was written by then.
     pressed: Option<(Instant, Vec<u64>)>,
     full: bool,
-    outcome: Outcome,
+    outcome: MissionOutcome,
 }
 
 type Live<'a> = Recording<'a, Shared, NoBuffers, Descriptors>;
@@ -186,7 +186,7 @@ impl Book {
             buffers_most: 0,
             pressed: None,
             full: false,
-            outcome: Outcome {
+            outcome: MissionOutcome {
                 ledger: Ledger::default(),
                 first_loss: None,
                 buffers_most: 0,
@@ -316,7 +316,7 @@ impl Book {
     }
 
     /// The outcome of a mission that is over.
-    pub fn close(mut self, recording: &mut Live<'_>) -> Outcome {
+    pub fn close(mut self, recording: &mut Live<'_>) -> MissionOutcome {
         let now = recording.now();
         self.outcome.buffers_most = self.outcome.buffers_most.max(self.buffers_most);
         self.outcome.chunks = recording.feed().chunks() + 1;
@@ -342,7 +342,7 @@ impl Book {
             }
         });
         let drives = drives.collect();
-        Outcome {
+        MissionOutcome {
             ledger: *core.ledger(),
             retention: Duration::from_nanos(end_ns.saturating_sub(kept_from)),
             drives,

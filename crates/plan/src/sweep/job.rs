@@ -14,7 +14,7 @@ use toml::Value;
 use super::What;
 use crate::answer::{Design, plan};
 use crate::candidate::Candidate;
-use crate::mission::{Mission, MissionError, Outcome};
+use crate::mission::{Mission, MissionError, MissionOutcome};
 use crate::requirement::{Draft, Requirement, RequirementError};
 
 /// A design to compute. As TOML or JSON it is all that another machine needs.
@@ -371,7 +371,7 @@ fn planned(design: &Design, figures: &mut Figures) {
 }
 
 /// What the recording came to.
-fn came_of(outcome: &Outcome, figures: &mut Figures) {
+fn came_of(outcome: &MissionOutcome, figures: &mut Figures) {
     let ledger = &outcome.ledger;
     let lost = ledger.lost_unwanted().bytes as f64;
     let offered = ledger.offered.bytes as f64;

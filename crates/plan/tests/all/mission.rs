@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use base::{Duration, Rate};
-use longtake_plan::mission::{Chunk, Mission, Outcome, Readers, Span};
+use longtake_plan::mission::{Chunk, Mission, MissionOutcome, Readers, Span};
 use recorder::{Placement, WhenFull};
 use ssd::{Slot, Spec, Start};
 
@@ -23,7 +23,7 @@ fn small() -> Spec {
     spec
 }
 
-fn run(mission: &Mission) -> Outcome {
+fn run(mission: &Mission) -> MissionOutcome {
     let outcome = mission.run(|_| ControlFlow::Continue(())).unwrap();
     assert!(outcome.ledger.balances());
     outcome

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use base::{Duration, Rate};
 use longtake_plan::mission::Mission;
-use longtake_plan::proof::{Proof, Verdict, least, prove};
+use longtake_plan::proof::{Proof, ProofVerdict, least, prove};
 use recorder::Placement;
 use ssd::{Slot, Spec, Start};
 
@@ -41,7 +41,7 @@ fn the_white_papers_drives_are_confirmed_and_one_less_refuted() {
         ("intel-d7-p5510-3.84tb", 4, 8),
     ] {
         let proof = proof(name, drives, seconds);
-        let Verdict::Confirmed { without: Some(loss) } = proof.verdict() else {
+        let ProofVerdict::Confirmed { without: Some(loss) } = proof.verdict() else {
             panic!("{name}: {proof}");
         };
         assert!(!loss.full && !loss.behind.is_empty(), "{name}: {proof}");
@@ -56,7 +56,7 @@ fn a_drive_with_dips_needs_fewer_where_chunks_go_to_who_is_free() {
         least(from, 16, mission, |_, _| ControlFlow::Continue(())).unwrap()
     };
     let adaptive = needed(Placement::Adaptive, 8).expect("some number is enough");
-    let Verdict::Confirmed { without: Some(loss) } = adaptive.verdict() else {
+    let ProofVerdict::Confirmed { without: Some(loss) } = adaptive.verdict() else {
         panic!("{adaptive}");
     };
     assert!(!loss.full, "{adaptive}");

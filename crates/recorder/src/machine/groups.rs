@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::{BufferId, Duration, Instant};
 use format::parity::{GROUP_MAX, Joined, LastParities, Part, PlacedParity, Row, Table};
-use format::{ChunkRecord, Summary};
+use format::{ChunkRecord, ChunkSummary};
 
 use crate::member::Times;
 use crate::planted::{Bug, is_planted};
@@ -34,7 +34,7 @@ pub(super) enum State {
     /// Chunks are taken into it, or it is being sealed.
     Folding,
     /// It waits for a place.
-    Sealed(Summary),
+    Sealed(ChunkSummary),
     /// It is being written to this member.
     Writing(u16),
     /// It is, with everything before it there.
@@ -119,17 +119,17 @@ impl Group {
     }
 
     /// A parity chunk in short: with the times of what it is of, so that a ring keeps it as long.
-    pub(super) fn summary(&self, length: u32, body_crc: u32) -> Summary {
+    pub(super) fn summary(&self, length: u32, body_crc: u32) -> ChunkSummary {
         let all = || self.data.iter().map(|piece| &piece.record.summary);
         let Times { first_ns, last_ns } = self.times();
-        Summary {
+        ChunkSummary {
             length,
             body_crc,
             queue: all().next().map_or(0, |s| s.queue),
             first_ns,
             last_ns,
             sealed_ns: all().map(|s| s.sealed_ns).max().unwrap_or(0),
-            ..Summary::EMPTY
+            ..ChunkSummary::EMPTY
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use base::{Bank, Buffers};
 use format::parity::{GROUP_MAX, Joined, LastParities, OVERHEAD_BYTES, Part, PlacedParity, Row};
-use format::{ChunkRecord, Count, Summary, TakeId};
+use format::{ChunkRecord, ChunkSummary, Count, TakeId};
 use uuid::Uuid;
 
 use crate::open::ArrayImage;
@@ -242,7 +242,7 @@ impl<'c> Numbers<'c> {
     pub(super) fn record(&self, lost: &LostParity) -> Option<ChunkRecord> {
         let LostParity { part, rows, take, number, .. } = lost;
         let (_, before) = self.by_number.range(..number).next_back()?;
-        let chunks: Vec<&Summary> = rows
+        let chunks: Vec<&ChunkSummary> = rows
             .iter()
             .filter_map(|row| Some(&self.by_number.get(&row.sequence)?.record.summary))
             .collect();
@@ -260,13 +260,13 @@ impl<'c> Numbers<'c> {
             parity: Some(*part),
             group: None,
             last_parities: LastParities::of(*number, earlier),
-            summary: Summary {
+            summary: ChunkSummary {
                 length: lost.length() as u32,
                 queue: chunks.first()?.queue,
                 first_ns: chunks.iter().map(|s| s.first_ns).min()?,
                 last_ns: chunks.iter().map(|s| s.last_ns).max()?,
                 sealed_ns: chunks.iter().map(|s| s.sealed_ns).max()?,
-                ..Summary::EMPTY
+                ..ChunkSummary::EMPTY
             },
         })
     }

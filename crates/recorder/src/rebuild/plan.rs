@@ -6,7 +6,7 @@ use std::collections::{HashSet, VecDeque};
 use base::{Bank, Buffers, Timestamp};
 use format::layout::DATA_OFFSET;
 use format::parity::{LastParities, Part, PlacedParity, Row};
-use format::{ChunkRecord, Layout, Ledger, Place, Summary, TakeId};
+use format::{ChunkRecord, ChunkSummary, Layout, Ledger, Place, TakeId};
 use uuid::Uuid;
 
 use crate::open::{ArrayImage, MemberImage};
@@ -509,6 +509,6 @@ pub(super) fn filler(
         parity: Some(Part::FILLER),
         group: None,
         last_parities: LastParities::default(),
-        summary: Summary { length, ..Summary::EMPTY },
+        summary: ChunkSummary { length, ..ChunkSummary::EMPTY },
     }
 }

@@ -3,7 +3,7 @@
 use base::{BufferId, DeviceError, DriveId, Duration, Instant, Timestamp};
 use format::parity::Table;
 use format::superblock::{Member, Protected};
-use format::{ChunkRecord, Layout, Ledger, Place, Summary, Superblock};
+use format::{ChunkRecord, ChunkSummary, Layout, Ledger, Place, Superblock};
 use longtake_recorder::open::{Live, MemberImage, Segment};
 use longtake_recorder::{
     ArrayImage, Config, Event, Input, Output, ParityMeans, Placement, ReadyChunk, Recorder,
@@ -19,9 +19,15 @@ pub const LATE: Duration = Duration::from_secs(1000);
 
 /// A chunk with one packet, or without any, as a source hands it to the core; its buffer holds nothing.
 pub fn bare(buffer: BufferId, length: u32, packets: u32) -> ReadyChunk {
-    let front = Summary { length, packets, packets_start: 600, packets_end: 700, ..Summary::EMPTY };
-    let times = Summary { first_ns: 1, last_ns: 2, sealed_ns: 3, ..front };
-    let summary = Summary { captured_bytes: 50, original_bytes: 50, ..times };
+    let front = ChunkSummary {
+        length,
+        packets,
+        packets_start: 600,
+        packets_end: 700,
+        ..ChunkSummary::EMPTY
+    };
+    let times = ChunkSummary { first_ns: 1, last_ns: 2, sealed_ns: 3, ..front };
+    let summary = ChunkSummary { captured_bytes: 50, original_bytes: 50, ..times };
     ReadyChunk { buffer, summary, losses: Ledger::default() }
 }
 

@@ -7,7 +7,7 @@ use base::{
 };
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
 use format::superblock::Member;
-use format::{ChunkRecord, Count, Layout, Ledger, Place, Summary, Superblock, TakeId, index};
+use format::{ChunkRecord, ChunkSummary, Count, Layout, Ledger, Place, Superblock, TakeId, index};
 use longtake_recorder::ArrayImage;
 use longtake_recorder::open::{OpenError, open_some};
 use longtake_recorder::reader::Reader;
@@ -205,9 +205,14 @@ fn crc_of(body: &[u8]) -> u32 {
 
 /// What a chunk of one packet says of itself; the take's ledger knows all chunks before it.
 pub fn record(sequence: u64, length: u32, (first_ns, last_ns): (u64, u64)) -> ChunkRecord {
-    let front =
-        Summary { length, packets: 1, packets_start: 600, packets_end: 700, ..Summary::EMPTY };
-    let summary = Summary {
+    let front = ChunkSummary {
+        length,
+        packets: 1,
+        packets_start: 600,
+        packets_end: 700,
+        ..ChunkSummary::EMPTY
+    };
+    let summary = ChunkSummary {
         captured_bytes: 50,
         original_bytes: 50,
         first_ns,

@@ -7,7 +7,7 @@ use base::ByteSize;
 use base::units::grouped as number;
 use device::facts::{Answer, Facts, NvmeFacts};
 use device::identity::Drive;
-use device::link::{Link, Verdict};
+use device::link::{Link, LinkVerdict};
 use device::nvme::identify::{ControllerIdentity, DeallocatedReads, NamespaceIdentity, NvmSet};
 use device::nvme::log::{EnduranceGroup, PredictableLatency, SmartLog, SupportedLog, Window};
 use device::nvme::placement::Placement;
@@ -123,9 +123,11 @@ fn link(page: &mut Page, facts: &Facts) {
     page.maybe(
         "verdict",
         facts.link_verdict.map(|verdict| match verdict {
-            Verdict::Full => "as fast as the drive can",
-            Verdict::LimitedBySlot => "limited by the slot: the drive would be faster in another",
-            Verdict::Degraded => {
+            LinkVerdict::Full => "as fast as the drive can",
+            LinkVerdict::LimitedBySlot => {
+                "limited by the slot: the drive would be faster in another"
+            }
+            LinkVerdict::Degraded => {
                 "DEGRADED: less than drive and slot can do; look again under load, then reseat the \
                  drive and look at cable, riser and firmware"
             }

@@ -128,8 +128,9 @@ fn table(result: &AppsResult, caption: String) -> Table {
     let rates = streams().flat_map(|s| [s.asked_bytes_per_s, Some(s.bytes_per_s)]).flatten();
     let rate = Quantity::rate(rates);
     let slowest = |s: &StreamVerdict, percent| {
-        let of =
-            |summary: &Option<load::measurement::Summary>| summary.as_ref()?.percentile(percent);
+        let of = |summary: &Option<load::measurement::LatencySummary>| {
+            summary.as_ref()?.percentile(percent)
+        };
         [of(&s.read), of(&s.write)].into_iter().flatten().max().map(|ns| ns as f64)
     };
     let time = Quantity::latency(

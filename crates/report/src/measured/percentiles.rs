@@ -9,7 +9,7 @@ use std::path::Path;
 use base::Latencies;
 use lab::Step;
 use load::hdr_log::{self, Stamps, Tag};
-use load::measurement::Summary;
+use load::measurement::LatencySummary;
 use load::percentile_curve;
 
 use super::quantity::Quantity;
@@ -27,14 +27,14 @@ pub(super) struct Curve {
 
 impl Curve {
     /// Of a summary alone.
-    pub fn of(name: impl Into<String>, summary: &Summary) -> Self {
+    pub fn of(name: impl Into<String>, summary: &LatencySummary) -> Self {
         Self { name: name.into(), points: summary.percentiles.clone() }
     }
 
     /// Of the responses in the first of these steps whose histograms are those that were summed up; else of the summary.
     pub fn of_steps(
         name: impl Into<String>,
-        summary: &Summary,
+        summary: &LatencySummary,
         folder: &Path,
         experiment: &str,
         steps: &[String],

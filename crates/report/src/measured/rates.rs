@@ -2,7 +2,9 @@
 
 use lab::analysis::compare::compare_all;
 use lab::analysis::dips::Dip;
-use lab::analysis::{Comparison, ComparisonOptions, Point as Interval, Segment, Series, Verdict};
+use lab::analysis::{
+    Comparison, ComparisonOptions, ComparisonVerdict, Point as Interval, Segment, Series,
+};
 
 use super::quantity::Quantity;
 use crate::document::{Cell, Column, Table};
@@ -152,9 +154,9 @@ pub(super) fn comparison(what: &str, runs: &[(&str, &[Interval])]) -> Option<Tab
             None => Cell::default().noted("too few intervals"),
         };
         let verdict = match comparison.verdict {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::NoDifferenceKnown => "no difference known",
+            ComparisonVerdict::Faster => "faster",
+            ComparisonVerdict::Slower => "slower",
+            ComparisonVerdict::NoDifferenceKnown => "no difference known",
         };
         rows.push(vec![
             Cell::text(label),

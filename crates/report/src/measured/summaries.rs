@@ -1,6 +1,6 @@
 //! Latency summaries as columns for files.
 
-use load::measurement::{PERCENTILES, Summary};
+use load::measurement::{LatencySummary, PERCENTILES};
 
 use crate::series::Columns;
 
@@ -9,7 +9,7 @@ use crate::series::Columns;
 pub(super) fn columns<'a>(
     columns: Columns,
     prefix: &str,
-    summaries: impl Iterator<Item = Option<&'a Summary>>,
+    summaries: impl Iterator<Item = Option<&'a LatencySummary>>,
 ) -> Columns {
     let summaries: Vec<_> = summaries.collect();
     let all = || summaries.iter().copied();
@@ -19,7 +19,7 @@ pub(super) fn columns<'a>(
         .floats(&name("mean"), "ns", all().map(|s| s.and_then(|s| s.mean_ns)))
         .integers(&name("min"), "ns", all().map(|s| s.and_then(|s| s.min_ns)));
     let columns = PERCENTILES.into_iter().fold(columns, |columns, percent| {
-        let value = |s: Option<&Summary>| s.and_then(|s| s.percentile(percent));
+        let value = |s: Option<&LatencySummary>| s.and_then(|s| s.percentile(percent));
         columns.integers(&name(&format!("p{percent}")), "ns", all().map(value))
     });
     columns.integers(&name("max"), "ns", all().map(|s| s.and_then(|s| s.max_ns)))

@@ -1,7 +1,7 @@
 //! The summary: the figures that decide whether drives suit, every question with its answer in short, and what was left out.
 
 use lab::Figure;
-use lab::experiment::any::{Experiment, Outcome};
+use lab::experiment::any::{Experiment, ExperimentOutcome};
 use lab::run::Run;
 use profile::name;
 
@@ -80,12 +80,13 @@ pub(super) fn section(runs: &[(&str, &Run)]) -> Section {
     let mut answers = section::words("Answers in short", "Question", &labels);
     for experiment in Experiment::NAMES {
         let of = |run: &Run| run.outcomes.iter().rev().find(|o| o.name() == *experiment).cloned();
-        let outcomes: Vec<Option<Outcome>> = runs.iter().map(|(_, run)| of(run)).collect();
+        let outcomes: Vec<Option<ExperimentOutcome>> =
+            runs.iter().map(|(_, run)| of(run)).collect();
         let Some(question) = outcomes.iter().flatten().next().map(|o| o.answer().question()) else {
             continue;
         };
         let mut row = vec![Cell::text(question)];
-        let cell = |outcome: &Option<Outcome>| match outcome {
+        let cell = |outcome: &Option<ExperimentOutcome>| match outcome {
             Some(outcome) => Cell::text(finding(outcome)),
             None => Cell::text("not asked"),
         };
@@ -131,16 +132,16 @@ fn key(run: &Run) -> Vec<Figure> {
     KEY.iter().filter_map(best).collect()
 }
 
-fn finding(outcome: &Outcome) -> String {
+fn finding(outcome: &ExperimentOutcome) -> String {
     match outcome {
-        Outcome::Fill(result) => result.finding(),
-        Outcome::Steady(result) => result.finding(),
-        Outcome::Stream(result) => result.finding(),
-        Outcome::Link(result) => result.finding(),
-        Outcome::Mix(result) => result.finding(),
-        Outcome::Neighbours(result) => result.finding(),
-        Outcome::Viewers(result) => result.finding(),
-        Outcome::Apps(result) => result.finding(),
-        Outcome::Snia(result) => result.finding(),
+        ExperimentOutcome::Fill(result) => result.finding(),
+        ExperimentOutcome::Steady(result) => result.finding(),
+        ExperimentOutcome::Stream(result) => result.finding(),
+        ExperimentOutcome::Link(result) => result.finding(),
+        ExperimentOutcome::Mix(result) => result.finding(),
+        ExperimentOutcome::Neighbours(result) => result.finding(),
+        ExperimentOutcome::Viewers(result) => result.finding(),
+        ExperimentOutcome::Apps(result) => result.finding(),
+        ExperimentOutcome::Snia(result) => result.finding(),
     }
 }

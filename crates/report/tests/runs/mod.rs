@@ -6,12 +6,12 @@ use std::sync::LazyLock;
 use base::memory::{MemoryBank, MemoryDrive};
 use base::{BufferId, DriveId, Duration, Instant, NoBuffers, Rate};
 use lab::analysis::{Burst, FillInput, Link, Point, Series, fill, recovery};
-use lab::experiment::any::{Experiment, Outcome};
+use lab::experiment::any::{Experiment, ExperimentOutcome};
 use lab::experiment::fill::{Emptied, FillResult, Rests};
 use lab::experiment::link::DriveLink;
 use lab::run::{Run, Subject};
 use lab::{BankRig, Go, Lab};
-use load::measurement::Summary;
+use load::measurement::LatencySummary;
 use tempfile::TempDir;
 
 /// A run and the folder of its results.
@@ -28,7 +28,7 @@ pub fn all() -> &'static Measured {
 }
 
 /// A run of these results, without histograms.
-pub fn of(outcomes: Vec<Outcome>) -> Measured {
+pub fn of(outcomes: Vec<ExperimentOutcome>) -> Measured {
     let mut run = Run::begin("0.0.0", vec![subject()]);
     run.started_ns = 1_795_269_120_000_000_000;
     run.outcomes = outcomes;
@@ -92,7 +92,7 @@ fn run_all() -> Measured {
 pub fn faster(than: &Measured) -> Measured {
     let mut outcomes = than.run.outcomes.clone();
     for outcome in &mut outcomes {
-        if let Outcome::Stream(result) = outcome {
+        if let ExperimentOutcome::Stream(result) = outcome {
             for point in &mut result.points {
                 point.bytes_per_s = point.bytes_per_s.map(|rate| 2.0 * rate);
             }
@@ -155,11 +155,11 @@ fn series(start_ns: u64, intervals: u64, gigabytes: impl Fn(f64, u64) -> f64) ->
 }
 
 /// Every experiment's result as if nothing had come of it.
-pub fn empty() -> Vec<Outcome> {
+pub fn empty() -> Vec<ExperimentOutcome> {
     let mut outcomes = all().run.outcomes.clone();
     for outcome in &mut outcomes {
         match outcome {
-            Outcome::Fill(result) => {
+            ExperimentOutcome::Fill(result) => {
                 let nothing = Series::default();
                 result.fill = fill::judge(&FillInput::new(0, &nothing));
                 (result.empty, result.overwrite) = (Vec::new(), Vec::new());
@@ -167,25 +167,25 @@ pub fn empty() -> Vec<Outcome> {
                 result.rests = Rests { recovery: None, bursts: Vec::new(), left_out: None };
                 (result.shares, result.region_bytes) = (Vec::new(), 0);
             }
-            Outcome::Steady(result) => (result.write, result.read) = (None, None),
-            Outcome::Stream(result) => result.points.clear(),
-            Outcome::Link(result) => {
+            ExperimentOutcome::Steady(result) => (result.write, result.read) = (None, None),
+            ExperimentOutcome::Stream(result) => result.points.clear(),
+            ExperimentOutcome::Link(result) => {
                 result.points.clear();
                 result.table.clear();
                 (result.ceiling, result.best) = (None, None);
             }
-            Outcome::Mix(result) => result.points.clear(),
-            Outcome::Neighbours(result) => {
+            ExperimentOutcome::Mix(result) => result.points.clear(),
+            ExperimentOutcome::Neighbours(result) => {
                 result.alone.clear();
                 result.beside.clear();
             }
-            Outcome::Viewers(result) => {
+            ExperimentOutcome::Viewers(result) => {
                 result.alone.trials.clear();
                 (result.alone.viewers, result.alone.refused) = (0, None);
                 (result.alone.response, result.ingesting) = (None, None);
             }
-            Outcome::Apps(result) => result.applications.clear(),
-            Outcome::Snia(result) => {
+            ExperimentOutcome::Apps(result) => result.applications.clear(),
+            ExperimentOutcome::Snia(result) => {
                 result.rounds.clear();
                 result.averages.clear();
                 result.steady.window = None;
@@ -197,87 +197,87 @@ pub fn empty() -> Vec<Outcome> {
 }
 
 /// Every experiment's result with the first of everything alone.
-pub fn with_one_point() -> Vec<Outcome> {
+pub fn with_one_point() -> Vec<ExperimentOutcome> {
     let mut outcomes = all().run.outcomes.clone();
     for outcome in &mut outcomes {
         match outcome {
-            Outcome::Fill(result) => {
+            ExperimentOutcome::Fill(result) => {
                 result.empty.truncate(1);
                 result.overwrite.truncate(1);
             }
-            Outcome::Steady(result) => {
+            ExperimentOutcome::Steady(result) => {
                 for even in [&mut result.write, &mut result.read].into_iter().flatten() {
                     even.curve.truncate(1);
                 }
             }
-            Outcome::Stream(result) => result.points.truncate(1),
-            Outcome::Link(result) => result.points.truncate(1),
-            Outcome::Mix(result) => result.points.truncate(1),
-            Outcome::Neighbours(result) => {
+            ExperimentOutcome::Stream(result) => result.points.truncate(1),
+            ExperimentOutcome::Link(result) => result.points.truncate(1),
+            ExperimentOutcome::Mix(result) => result.points.truncate(1),
+            ExperimentOutcome::Neighbours(result) => {
                 result.alone.truncate(1);
                 result.beside.iter_mut().for_each(|beside| beside.points.truncate(1));
             }
-            Outcome::Viewers(result) => result.alone.trials.truncate(1),
-            Outcome::Apps(result) => {
+            ExperimentOutcome::Viewers(result) => result.alone.trials.truncate(1),
+            ExperimentOutcome::Apps(result) => {
                 result.applications.truncate(1);
                 result.applications.iter_mut().for_each(|a| a.streams.truncate(1));
             }
-            Outcome::Snia(result) => result.rounds.truncate(1),
+            ExperimentOutcome::Snia(result) => result.rounds.truncate(1),
         }
     }
     outcomes
 }
 
 /// Every experiment's result with rates of zero and latencies that nobody knows.
-pub fn with_zeros() -> Vec<Outcome> {
+pub fn with_zeros() -> Vec<ExperimentOutcome> {
     let mut outcomes = all().run.outcomes.clone();
     let still = |points: &mut Vec<Point>| points.iter_mut().for_each(|point| point.bytes = 0);
     for outcome in &mut outcomes {
         match outcome {
-            Outcome::Fill(result) => {
+            ExperimentOutcome::Fill(result) => {
                 still(&mut result.empty);
                 still(&mut result.overwrite);
             }
-            Outcome::Steady(result) => {
+            ExperimentOutcome::Steady(result) => {
                 for even in [&mut result.write, &mut result.read].into_iter().flatten() {
                     even.mean = 0.0;
                     still(&mut even.curve);
                 }
             }
-            Outcome::Stream(result) => {
+            ExperimentOutcome::Stream(result) => {
                 for point in &mut result.points {
-                    (point.bytes_per_s, point.latency) = (Some(0.0), Summary::default());
+                    (point.bytes_per_s, point.latency) = (Some(0.0), LatencySummary::default());
                 }
             }
-            Outcome::Link(result) => {
+            ExperimentOutcome::Link(result) => {
                 result.points.iter_mut().for_each(|point| point.bytes_per_s = Some(0.0));
             }
-            Outcome::Mix(result) => {
+            ExperimentOutcome::Mix(result) => {
                 for point in &mut result.points {
                     (point.iops, point.bytes_per_s) = (0.0, 0.0);
-                    (point.read, point.write) = (None, Some(Summary::default()));
+                    (point.read, point.write) = (None, Some(LatencySummary::default()));
                 }
             }
-            Outcome::Neighbours(result) => {
+            ExperimentOutcome::Neighbours(result) => {
                 for point in &mut result.alone {
-                    (point.iops, point.response) = (0.0, Summary::default());
+                    (point.iops, point.response) = (0.0, LatencySummary::default());
                 }
                 for beside in &mut result.beside {
                     beside.write_alone_bytes_per_s = 0.0;
                     beside.points.iter_mut().for_each(|point| point.write_bytes_per_s = 0.0);
                 }
             }
-            Outcome::Viewers(result) => {
+            ExperimentOutcome::Viewers(result) => {
                 result.alone.viewers = 0;
                 result.alone.trials.iter_mut().for_each(|trial| trial.bytes_per_s = 0.0);
             }
-            Outcome::Apps(result) => {
+            ExperimentOutcome::Apps(result) => {
                 for stream in result.applications.iter_mut().flat_map(|a| &mut a.streams) {
                     (stream.bytes_per_s, stream.count) = (0.0, 0);
                     stream.asked_bytes_per_s = stream.asked_bytes_per_s.map(|_| 0.0);
                 }
             }
-            Outcome::Snia(result) => {
+            ExperimentOutcome::Snia(result) => {
                 result.rounds.iter_mut().for_each(|round| round.iops = 0.0);
                 if let Some(window) = &mut result.steady.window {
                     window.average = 0.0;

@@ -5,7 +5,7 @@ use std::path::Path;
 use base::Duration;
 use device::facts::{Answer, Facts};
 use device::identity::Kind;
-use device::link::Verdict;
+use device::link::LinkVerdict;
 use device::nvme::identify::{Attribute, DeallocatedReads, OptionalCommand};
 use device::wear::Wear;
 use longtake_target::facts;
@@ -85,7 +85,7 @@ fn a_plain_drive_is_listed_like_a_real_one() {
     let serial = drive.serial.as_deref().unwrap();
     assert!(serial.starts_with("SIM-") && serial.len() == 20, "{serial}");
     assert_eq!(drive.link.unwrap().to_string(), "PCIe 4.0 x4");
-    assert_eq!(facts.link_verdict, Some(Verdict::Full));
+    assert_eq!(facts.link_verdict, Some(LinkVerdict::Full));
     assert_eq!(drive.wear.percent_used(), Some(0));
     assert_eq!(drive.nvme.as_ref().unwrap().id, Some(1));
     assert_eq!(drive.confirmation(), None, "nothing needs to be confirmed");

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use indicatif::ProgressBar;
 
-use crate::{outlet, progress};
+use crate::{printer, progress};
 
 /// One thing to tell.
 #[derive(Debug)]
@@ -26,12 +26,12 @@ const LINES_MAX: usize = 1024;
 
 /// The way to the thread that tells.
 #[derive(Debug)]
-pub struct Teller {
+pub struct Reporter {
     lines: Sender<Line>,
     thread: JoinHandle<()>,
 }
 
-impl Teller {
+impl Reporter {
     /// Starts the thread; progress goes to `bar` if there is one.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl Teller {
     fn start_with(bar: Option<ProgressBar>, out: Box<dyn Write + Send>) -> Result<Self> {
         let (lines, told) = bounded(LINES_MAX);
         let thread = std::thread::Builder::new()
-            .name("teller".to_owned())
+            .name("reporter".to_owned())
             .spawn(move || tell_all(&told, bar.as_ref(), out))
             .context("starting the thread that tells")?;
         Ok(Self { lines, thread })
@@ -75,9 +75,9 @@ fn tell_all(lines: &Receiver<Line>, bar: Option<&ProgressBar>, mut out: Box<dyn 
                     .ok();
             }
             (Line::Text(text), Some(bar)) => progress::print_above(bar, &text),
-            (Line::Text(text), None) => outlet::tell(&text),
+            (Line::Text(text), None) => printer::tell(&text),
             (Line::Status(text), Some(bar)) => progress::say(bar, &text),
-            (Line::Status(text), None) => outlet::tell(&text.replace('\n', "; ")),
+            (Line::Status(text), None) => printer::tell(&text.replace('\n', "; ")),
         }
     }
     if let Some(bar) = bar {
@@ -107,15 +107,15 @@ mod tests {
     fn a_stalled_listener_never_makes_the_teller_wait_and_hears_all_it_was_promised() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let stall = heard.lock().unwrap();
-        let teller = Teller::start_with(None, Box::new(Stalled(Arc::clone(&heard)))).unwrap();
+        let reporter = Reporter::start_with(None, Box::new(Stalled(Arc::clone(&heard)))).unwrap();
         let mut lines = (0..2 * LINES_MAX).map(|number| Line::Json(number.to_string()));
         // To the first that is refused: whether the thread has taken one by then is its own affair.
         let mut promised = 0;
-        let refused = lines.find_map(|line| teller.tell(line).inspect(|()| promised += 1).err());
+        let refused = lines.find_map(|line| reporter.tell(line).inspect(|()| promised += 1).err());
         assert!(refused.is_some(), "the queue has an end");
         assert!((LINES_MAX..LINES_MAX + 2).contains(&promised), "{promised}");
         drop(stall);
-        teller.finish(refused);
+        reporter.finish(refused);
         let text = String::from_utf8(heard.lock().unwrap().clone()).unwrap();
         let expected: Vec<String> = (0..=promised).map(|n| n.to_string()).collect();
         assert_eq!(text.lines().collect::<Vec<_>>(), expected);
