@@ -1,6 +1,8 @@
 //! Names what is damaged in segments without an index, and what that hides: a walk ends at the first chunk that doesn't check.
 //! Only what a take lacks is named: behind the end of what was recorded anything may lie.
 
+use std::collections::HashSet;
+
 use base::{Bank, Buffers};
 use format::chunk::check_body;
 use format::{ChunkRecord, Damage, PAGE_BYTES, Place};
@@ -22,6 +24,9 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         if gaps.is_empty() {
             return Ok(());
         }
+        // A write that failed may have happened all the same: the chunk that stands in for it is listed.
+        let replaced: HashSet<u64> =
+            self.catalog.entries.iter().filter_map(|entry| entry.record.replaces).collect();
         let image = self.image;
         for (at, member) in (0u16..).zip(&image.members) {
             for (number, segment) in (0u64..).zip(&member.segments) {
@@ -47,10 +52,13 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                     members: image.members.len() as u16,
                     offset: from,
                 };
-                let lacked = |number: u64| {
+                let lacked = |record: &ChunkRecord| {
+                    let number = record.sequence;
                     let in_gap =
                         |gap: &Gap| (gap.first_sequence..=gap.last_sequence).contains(&number);
-                    number <= last && gaps.iter().any(in_gap)
+                    number <= last
+                        && !replaced.contains(&record.replaces.unwrap_or(number))
+                        && gaps.iter().any(in_gap)
                 };
                 if self.behind(reader, &place, end, known.is_some(), lacked)? {
                     self.hiding.insert((at, number));
@@ -68,7 +76,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         from: &Place,
         end: u64,
         by_page: bool,
-        lacked: impl Fn(u64) -> bool,
+        lacked: impl Fn(&ChunkRecord) -> bool,
     ) -> Result<bool, CreateError> {
         let mut any = false;
         let drive = self.image.members[usize::from(from.member)].drive;
@@ -90,7 +98,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
                         && record.parity.is_none()
                         && offset + within + u64::from(record.summary.length) <= end
                         && !self.by_number.contains_key(&record.sequence)
-                        && lacked(record.sequence)
+                        && lacked(record)
                 });
                 let Some((place, record)) = found else {
                     if !by_page {

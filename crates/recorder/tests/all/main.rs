@@ -25,6 +25,7 @@ mod regressions;
 mod rereading;
 mod rest;
 mod ring;
+mod scrubbing;
 mod segments;
 mod sequence;
 mod superblocks;
