@@ -142,7 +142,7 @@ pub enum Operation {
         offset: u64,
         /// How many bytes.
         length: u32,
-        /// Whose memory.
+        /// The buffer that the data goes to or comes from.
         buffer: BufferId,
     },
     /// Put `length` bytes from the start of `buffer` at `offset`.
@@ -151,7 +151,7 @@ pub enum Operation {
         offset: u64,
         /// How many bytes.
         length: u32,
-        /// Whose memory.
+        /// The buffer that the data goes to or comes from.
         buffer: BufferId,
     },
     /// Give up the contents of a range. What it reads as afterwards: see [`Geometry`].
@@ -188,7 +188,7 @@ impl Operation {
 /// One request to one drive. The tag comes back with the completion and means nothing to the bank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// Which drive.
+    /// Index of the drive in the bank.
     pub drive: DriveId,
     /// What to do.
     pub operation: Operation,

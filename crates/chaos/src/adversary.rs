@@ -73,7 +73,7 @@ pub enum Trick {
 /// A write or trim that the recorder has asked for.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// Which drive.
+    /// Index of the drive in the bank.
     pub drive: u16,
     /// From where, in bytes.
     pub start: u64,

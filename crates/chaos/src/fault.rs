@@ -78,7 +78,7 @@ pub enum What {
 /// A fault and when it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Which drive.
+    /// Index of the drive in the bank.
     pub drive: u16,
     /// From when on.
     pub from: Instant,

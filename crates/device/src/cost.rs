@@ -28,7 +28,7 @@ pub enum Cost {
     },
     /// Not known.
     Unknown {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

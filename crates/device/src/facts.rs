@@ -74,7 +74,7 @@ pub enum Answer<T> {
     NotSupported,
     /// The drive could not be asked, or did not answer.
     NotTold {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -19,7 +19,7 @@ pub struct Holder {
     pub device: PathBuf,
     /// What uses it: `/dev/md0`, `/dev/dm-3`, `/dev/loop1`, or a mount's or swap's name.
     pub by: String,
-    /// How.
+    /// In which way it is used.
     pub how: Use,
     /// The user's name for it, where there is one: a volume's, an array's.
     pub name: Option<String>,

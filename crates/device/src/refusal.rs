@@ -37,7 +37,7 @@ pub enum Refusal {
         path: PathBuf,
         /// The device that is mounted: itself, a partition, or another path to the same bytes.
         device: PathBuf,
-        /// Where.
+        /// The mount point.
         mount_point: PathBuf,
         /// The file system's type.
         filesystem: String,

@@ -19,7 +19,7 @@ pub enum Wear {
     Known(Health),
     /// Not known.
     Unknown {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -28,7 +28,7 @@ pub struct Step {
 /// How far an experiment is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress<'a> {
-    /// Which experiment.
+    /// Name of the experiment.
     pub experiment: &'a str,
     /// What it is doing.
     pub step: &'a str,
@@ -56,7 +56,7 @@ pub enum LabError {
     Interrupted,
     /// It can't be done on these drives.
     Unsuitable {
-        /// Which experiment.
+        /// Name of the experiment.
         experiment: &'static str,
         /// Why, and what would do.
         reason: String,

@@ -84,7 +84,7 @@ impl StreamInterval {
 pub struct Miss {
     /// Which stream, by its place in the workload.
     pub stream: u16,
-    /// Which drive.
+    /// Index of the drive in the bank.
     pub drive: u16,
     /// Its intended start, in nanoseconds since the run's start.
     pub intended_ns: u64,

@@ -81,7 +81,7 @@ pub struct StreamResult {
 /// Latencies in a few figures, in nanoseconds. None is "not known": too few samples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LatencySummary {
-    /// How many.
+    /// Number of them.
     pub count: u64,
     /// Exact mean.
     pub mean_ns: Option<f64>,

@@ -45,7 +45,7 @@ pub enum PlanError {
     Empty,
     /// A length of time that makes no sense.
     Time {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// What it must be.
         must: &'static str,
@@ -54,7 +54,7 @@ pub enum PlanError {
     Stream {
         /// The stream's name.
         stream: String,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
         /// What is wrong, and what would be right.
         problem: String,

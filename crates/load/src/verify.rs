@@ -16,7 +16,7 @@ pub const UNITS_MAX: u64 = 1 << 27;
 /// A place whose bytes were not what was written there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mismatch {
-    /// Which drive.
+    /// Index of the drive in the bank.
     pub drive: u16,
     /// First wrong byte on the drive.
     pub offset: u64,

@@ -76,9 +76,9 @@ pub type Answer = Result<usize, String>;
 /// A request and where its answer goes.
 #[derive(Debug)]
 pub struct Asked {
-    /// What.
+    /// The request.
     pub request: Request,
-    /// Where to.
+    /// The way back to whoever asked.
     pub answer: Sender<Answer>,
     /// Set once whoever asked has gone, which ends a hold.
     pub left: Arc<AtomicBool>,

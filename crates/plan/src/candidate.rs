@@ -16,7 +16,7 @@ pub const DATASHEET_WRITE: &str = "datasheet.write";
 pub struct Figure {
     /// Its name in the profile.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: f64,
     /// What it counts.
     pub unit: Unit,

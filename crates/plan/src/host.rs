@@ -47,7 +47,7 @@ pub struct Nic {
     pub generation: u8,
     /// Lanes of each.
     pub lanes: u8,
-    /// How many.
+    /// Number of them.
     pub count: u32,
 }
 

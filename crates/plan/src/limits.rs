@@ -111,7 +111,7 @@ pub struct Sizing {
     pub needs: Vec<Need>,
     /// Drives that hold data, and the limit that asks for most; None if no number will do.
     pub answer: Option<(u32, Limit)>,
-    /// Why not.
+    /// What prevents it.
     pub obstacles: Vec<Obstacle>,
 }
 

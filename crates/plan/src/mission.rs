@@ -74,7 +74,7 @@ pub struct Mission {
 /// A load for some time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// How long.
+    /// Length of the span.
     pub time: Duration,
     /// Bytes of chunks a second: what is stored, headers and padding included.
     pub rate: Rate,

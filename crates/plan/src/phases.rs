@@ -26,7 +26,7 @@ pub enum Stage {
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Phase {
-    /// Which.
+    /// The stage.
     pub stage: Stage,
     /// Bytes on the drive where it ends; None for the last, which doesn't.
     pub ends_at_bytes: Option<f64>,

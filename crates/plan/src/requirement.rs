@@ -83,7 +83,7 @@ pub enum Term {
 /// Readers beside the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Readers {
-    /// How many.
+    /// Number of them.
     pub count: u32,
     /// What each reads.
     pub rate: Rate,

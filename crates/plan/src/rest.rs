@@ -29,7 +29,7 @@ pub const SETTINGS: [Setting; 5] = [
 /// What a setting comes to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effect {
-    /// Which.
+    /// The setting.
     pub setting: Setting,
     /// The highest rate of all members together that lost nothing.
     pub rate: Rate,

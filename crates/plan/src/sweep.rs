@@ -84,7 +84,7 @@ pub enum SweepError {
     },
     /// A key is varied and given.
     Twice {
-        /// Which.
+        /// The key as it was written.
         key: String,
         /// The line of the axis, from 1.
         line: usize,

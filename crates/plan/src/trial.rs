@@ -42,7 +42,7 @@ pub enum Question {
 /// A recording that answers a question.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Which.
+    /// The question.
     pub question: Question,
     /// The recording.
     pub mission: Mission,

@@ -50,7 +50,7 @@ pub struct Profile {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Known {
-    /// Its value.
+    /// The value.
     pub value: f64,
     /// What it counts.
     pub unit: Unit,

@@ -19,7 +19,7 @@ pub struct Simulated {
 /// One parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// Its value.
+    /// The value.
     pub value: Value,
     /// How it became known.
     pub kind: SourceKind,

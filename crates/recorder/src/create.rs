@@ -42,21 +42,21 @@ pub enum CreateError {
     Members(usize),
     /// A drive can't be divided.
     Layout {
-        /// Which.
+        /// Name of the drive.
         drive: String,
-        /// Why.
+        /// Why its size can't be divided into segments.
         error: LayoutError,
     },
     /// A block larger than 4 KiB.
     Block {
-        /// Which drive.
+        /// Name of the drive.
         drive: String,
         /// Its block.
         block_bytes: u32,
     },
     /// Writing failed.
     Write {
-        /// Which drive.
+        /// Name of the drive.
         drive: String,
         /// What was tried.
         attempted: String,

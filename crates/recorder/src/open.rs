@@ -76,11 +76,11 @@ impl Segment {
 /// A segment and its chunks: the one with a member's latest chunk, for one.
 #[derive(Clone, Debug)]
 pub struct HeadImage {
-    /// Which.
+    /// Zero-based index of the segment.
     pub segment: u64,
     /// Bytes of sound chunks in it.
     pub used: u64,
-    /// They.
+    /// Place and record of each chunk, in order.
     pub chunks: Vec<(Place, ChunkRecord)>,
     /// Whether its index is written: recording goes on in the next one.
     pub closed: bool,

@@ -200,9 +200,9 @@ pub enum Output {
     },
     /// Trim a segment.
     Trim {
-        /// Which member.
+        /// Zero-based index of the member.
         member: u16,
-        /// From where.
+        /// Offset on the drive in bytes.
         offset: u64,
         /// How much.
         length: u64,
@@ -211,14 +211,14 @@ pub enum Output {
     },
     /// Flush a member.
     Flush {
-        /// Which member.
+        /// Zero-based index of the member.
         member: u16,
         /// Comes back in [`Input::Done`].
         tag: u64,
     },
     /// The buffer is free again.
     Release {
-        /// Which.
+        /// The buffer.
         buffer: BufferId,
     },
     /// Everything is written: hand in the chunk that ends the take ([`ChunkSummary::end`]).
@@ -251,16 +251,16 @@ pub enum Event {
     },
     /// A flush is done, in an array without parity: a power cut can't lose what it covers either.
     Durable {
-        /// Which member.
+        /// Zero-based index of the member.
         member: u16,
         /// What the flush covered.
         count: Count,
     },
     /// A member failed and gets no more chunks; the take goes on with the rest.
     MemberFailed {
-        /// Which.
+        /// Zero-based index of the member.
         member: u16,
-        /// Why.
+        /// The error that the drive reported.
         error: DeviceError,
         /// What was acknowledged on it in this take: what is at stake if it can't be read.
         held: Count,
@@ -278,7 +278,7 @@ pub enum Event {
     },
     /// A segment of a ring is being reused; what it held is gone.
     Reused {
-        /// Which member.
+        /// Zero-based index of the member.
         member: u16,
         /// Which segment.
         segment: u64,
@@ -287,9 +287,9 @@ pub enum Event {
     },
     /// A member can't trim after all; the ring goes on without.
     TrimFailed {
-        /// Which.
+        /// Zero-based index of the member.
         member: u16,
-        /// Why.
+        /// The error that the drive reported.
         error: DeviceError,
     },
     /// No segment is left that may be written. What is still offered is lost; the source should stop.

@@ -28,9 +28,9 @@ pub enum ReadError {
     Device {
         /// Which, as the user named it.
         drive: String,
-        /// From where.
+        /// Offset on the drive in bytes.
         offset: u64,
-        /// Why.
+        /// The error that the drive reported.
         error: DeviceError,
     },
 }

@@ -75,7 +75,7 @@ pub enum Repair {
 pub struct Finding {
     /// The chunk, or the first one of the segment.
     pub entry: Entry,
-    /// What.
+    /// The fault that was found.
     pub fault: Fault,
     /// What can be done, or was.
     pub repair: Repair,

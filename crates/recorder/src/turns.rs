@@ -9,7 +9,7 @@ use crate::member::Member;
 pub(crate) struct Turns {
     /// Members that rest at a time.
     rest: usize,
-    /// How long.
+    /// How long a turn lasts.
     turn: Duration,
     /// The member to begin the next turn with.
     next: usize,

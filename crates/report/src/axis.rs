@@ -155,7 +155,7 @@ impl Ruler {
 /// A labelled place on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tick {
-    /// Where.
+    /// Position on the axis.
     pub place: f64,
     /// What it says.
     pub label: String,

@@ -267,12 +267,12 @@ pub enum SeriesError {
     },
     /// Writing CSV failed.
     Csv {
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
     /// Writing Parquet failed.
     Parquet {
-        /// Why.
+        /// The reason.
         reason: ParquetError,
     },
 }

@@ -85,7 +85,7 @@ pub enum InterfaceWarning {
     NoHardwareTimestamps {
         /// The interface.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
     /// The filter runs here instead of in the kernel.

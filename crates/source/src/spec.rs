@@ -40,7 +40,7 @@ pub enum SourceSpec {
     Udp(UdpSpec),
     /// A byte stream, cut into blocks of so many bytes.
     Stream {
-        /// From where.
+        /// The stream's address.
         endpoint: stream::Endpoint,
         /// Bytes in a block.
         block_bytes: u32,

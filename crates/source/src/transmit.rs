@@ -92,14 +92,14 @@ pub enum SendError {
     NobodyListens,
     /// The interface went down or was deleted.
     Gone {
-        /// Where to.
+        /// The target, as it was named.
         target: String,
         /// The kernel's words.
         error: io::Error,
     },
     /// The kernel refused for another reason.
     System {
-        /// Where to.
+        /// The target, as it was named.
         target: String,
         /// The kernel's words.
         error: io::Error,

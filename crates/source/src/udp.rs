@@ -112,7 +112,7 @@ impl fmt::Display for UdpWarning {
 pub enum UdpError {
     /// Options that contradict each other or the address.
     Invalid {
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// What is wrong, and what to do.
         reason: &'static str,
@@ -126,14 +126,14 @@ pub enum UdpError {
     },
     /// Somebody listens there already.
     AddressInUse {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
     /// A system call failed.
     System {
         /// What was tried.
         attempted: &'static str,
-        /// Where.
+        /// The address.
         address: SocketAddr,
         /// Why it failed.
         error: io::Error,

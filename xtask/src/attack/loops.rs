@@ -85,7 +85,7 @@ pub fn ext4(device: &Path) -> Result<()> {
 /// Something mounted, unmounted in the end.
 #[derive(Debug)]
 pub struct Mount {
-    /// Where.
+    /// The mount point.
     pub point: PathBuf,
 }
 

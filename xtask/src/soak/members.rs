@@ -63,7 +63,7 @@ impl Members {
         Ok(members)
     }
 
-    /// How many.
+    /// Number of members.
     pub fn count(&self) -> usize {
         self.each.len()
     }

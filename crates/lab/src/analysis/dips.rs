@@ -63,7 +63,7 @@ impl Rhythm {
 /// Dips in few numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DipSummary {
-    /// How many.
+    /// Number of them.
     pub count: usize,
     /// The median of their lowest rates as shares of the level; None without dips.
     pub lowest_share_median: Option<f64>,

@@ -78,7 +78,7 @@ pub struct AppsResult {
 /// One application.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ApplicationResult {
-    /// Which.
+    /// The application.
     pub application: Application,
     /// Whether every stream was content.
     pub content: bool,

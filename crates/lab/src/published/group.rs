@@ -30,7 +30,7 @@ pub enum Group {
 /// What a group came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reproduced {
-    /// Which.
+    /// The group of claims.
     pub group: Group,
     /// Its claims, in their order.
     pub rows: Vec<Row>,

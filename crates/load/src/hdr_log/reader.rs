@@ -34,7 +34,7 @@ pub enum HdrLogError {
     Io {
         /// Which line, from 1.
         line: u64,
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
     /// A line is damaged; those after it can be read.

@@ -69,7 +69,7 @@ impl RecoveredChunks {
 /// Packets that could not be read.
 #[derive(Clone, Debug, Default)]
 pub struct UnreadablePackets {
-    /// How many.
+    /// Number of packets, and their bytes on the wire.
     pub count: Count,
     /// The chunks that they were in and why each could not be read, in words; the first 20.
     pub reasons: Vec<String>,
@@ -93,7 +93,7 @@ impl UnreadablePackets {
 /// Packets that the ring overwrote before they were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverwrittenPackets {
-    /// How many.
+    /// Number of packets, and their bytes on the wire.
     pub count: Count,
     /// Times of the first and the last of them; None if there are none.
     pub span: Option<(Timestamp, Timestamp)>,

@@ -30,9 +30,9 @@ pub enum RequirementError {
     },
     /// Two that exclude each other.
     Contradiction {
-        /// The one.
+        /// The first of the two requirements.
         one: &'static str,
-        /// The other.
+        /// The second of the two requirements.
         other: &'static str,
         /// Why they don't go together, and which to choose when.
         why: &'static str,

@@ -62,7 +62,7 @@ pub enum JobError {
     Drive,
     /// A key's value can't be.
     Key {
-        /// Which.
+        /// The key as it was written.
         key: String,
         /// What is wrong, and what would be right.
         problem: String,

@@ -11,7 +11,7 @@ use crate::reader::ReadError;
 pub enum OpenError {
     /// A drive has no sound superblock.
     NotMember {
-        /// Which.
+        /// Name of the drive.
         drive: String,
         /// What stands there instead.
         damage: Damage,
@@ -27,16 +27,16 @@ pub enum OpenError {
     },
     /// Two drives say that they are the same member.
     Twice {
-        /// The one.
+        /// Name of the first drive.
         first: String,
-        /// The other.
+        /// Name of the second drive.
         second: String,
-        /// Which member.
+        /// Zero-based index of the member.
         member: u16,
     },
     /// Another drive has taken this one's place in the meantime.
     Stale {
-        /// Which.
+        /// Name of the drive.
         drive: String,
         /// The array's name.
         name: String,
@@ -47,7 +47,7 @@ pub enum OpenError {
     },
     /// The drive is to become a member, and its rebuild is under way or was cut short.
     Unfinished {
-        /// Which.
+        /// Name of the drive.
         drive: String,
         /// The array's name.
         name: String,
@@ -63,7 +63,7 @@ pub enum OpenError {
     },
     /// The drive is smaller than its superblock says.
     Shrunk {
-        /// Which.
+        /// Name of the drive.
         drive: String,
         /// What there is.
         capacity_bytes: u64,

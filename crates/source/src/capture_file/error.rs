@@ -14,7 +14,7 @@ pub enum CaptureFileError {
     Open {
         /// The file.
         name: String,
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
     /// It does not start like pcap or pcapng.
@@ -33,7 +33,7 @@ pub enum CaptureFileError {
     },
     /// It ends in the middle of a block or record.
     Truncated {
-        /// Where.
+        /// Where in the file.
         place: Place,
         /// In what.
         block: &'static str,
@@ -44,7 +44,7 @@ pub enum CaptureFileError {
     },
     /// A block contradicts itself or what came before.
     Malformed {
-        /// Where.
+        /// Where in the file.
         place: Place,
         /// Which kind of block.
         block: &'static str,
@@ -53,7 +53,7 @@ pub enum CaptureFileError {
     },
     /// A block is longer than [`super::BLOCK_BYTES_MAX`].
     TooLarge {
-        /// Where.
+        /// Where in the file.
         place: Place,
         /// Which kind of block.
         block: &'static str,
@@ -62,14 +62,14 @@ pub enum CaptureFileError {
     },
     /// More than [`super::INTERFACES_MAX`] interfaces.
     TooManyInterfaces {
-        /// Where.
+        /// Where in the file.
         place: Place,
     },
     /// The operating system failed to read it.
     Read {
-        /// Where.
+        /// Where in the file.
         place: Place,
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
 }

@@ -36,29 +36,29 @@ pub enum VerifyError {
     Empty,
     /// It has more than [`INSTRUCTIONS_MAX`] instructions.
     TooLong {
-        /// How many.
+        /// Number of instructions.
         instructions: usize,
     },
     /// No such instruction in classic BPF.
     UnknownCode {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
         /// Its code.
         code: u16,
     },
     /// A jump leads past the end.
     JumpOutOfBounds {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
     },
     /// A memory slot beyond the 16 there are.
     MemoryOutOfBounds {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
     },
     /// A division by a constant zero.
     DivisionByZero {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
     },
     /// The last instruction is not a return.

@@ -12,30 +12,30 @@ use super::{BLOCK_BYTES_MAX, CONNECTIONS_MAX};
 pub enum StreamError {
     /// A fifo, file or standard input can't be opened.
     Open {
-        /// Which.
+        /// Name of it.
         name: String,
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
     /// Nobody answers there.
     Connect {
         /// `HOST:PORT`.
         address: String,
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
     /// The address can't be listened at.
     Listen {
         /// `ADDRESS:PORT`.
         address: String,
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
     /// The listener failed.
     Accept {
         /// `ADDRESS:PORT`.
         address: String,
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
     /// A connection broke: a peer that reset it, for one.
@@ -44,7 +44,7 @@ pub enum StreamError {
         name: String,
         /// Bytes received from it before.
         received: u64,
-        /// Why.
+        /// The kernel's reason.
         reason: io::Error,
     },
     /// The block size is out of range.
@@ -54,7 +54,7 @@ pub enum StreamError {
     },
     /// The number of connections is out of range.
     Connections {
-        /// How many.
+        /// Number of connections.
         connections: u16,
     },
 }

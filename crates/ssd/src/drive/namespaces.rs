@@ -28,7 +28,7 @@ pub struct Place {
     pub set: u32,
     /// The first unit.
     pub unit: u32,
-    /// How many.
+    /// Number of units.
     pub units: u32,
 }
 

@@ -41,7 +41,7 @@ impl Free {
         Some(entry.superblock)
     }
 
-    /// How many.
+    /// Number of free superblocks.
     pub(super) fn len(&self) -> u32 {
         self.entries.len() as u32
     }

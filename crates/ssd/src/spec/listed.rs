@@ -12,7 +12,7 @@ pub struct ListedParameter {
     pub section: String,
     /// Its name there: `channels`.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: Value,
     /// How the value became known: `measured`, `published`, `assumed` or `default`.
     pub known_by: &'static str,

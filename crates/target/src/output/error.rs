@@ -53,7 +53,7 @@ pub enum OutputError {
         path: PathBuf,
         /// What uses it, `/dev/loop1`.
         by: String,
-        /// How.
+        /// In which way it is used.
         how: Use,
     },
     /// A symbolic link to nothing.

@@ -17,7 +17,7 @@ pub enum ProfileImportError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: LabError,
     },
     /// A folder holds no results.
