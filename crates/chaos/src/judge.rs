@@ -32,12 +32,64 @@ pub fn judge(
     extracted: &Extracted,
     circumstances: &Circumstances<'_>,
 ) {
-    let Circumstances { absent, cut, unsubmitted, clean } = circumstances;
+    nothing_promised_is_lost(book, extracted, circumstances);
+    let mut met = Met::default();
+    let listed: BTreeSet<u64> =
+        catalog.entries.iter().map(|e| e.record.replaces.unwrap_or(e.record.sequence)).collect();
     let found: BTreeMap<u64, bool> = catalog
         .entries
         .iter()
         .map(|e| (e.record.sequence, !extracted.lost.contains_key(&e.record.sequence)))
         .collect();
+    let with_parity = book.groups.parity > 0;
+    let mut holes = BTreeSet::new();
+    for chunk in book.chunks.values_mut() {
+        given_up_is_told(chunk, book.reused_to_ns);
+        let there = found.get(&chunk.record.sequence).copied().unwrap_or(false);
+        if circumstances.cut.contains(&chunk.place.member) {
+            after_cut(chunk, there, with_parity, &mut holes, &mut met);
+        }
+        if !circumstances.cut.is_empty() {
+            // Its parity may be what the power cut took.
+            chunk.secured &= chunk.durable;
+        }
+        // While a member is away, a copy may show that was written again on it.
+        if circumstances.absent.is_empty() && there && !chunk.given_up && !with_parity {
+            chunk.acknowledged = true;
+            // An extraction reads no chunk without packets: damage to one that was harmed may be found later.
+            chunk.excused &= chunk.contents.packets == 0;
+        }
+        let present = !circumstances.absent.contains(&chunk.place.member);
+        assert!(
+            // Of several copies of a chunk only the newest is listed.
+            !chunk.is_due() || !present || there || listed.contains(&chunk.root()),
+            "media: chunk {} was acknowledged on member {} at {} (segment {}) and is not found",
+            chunk.record.sequence,
+            chunk.place.member,
+            chunk.place.offset,
+            chunk.segment
+        );
+    }
+    accounts(catalog, &listed, book, circumstances.unsubmitted, &mut met);
+    // What parity knows of may lie behind a hole, where later chunks have begun to cover it.
+    if !with_parity {
+        no_overlap(catalog);
+    }
+    if circumstances.clean {
+        // What a ring gave up is told from what is missing.
+        for take in catalog.takes() {
+            assert!(take.gaps.is_empty(), "nothing went wrong, and {take:?} has gaps");
+        }
+    }
+    book.met.join(met);
+}
+
+/// What is listed and can't be had was not promised, and something happened to it.
+fn nothing_promised_is_lost(
+    book: &Book,
+    extracted: &Extracted,
+    Circumstances { absent, .. }: &Circumstances<'_>,
+) {
     // With parity a chunk may be found by what other members say of it, and not be once they are gone: that it was found
     // promises nothing.
     let with_parity = book.groups.parity > 0;
@@ -58,66 +110,38 @@ pub fn judge(
             "media: nothing happened to chunk {sequence}, which is listed and can't be had: {why}"
         );
     }
-    let mut met = Met::default();
-    let listed: BTreeSet<u64> =
-        catalog.entries.iter().map(|e| e.record.replaces.unwrap_or(e.record.sequence)).collect();
-    let mut holes = BTreeSet::new();
-    let reused_to_ns = book.reused_to_ns;
-    for chunk in book.chunks.values_mut() {
-        let sequence = chunk.record.sequence;
-        let last_ns = chunk.record.summary.last_ns;
-        assert!(
-            !(chunk.given_up && chunk.acknowledged) || chunk.excused || last_ns <= reused_to_ns,
-            "ring: chunk {sequence} of {last_ns} is given up, and nothing is said to be missing since {reused_to_ns}"
-        );
-        let there = found.get(&sequence).copied().unwrap_or(false);
-        let present = !absent.contains(&chunk.place.member);
-        if cut.contains(&chunk.place.member) {
-            // What lies behind a hole is found by its segment's index, which the power cut may have taken.
-            let segment = (chunk.place.member, chunk.segment);
-            if chunk.excused && !chunk.given_up && !there {
-                holes.insert(segment);
-            } else if !there && !with_parity {
-                chunk.excused |= holes.contains(&segment);
-            }
-            // What it left is on the media for good; what was not flushed may be gone.
-            if chunk.is_due() && (!there || with_parity) && !chunk.durable {
-                chunk.excused = true;
-                met.add(Outcome::AcknowledgedCut);
-            }
-            chunk.durable |= there && !with_parity;
-        }
-        if !cut.is_empty() {
-            // Its parity may be what the power cut took.
-            chunk.secured &= chunk.durable;
-        }
-        // While a member is away, a copy may show that was written again on it.
-        if absent.is_empty() && there && !chunk.given_up && !with_parity {
-            chunk.acknowledged = true;
-            // An extraction reads no chunk without packets: damage to one that was harmed may be found later.
-            chunk.excused &= chunk.contents.packets == 0;
-        }
-        assert!(
-            // Of several copies of a chunk only the newest is listed.
-            !chunk.is_due() || !present || there || listed.contains(&chunk.root()),
-            "media: chunk {sequence} was acknowledged on member {} at {} (segment {}) and is not found",
-            chunk.place.member,
-            chunk.place.offset,
-            chunk.segment
-        );
+}
+
+/// Of a chunk that a ring gave up, what is missing is said to be missing.
+fn given_up_is_told(chunk: &Written, reused_to_ns: u64) {
+    let last_ns = chunk.record.summary.last_ns;
+    assert!(
+        !(chunk.given_up && chunk.acknowledged) || chunk.excused || last_ns <= reused_to_ns,
+        "ring: chunk {} of {last_ns} is given up, and nothing is said to be missing since {reused_to_ns}",
+        chunk.record.sequence
+    );
+}
+
+/// A power cut took the cache of the chunk's member: what it left is on the media for good; what was not flushed may be gone.
+fn after_cut(
+    chunk: &mut Written,
+    there: bool,
+    with_parity: bool,
+    holes: &mut BTreeSet<(u16, u64)>,
+    met: &mut Met,
+) {
+    // What lies behind a hole is found by its segment's index, which the power cut may have taken.
+    let segment = (chunk.place.member, chunk.segment);
+    if chunk.excused && !chunk.given_up && !there {
+        holes.insert(segment);
+    } else if !there && !with_parity {
+        chunk.excused |= holes.contains(&segment);
     }
-    accounts(catalog, &listed, book, unsubmitted, &mut met);
-    // What parity knows of may lie behind a hole, where later chunks have begun to cover it.
-    if !with_parity {
-        no_overlap(catalog);
+    if chunk.is_due() && (!there || with_parity) && !chunk.durable {
+        chunk.excused = true;
+        met.add(Outcome::AcknowledgedCut);
     }
-    if *clean {
-        // What a ring gave up is told from what is missing.
-        for take in catalog.takes() {
-            assert!(take.gaps.is_empty(), "nothing went wrong, and {take:?} has gaps");
-        }
-    }
-    book.met.join(met);
+    chunk.durable |= there && !with_parity;
 }
 
 /// What the takes say of themselves agrees with what was written, to the packet.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::memory::MemoryBuffers;
 use base::{BufferId, Buffers, Duration, Instant, Random, Timestamp};
-use format::{ChunkWriter, Count, Interface, Ledger, LinkType, Packet, Stage};
+use format::{ChunkWriter, Count, Interface, Ledger, LinkType, Packet, Sealed, Stage};
 use recorder::ReadyChunk;
 use recorder::run::Feed;
 
@@ -199,76 +199,21 @@ impl Source {
 
     /// Seals the chunk of one queue; None if there was no buffer for it.
     fn seal(&mut self, at: usize) -> Option<ReadyChunk> {
-        let queue = &mut self.queues[at];
-        let sealed_at = time(queue.ready);
-        let ready_ns = sealed_at.as_nanos() - self.older.as_nanos();
-        let random = &mut self.random;
-        let stage = random.below(24) as usize;
-        if stage < 4 {
-            let stage =
-                [Stage::Interface, Stage::KernelRing, Stage::Filtered, Stage::NoBuffer][stage];
-            let packets = 1 + random.below(9);
-            queue.losses.lose(stage, Count::new(packets, packets * random.below(100)));
-        }
-        let pages = 1 + random.below(self.pages_max);
-        let packets = 1 + random.below(6);
-        let length = ((pages * 4096 - 700) / packets).saturating_sub(32).max(16) as u32;
-        let mut contents = Contents {
-            first: self.next_packet,
-            packets: packets as u32,
-            length,
-            queue: at as u16,
-            from_ns: queue.last_ns,
-            step_ns: (ready_ns - queue.last_ns) / (packets + 1),
-        };
+        let sealed_at = time(self.queues[at].ready);
+        self.lose_by_chance(at);
+        let mut contents = self.next_contents(at, sealed_at);
+        self.set_next_time(at);
         let offered = contents.count();
-        self.next_packet += packets;
-        queue.last_ns = ready_ns;
-        if queue.burst == 0 && self.burst > 1 && random.one_in(self.burst) {
-            queue.burst = self.burst;
-        }
-        // A burst makes up for itself by the pause before it, on average.
-        let pause = match queue.burst {
-            0 => 2 * self.interval.as_nanos(),
-            _ => {
-                queue.burst -= 1;
-                1000
-            }
-        };
-        queue.ready += Duration::from_nanos(1 + random.below(pause));
         let Some(buffer) = self.free.pop_front() else {
-            queue.losses.lose(Stage::NoBuffer, offered);
+            self.queues[at].losses.lose(Stage::NoBuffer, offered);
             self.overrun = true;
             return None;
         };
         self.out.push(buffer);
-        let mut writer = ChunkWriter::new(
-            std::mem::take(&mut self.scratch),
-            self.chunk_min,
-            self.chunk_max,
-            at as u16,
-        );
-        let described = writer.interface(0, &interface(at));
-        assert_eq!(described, Ok(()), "an empty chunk has room for an interface");
-        self.packet.resize(length as usize, 0);
-        for number in 0..packets {
-            fill(contents.first + number, &mut self.packet);
-            let packet = Packet {
-                interface: 0,
-                timestamp: Timestamp::from_nanos(contents.time_ns(number)),
-                original_length: length + CUT_BYTES,
-                data: &self.packet,
-                options: &[],
-            };
-            if writer.packet(&packet, 0).is_err() {
-                break;
-            }
-        }
-        contents.packets = writer.packets();
+        let sealed = self.write(at, &mut contents, sealed_at);
         self.queues[at].losses.lose(Stage::NoBuffer, offered - contents.count());
         let mut losses = std::mem::take(&mut self.queues[at].losses);
         losses.truncated = truncated(contents.count());
-        let sealed = writer.seal(&[], sealed_at, false);
         let used = sealed.summary.length as usize;
         self.memory.with(buffer, &mut |b| b[..used].copy_from_slice(&sealed.buffer[..used]));
         self.scratch = sealed.buffer;
@@ -277,6 +222,81 @@ impl Source {
         self.told.add(&losses);
         self.told.store(contents.count());
         Some(ReadyChunk { buffer, summary: sealed.summary, losses })
+    }
+
+    /// Packets that a queue lost before the recorder could have had them, now and then.
+    fn lose_by_chance(&mut self, at: usize) {
+        let stages = [Stage::Interface, Stage::KernelRing, Stage::Filtered, Stage::NoBuffer];
+        if let Some(&stage) = stages.get(self.random.below(24) as usize) {
+            let packets = 1 + self.random.below(9);
+            let lost = Count::new(packets, packets * self.random.below(100));
+            self.queues[at].losses.lose(stage, lost);
+        }
+    }
+
+    /// What comes next in a queue's chunk, if all of it has room.
+    fn next_contents(&mut self, at: usize, sealed_at: Timestamp) -> Contents {
+        let queue = &mut self.queues[at];
+        let ready_ns = sealed_at.as_nanos() - self.older.as_nanos();
+        let pages = 1 + self.random.below(self.pages_max);
+        let packets = 1 + self.random.below(6);
+        let length = ((pages * 4096 - 700) / packets).saturating_sub(32).max(16) as u32;
+        let contents = Contents {
+            first: self.next_packet,
+            packets: packets as u32,
+            length,
+            queue: at as u16,
+            from_ns: queue.last_ns,
+            step_ns: (ready_ns - queue.last_ns) / (packets + 1),
+        };
+        self.next_packet += packets;
+        queue.last_ns = ready_ns;
+        contents
+    }
+
+    /// When a queue has its next chunk. A burst makes up for itself by the pause before it, on average.
+    fn set_next_time(&mut self, at: usize) {
+        let queue = &mut self.queues[at];
+        if queue.burst == 0 && self.burst > 1 && self.random.one_in(self.burst) {
+            queue.burst = self.burst;
+        }
+        let pause = match queue.burst {
+            0 => 2 * self.interval.as_nanos(),
+            _ => {
+                queue.burst -= 1;
+                1000
+            }
+        };
+        queue.ready += Duration::from_nanos(1 + self.random.below(pause));
+    }
+
+    /// Writes a chunk of these packets, or of as many as have room.
+    fn write(
+        &mut self,
+        at: usize,
+        contents: &mut Contents,
+        sealed_at: Timestamp,
+    ) -> Sealed<Vec<u8>> {
+        let scratch = std::mem::take(&mut self.scratch);
+        let mut writer = ChunkWriter::new(scratch, self.chunk_min, self.chunk_max, at as u16);
+        let described = writer.interface(0, &interface(at));
+        assert_eq!(described, Ok(()), "an empty chunk has room for an interface");
+        self.packet.resize(contents.length as usize, 0);
+        for number in 0..u64::from(contents.packets) {
+            fill(contents.first + number, &mut self.packet);
+            let packet = Packet {
+                interface: 0,
+                timestamp: Timestamp::from_nanos(contents.time_ns(number)),
+                original_length: contents.length + CUT_BYTES,
+                data: &self.packet,
+                options: &[],
+            };
+            if writer.packet(&packet, 0).is_err() {
+                break;
+            }
+        }
+        contents.packets = writer.packets();
+        writer.seal(&[], sealed_at, false)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use base::memory::MemoryBuffers;
 use base::{Bank, DriveId, Duration, Instant};
 use format::{Count, Ledger, Stage, Superblock};
 use recorder::run::Recording;
@@ -9,8 +10,9 @@ use recorder::{Config, ParityMeans, Recorder};
 use uuid::Uuid;
 
 use super::{READ_BUFFERS, World};
+use crate::adversary::Handle;
 use crate::book::Book;
-use crate::case::{Ending, Round};
+use crate::case::{Case, Ending, Round};
 use crate::fault::{Fault, What};
 use crate::outcome::Outcome;
 use crate::run::{Run, Step, view};
@@ -39,6 +41,88 @@ pub struct Recorded {
     pub ledger: Ledger,
 }
 
+/// What is left of a recording that is over or was cut short.
+struct End {
+    over: bool,
+    /// Whether the chunk that ends the take was acknowledged.
+    ended: bool,
+    ledger: Ledger,
+    acknowledged: Count,
+    /// Whether a change of the superblocks was under way.
+    torn: bool,
+    /// Whether a member was missing or had failed.
+    lacks_members: bool,
+    source: Source,
+}
+
+impl End {
+    fn of(run: Run<'_>) -> Self {
+        let Run { recording, state, ended, .. } = run;
+        let core = recording.core();
+        let (ledger, acknowledged) = (*core.ledger(), core.acknowledged());
+        let lacks_members = core.members().any(|member| !member.working);
+        let torn = recording.updating();
+        let (over, source) = (state == Step::Over, recording.into_feed());
+        Self { over, ended, ledger, acknowledged, torn, lacks_members, source }
+    }
+}
+
+/// What goes wrong in a recording that begins at `start`.
+fn faults(round: &Round, start: Instant) -> Vec<Fault> {
+    let at = |fault: &Fault| {
+        let from = start + fault.from.since(Instant::START);
+        // "Forever" stays so.
+        let to = start + fault.to.since(Instant::START);
+        Fault { from, to, ..fault.clone() }
+    };
+    round.faults.iter().map(at).collect()
+}
+
+/// How the recorder is set in a case's recording of this number.
+fn config(case: &Case, number: usize, start: Instant) -> Config {
+    Config {
+        take: Uuid::from_u128(0x7A4E_0000 + number as u128),
+        started: time(start),
+        placement: case.placement,
+        when_full: case.when_full,
+        depth: case.depth,
+        buffers: case.buffers,
+        drift_max: case.drift_max,
+        flush_interval: case.flush_interval,
+        trim_ahead: case.trim_ahead,
+        trim_interval: case.trim_interval,
+        rest: case.rest,
+        rest_turn: case.rest_turn,
+    }
+}
+
+/// Steps a recording to its end. Viewers read when their time has come.
+fn go_on(
+    run: &mut Run<'_>,
+    memory: &MemoryBuffers,
+    drives: &Handle,
+    absent: &[u16],
+    look: &mut dyn FnMut(&Run<'_>),
+) {
+    let start = run.start;
+    let mut viewers = run.round.viewers.iter();
+    let mut viewer = viewers.next();
+    loop {
+        let now = run.recording.now();
+        if let Some(looks) = viewer.filter(|viewer| now >= start + viewer.at) {
+            let handle = drives.another(|d| !absent.contains(&d));
+            view(run, memory, World::names(0, READ_BUFFERS), handle, absent, looks);
+            viewer = viewers.next();
+        }
+        let until = viewer.map_or(Instant::from_nanos(u64::MAX), |v| (start + v.at).max(now));
+        let step = run.step(until);
+        look(run);
+        if step != Step::Going {
+            break;
+        }
+    }
+}
+
 impl World<'_> {
     /// One recording. `look` sees it after each step.
     ///
@@ -62,32 +146,9 @@ impl World<'_> {
         let start = self.drives.now();
         let stop_at = start + round.length;
         self.book.begin(number);
-        let faults: Vec<Fault> = round
-            .faults
-            .iter()
-            .map(|f| {
-                let from = start + f.from.since(Instant::START);
-                // "Forever" stays so.
-                let to = start + f.to.since(Instant::START);
-                Fault { from, to, ..f.clone() }
-            })
-            .collect();
-        self.clean &= faults.is_empty();
-        self.drives.hub(|hub| hub.set_faults(faults));
-        let config = Config {
-            take: Uuid::from_u128(0x7A4E_0000 + number as u128),
-            started: time(start),
-            placement: case.placement,
-            when_full: case.when_full,
-            depth: case.depth,
-            buffers: case.buffers,
-            drift_max: case.drift_max,
-            flush_interval: case.flush_interval,
-            trim_ahead: case.trim_ahead,
-            trim_interval: case.trim_interval,
-            rest: case.rest,
-            rest_turn: case.rest_turn,
-        };
+        self.clean &= round.faults.is_empty();
+        self.drives.hub(|hub| hub.set_faults(faults(round, start)));
+        let config = config(case, number, start);
         let take = config.take;
         let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();
         let mut bank = self.drives.watched(|d| !self.absent.contains(&d), case.trick);
@@ -109,12 +170,7 @@ impl World<'_> {
             wait: case.group_wait,
         };
         let core = Recorder::with_parity(config, image, means);
-        let writes_well = |d: u16| {
-            let harmless = |what: &What| matches!(what, What::Stalls | What::Slows(_));
-            !self.absent.contains(&d)
-                && round.faults.iter().filter(|f| f.drive == d).all(|f| harmless(&f.what))
-        };
-        let sound_drive = (0..case.drives.len() as u16).any(writes_well);
+        let sound_drive = self.has_sound_drive(round);
         let mut run = Run {
             recording: Recording::new(
                 core,
@@ -143,31 +199,24 @@ impl World<'_> {
             state: Step::Going,
             ended: false,
         };
-        let mut viewers = round.viewers.iter();
-        let mut viewer = viewers.next();
-        loop {
-            let now = run.recording.now();
-            let due = |v: &&crate::case::Viewer| now >= start + v.at;
-            if let Some(looks) = viewer.filter(due) {
-                let handle = self.drives.another(|d| !self.absent.contains(&d));
-                let buffers = Self::names(0, READ_BUFFERS);
-                view(&mut run, &memory, buffers, handle, &self.absent, looks);
-                viewer = viewers.next();
-            }
-            let until = viewer.map_or(Instant::from_nanos(u64::MAX), |v| (start + v.at).max(now));
-            let step = run.step(until);
-            look(&run);
-            if step != Step::Going {
-                break;
-            }
-        }
-        let over = run.state == Step::Over;
-        let ended = run.ended;
-        let ledger = *run.recording.core().ledger();
-        let acknowledged = run.recording.core().acknowledged();
-        let torn = run.recording.updating();
-        let lacks_members = run.recording.core().members().any(|m| !m.working);
-        let source = run.recording.into_feed();
+        go_on(&mut run, &memory, &self.drives, &self.absent, look);
+        let end = End::of(run);
+        self.conclude(round, take, end)
+    }
+
+    /// Whether some drive is there that no fault keeps from writing.
+    fn has_sound_drive(&self, round: &Round) -> bool {
+        let harmless = |what: &What| matches!(what, What::Stalls | What::Slows(_));
+        let writes_well = |d: u16| {
+            !self.absent.contains(&d)
+                && round.faults.iter().filter(|f| f.drive == d).all(|f| harmless(&f.what))
+        };
+        (0..self.case.drives.len() as u16).any(writes_well)
+    }
+
+    /// Enters how a recording ended, and lets the time pass before which nobody starts another.
+    fn conclude(&mut self, round: &Round, take: Uuid, end: End) -> Recorded {
+        let End { over, ended, ledger, acknowledged, torn, lacks_members, source } = end;
         self.next_packet = source.next_packet;
         self.clean &= over && !lacks_members && ended;
         self.book.reused_unknown |= !self.clean;
@@ -191,7 +240,6 @@ impl World<'_> {
             self.drives.hub(|hub| hub.crash(power));
         }
         self.drives.hub(|hub| hub.set_faults(Vec::new()));
-        // Nobody starts again before this.
         let mut bank = self.user();
         let waited = bank.wait_for(Duration::from_millis(100), &mut Vec::new());
         assert_eq!(waited, Ok(()));
