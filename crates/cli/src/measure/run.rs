@@ -1,20 +1,22 @@
 //! `longtake measure run`: one workload.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use base::Duration;
 use lab::run::SINGLE;
-use lab::{Cost, Go, Lab, LabError};
+use lab::{Cost, Go, Lab, LabError, Step};
 use load::Plan;
 use load::quantity::Time;
 use load::workload::{Content, Steady, Stop, Stream, Workload};
 use serde_json::json;
 use target::real::NEW_FILE_BYTES;
+use twin::Setup;
 
 use crate::exit;
-use crate::measure::arguments::{RunArguments, WorkloadFormat};
+use crate::measure::arguments::{RigArguments, RunArguments, WorkloadFormat};
 use crate::measure::{OutputFolder, look, open, print, warn};
 use crate::printer;
 use crate::progress::steps_bar;
@@ -30,13 +32,7 @@ const TIME_DEFAULT: Duration = Duration::from_secs(60);
 pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let workload = workload(arguments)?;
     if let Some(format) = arguments.print {
-        let targets: Vec<String> =
-            arguments.rig.targets.iter().map(|path| path.display().to_string()).collect();
-        let text = match format {
-            WorkloadFormat::Toml => workload.to_toml(),
-            WorkloadFormat::Fio => load::fio_job::job(&workload, &targets),
-        };
-        printer::text(text.trim_end())?;
+        print_workload(&workload, format, &arguments.rig.targets)?;
         return Ok(ExitCode::SUCCESS);
     }
     let new_file_bytes = arguments
@@ -45,28 +41,16 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let setup = look(&arguments.rig, new_file_bytes)?;
     Plan::new(&workload, setup.geometry())?;
     if workload.stop.time.is_some_and(|time| time.0 == Duration::ZERO) {
-        bail!("in no time at all nothing can be measured: give a time above 0");
+        bail!("--for must be greater than 0");
     }
-    let writes = workload.changes();
-    let cost = Cost::of_workload(&workload, setup.geometry().len());
-    let notes = setup.state_cost(&cost, arguments.rig.dry_run);
-    if arguments.rig.dry_run && arguments.rig.json {
-        printer::json(&json!({ "workload": workload, "cost": cost, "notes": notes }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    if writes || arguments.rig.dry_run {
-        for line in notes {
-            printer::tell(&format!("longtake: note: {line}"));
-        }
-    }
+    state(&workload, &setup, &arguments.rig)?;
     if arguments.rig.dry_run {
-        printer::text("dry run: nothing was done")?;
         return Ok(ExitCode::SUCCESS);
     }
     let folder = OutputFolder::make(arguments.rig.output.as_ref(), arguments.rig.resume)?;
     setup.go_on(folder.path(), &[SINGLE])?;
     let stopped = stop_or_go_on()?;
-    let mut rig = open(setup, writes, Some(&workload), &stopped)?;
+    let mut rig = open(setup, workload.changes(), Some(&workload), &stopped)?;
     let folder = folder.keep();
     let bar = steps_bar(!arguments.rig.quiet && !arguments.rig.json, rig.clock());
     let mut watch = |progress: &lab::Progress<'_>| {
@@ -82,24 +66,55 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     );
     bar.finish();
     warn(&mut rig);
-    let step = match step {
-        Err(LabError::Interrupted) => {
-            printer::tell(&format!(
-                "longtake: stopped; the intervals so far are in {}",
-                folder.display()
-            ));
-            return Ok(ExitCode::from(exit::FAILED));
-        }
-        step => step?,
+    if matches!(step, Err(LabError::Interrupted)) {
+        let folder = folder.display();
+        printer::tell(&format!("longtake: stopped; the intervals so far are in {folder}"));
+        return Ok(ExitCode::from(exit::FAILED));
+    }
+    finish(&step?, steady.as_ref(), &folder, arguments.rig.json)
+}
+
+fn print_workload(workload: &Workload, format: WorkloadFormat, targets: &[PathBuf]) -> Result<()> {
+    let targets: Vec<String> = targets.iter().map(|path| path.display().to_string()).collect();
+    let text = match format {
+        WorkloadFormat::Toml => workload.to_toml(),
+        WorkloadFormat::Fio => load::fio_job::job(workload, &targets),
     };
+    printer::text(text.trim_end())
+}
+
+/// Says what will be done and what it costs, before anything is.
+fn state(workload: &Workload, setup: &Setup, rig: &RigArguments) -> Result<()> {
+    let cost = Cost::of_workload(workload, setup.geometry().len());
+    let notes = setup.state_cost(&cost, rig.dry_run);
+    if rig.dry_run && rig.json {
+        return printer::json(&json!({ "workload": workload, "cost": cost, "notes": notes }));
+    }
+    if workload.changes() || rig.dry_run {
+        for line in notes {
+            printer::tell(&format!("longtake: note: {line}"));
+        }
+    }
+    if rig.dry_run {
+        printer::text("dry run: nothing was done")?;
+    }
+    Ok(())
+}
+
+/// Prints what was measured.
+fn finish(
+    step: &Step,
+    steady: Option<&lab::steady::Watcher>,
+    folder: &Path,
+    json: bool,
+) -> Result<ExitCode> {
     let measured = &step.measurement;
-    if arguments.rig.json {
-        printer::json(
-            &json!({ "folder": folder, "steady": steady.as_ref().map(lab::steady::Watcher::state), "step": step }),
-        )?;
+    if json {
+        let state = steady.map(lab::steady::Watcher::state);
+        printer::json(&json!({ "folder": folder, "steady": state, "step": step }))?;
     } else {
-        print(&step.measurement)?;
-        if let Some(steady) = &steady {
+        print(measured)?;
+        if let Some(steady) = steady {
             printer::text(&steady.describe())?;
         }
         printer::message(&format!("results: {}", folder.display()))?;

@@ -153,19 +153,7 @@ impl Apps {
     pub fn run(&self, lab: &mut Lab<'_>) -> Result<AppsResult, LabError> {
         let drives = lab.drives().to_vec();
         let scope = self.scope.fitted(&drives);
-        let unsuitable = |reason: String| LabError::Unsuitable { experiment: NAME, reason };
-        if let Some(drive) = drives.iter().find(|drive| !drive.writable) {
-            let name = &drive.name;
-            return Err(unsuitable(format!(
-                "{name} is open for reading only, and every application writes: open it for writing"
-            )));
-        }
-        if !(self.load > 0.0 && self.load.is_finite()) {
-            return Err(unsuitable(format!(
-                "a load of {} asks for nothing: give 1 or so",
-                self.load
-            )));
-        }
+        self.suits(&drives)?;
         let maker = |ceilings: &Ceilings| {
             Maker::new(&scope, &drives, ceilings, self.load)
                 .ok_or_else(|| unsuitable("the region has no room: give a larger one".to_owned()))
@@ -178,28 +166,7 @@ impl Apps {
             Preparation::left_out()
         };
         let mut notes = Vec::new();
-        let mut alone = Vec::new();
-        for (name, stream) in blank.calibrations() {
-            let step = lab.step(NAME, name, &scope.point(name, vec![stream]))?;
-            notes.extend(troubles(name, &step));
-            alone.push(step);
-        }
-        let rate = |index: usize| alone[index].measurement.rate().0;
-        let ceilings = Ceilings {
-            read_bytes_per_s: rate(0),
-            write_bytes_per_s: rate(1),
-            random_iops: alone[2].measurement.commands_per_s(),
-        };
-        if rate(0) <= 0.0 || rate(1) <= 0.0 || ceilings.random_iops <= 0.0 {
-            return Err(unsuitable(format!(
-                "the drives did nothing when measured alone ({})",
-                if notes.is_empty() {
-                    "give each point more time".to_owned()
-                } else {
-                    notes.join(" ")
-                }
-            )));
-        }
+        let ceilings = ceilings(lab, &scope, &blank, &mut notes)?;
         let maker = maker(&ceilings)?;
         if !maker.trims() && self.applications.contains(&Application::ContentDelivery) {
             notes.push(
@@ -227,6 +194,54 @@ impl Apps {
         lab.keep(NAME, &result)?;
         Ok(result)
     }
+
+    /// Whether the applications can run on these drives.
+    fn suits(&self, drives: &[Geometry]) -> Result<(), LabError> {
+        if let Some(drive) = drives.iter().find(|drive| !drive.writable) {
+            return Err(unsuitable(format!(
+                "{} is open for reading only, and every application writes: open it for writing",
+                drive.name
+            )));
+        }
+        if !(self.load > 0.0 && self.load.is_finite()) {
+            return Err(unsuitable(format!(
+                "a load of {} asks for nothing: give 1 or so",
+                self.load
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn unsuitable(reason: String) -> LabError {
+    LabError::Unsuitable { experiment: NAME, reason }
+}
+
+/// What the drives do alone.
+fn ceilings(
+    lab: &mut Lab<'_>,
+    scope: &Scope,
+    maker: &Maker,
+    notes: &mut Vec<String>,
+) -> Result<Ceilings, LabError> {
+    let mut alone = Vec::new();
+    for (name, stream) in maker.calibrations() {
+        let step = lab.step(NAME, name, &scope.point(name, vec![stream]))?;
+        notes.extend(troubles(name, &step));
+        alone.push(step);
+    }
+    let rate = |index: usize| alone[index].measurement.rate().0;
+    let ceilings = Ceilings {
+        read_bytes_per_s: rate(0),
+        write_bytes_per_s: rate(1),
+        random_iops: alone[2].measurement.commands_per_s(),
+    };
+    if rate(0) > 0.0 && rate(1) > 0.0 && ceilings.random_iops > 0.0 {
+        return Ok(ceilings);
+    }
+    let remedy =
+        if notes.is_empty() { "give each point more time".to_owned() } else { notes.join(" ") };
+    Err(unsuitable(format!("the drives did nothing when measured alone ({remedy})")))
 }
 
 fn judge(

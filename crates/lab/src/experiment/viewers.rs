@@ -339,9 +339,7 @@ impl Viewers {
         let options = SearchOptions { start, limit, passes: self.passes, tries: self.tries };
         let mut search = Search::new(options)
             .map_err(|e| LabError::Unsuitable { experiment: NAME, reason: e.to_string() })?;
-        let mut trials = Vec::new();
-        let mut first_miss: Option<FirstMiss> = None;
-        let mut response: Option<(u64, LatencySummary)> = None;
+        let mut seen = Seen::default();
         while let Some(number) = search.next() {
             let viewers = (number * stride).min(setting.most.0);
             let attempt = search.trials().iter().filter(|trial| trial.n == number).count();
@@ -355,25 +353,8 @@ impl Viewers {
             })?;
             let starved = ingest.and_then(|asked| setting.starved(&step, asked));
             let trial = setting.judge(&step, viewers, starved);
-            // Why a trial failed is told once, by the first miss; trouble in trials that held is told here.
-            if trial.held {
-                notes.extend(troubles(&format!("{} viewers", trial.viewers), &step));
-                let result = step.measurement.result("viewers", Verb::Read);
-                let greater = response.as_ref().is_none_or(|(most, _)| *most <= trial.viewers);
-                if let Some(result) = result.filter(|_| greater) {
-                    response = Some((trial.viewers, result.response.clone()));
-                }
-            } else if first_miss.as_ref().is_none_or(|miss| trial.viewers < miss.viewers) {
-                let about = Circumstances {
-                    viewers: trial.viewers,
-                    deadline: setting.deadline,
-                    ceiling,
-                    starved,
-                };
-                first_miss = Some(miss::judge(&step, about));
-            }
             let held = trial.held;
-            trials.push(trial);
+            seen.add(trial, &step, (setting.deadline, ceiling, starved), notes);
             search
                 .report(number, held)
                 .map_err(|e| LabError::Unsuitable { experiment: NAME, reason: e.to_string() })?;
@@ -382,23 +363,58 @@ impl Viewers {
         let on_all = |number: u64| (number * stride).min(setting.most.0) * setting.drives;
         let viewers = outcome.map_or(0, |outcome| on_all(outcome.greatest));
         let refused = outcome.and_then(|outcome| outcome.refused).map(on_all);
-        let first_miss = first_miss.filter(|_| refused.is_some());
+        let first_miss = seen.first_miss.filter(|_| refused.is_some());
         let lower_bound = match (&first_miss, refused) {
             (_, None) => Some(format!("no more were tried, because {}", setting.most.1)),
             (Some(miss), _) if miss.cause == MissCause::Harness => Some(miss.cause.to_string()),
             _ => None,
         };
-        let response = response.filter(|(most, _)| *most == viewers).map(|(_, summary)| summary);
-        let ingest_bytes_per_s = ingest;
+        let response = seen.response.filter(|(most, _)| *most == viewers);
         Ok(Limit {
-            ingest_bytes_per_s,
+            ingest_bytes_per_s: ingest,
             viewers,
             refused,
             lower_bound,
-            trials,
+            trials: seen.trials,
             first_miss,
-            response,
+            response: response.map(|(_, summary)| summary),
         })
+    }
+}
+
+/// What the trials of a search have shown so far.
+#[derive(Default)]
+struct Seen {
+    trials: Vec<ViewersTrial>,
+    /// Of the trial with the fewest viewers that failed.
+    first_miss: Option<FirstMiss>,
+    /// Of the trial with the most viewers that held: how many, and how soon they were served.
+    response: Option<(u64, LatencySummary)>,
+}
+
+impl Seen {
+    /// Adds a trial with its deadline, what the drives read at best, and what the writer beside it lacked.
+    fn add(
+        &mut self,
+        trial: ViewersTrial,
+        step: &Step,
+        (deadline, ceiling, starved): (Duration, f64, Option<(f64, f64)>),
+        notes: &mut Vec<String>,
+    ) {
+        let viewers = trial.viewers;
+        // Why a trial failed is told once, by the first miss; trouble in trials that held is told here.
+        if trial.held {
+            notes.extend(troubles(&format!("{viewers} viewers"), step));
+            let result = step.measurement.result("viewers", Verb::Read);
+            let greater = self.response.as_ref().is_none_or(|(most, _)| *most <= viewers);
+            if let Some(result) = result.filter(|_| greater) {
+                self.response = Some((viewers, result.response.clone()));
+            }
+        } else if self.first_miss.as_ref().is_none_or(|miss| viewers < miss.viewers) {
+            let about = Circumstances { viewers, deadline, ceiling, starved };
+            self.first_miss = Some(miss::judge(step, about));
+        }
+        self.trials.push(trial);
     }
 }
 
