@@ -168,7 +168,7 @@ pub fn scrubbed(report: &ScrubReport) -> Value {
     json!({
         "chunks": report.chunks, "bytes": report.bytes, "groups": report.groups, "parity": report.parity,
         "without_parity": report.without_parity, "parity_missing": report.parity_missing,
-        "missing_packets": report.missing_packets, "repair": report.repair,
+        "less_parity": report.less_parity, "missing_packets": report.missing_packets, "repair": report.repair,
         "superblocks": !report.superblocks_differ,
         "stale_members": list(&report.stale, stale), "overwritten_chunks": report.overwritten_chunks,
         "findings": list(&report.findings, finding),

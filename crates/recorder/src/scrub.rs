@@ -94,6 +94,8 @@ pub struct Scrubbed {
     pub without_parity: u64,
     /// Parity chunks that groups were given and that are not found.
     pub parity_missing: u64,
+    /// Chunks of packets whose groups were given fewer parity chunks than the array has: members had failed, or were missing.
+    pub less_parity: u64,
     /// For members that are not there: chunks that they held, and those that parity gives back whole.
     pub missing: BTreeMap<u16, (u64, u64)>,
 }
@@ -199,6 +201,9 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
             if group.table.rows.iter().all(listed) && !overwritten {
                 let of = u64::from(group.table.part.of);
                 self.done.parity_missing += of.saturating_sub(parity.len() as u64);
+                if group.table.part.of < self.image.superblock.parity {
+                    self.done.less_parity += group.table.rows.len() as u64;
+                }
             }
             covered.extend(group.table.rows.iter().map(|row| row.sequence));
             covered.extend(parity.iter().map(|entry| entry.record.sequence));

@@ -46,6 +46,12 @@ fn print(report: &ScrubReport) -> Result<()> {
             printer::number(report.parity_missing)
         ))?;
     }
+    if report.less_parity > 0 {
+        printer::text(&format!(
+            "note: {} chunks have less parity than the array, because members had failed when they were recorded: they survive the loss of fewer members",
+            printer::number(report.less_parity)
+        ))?;
+    }
     printer::text(&format!(
         "{} chunks, {} bytes read at {}; {} groups hold with their parity, {} chunks have none; {} findings, {} packets missing",
         printer::number(report.chunks),

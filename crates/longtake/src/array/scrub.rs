@@ -39,6 +39,9 @@ pub struct ScrubReport {
     pub without_parity: u64,
     /// Parity chunks that were written and are not found.
     pub parity_missing: u64,
+    /// Chunks of packets with less parity than the array has. They were recorded while members had failed or were missing, and
+    /// survive the loss of fewer members.
+    pub less_parity: u64,
     /// Packets that takes should hold and don't.
     pub missing_packets: u64,
     /// Everything that is wrong, in the order in which it was found.
@@ -142,6 +145,7 @@ pub(super) fn scrub(
         groups: done.groups,
         without_parity: done.without_parity,
         parity_missing: done.parity_missing,
+        less_parity: done.less_parity,
         missing_packets: catalog.takes().iter().map(|take| take.missing().packets).sum(),
         findings: findings
             .iter()

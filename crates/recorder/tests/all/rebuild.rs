@@ -337,9 +337,12 @@ fn assert_rebuilds(case: &Case) {
     let all = data(&mut whole, reused);
     let count = usize::from(case.parity);
     let protected = fully_protected(&mut whole, case.parity);
-    let survives = |r: &ChunkRecord| {
-        case.failing.is_none() || r.group.is_some_and(|joined| protected.contains(&joined.group))
-    };
+    assert!(
+        case.failing.is_some()
+            || all.iter().all(|r| r.group.is_some_and(|j| protected.contains(&j.group)))
+    );
+    let has_all_parity =
+        |r: &ChunkRecord| r.group.is_some_and(|joined| protected.contains(&joined.group));
     let mut random = Random::new(case.seed);
     // Some of all the sets: each takes time.
     let mut some = |most: u64| -> Vec<Vec<usize>> {
@@ -365,14 +368,16 @@ fn assert_rebuilds(case: &Case) {
             let done = done.expect("the drives work");
             let lacking = done.parity_missing + done.without_parity;
             assert_eq!(lacking, 0, "{lost:?}: {done:?}");
+            let short = truth.iter().filter(|&record| !has_all_parity(record)).count();
+            assert_eq!(done.less_parity, short as u64, "{lost:?}: {done:?}");
         });
         for gone in some(2) {
             let mut members = members.clone();
             gone.iter().for_each(|&at| members[at] = None);
             let mut found = data(&mut members, reused);
             let mut truth = truth.clone();
-            found.retain(survives);
-            truth.retain(survives);
+            found.retain(has_all_parity);
+            truth.retain(has_all_parity);
             assert_eq!(found.len(), truth.len(), "{lost:?} made anew, then without {gone:?}");
             assert!(found == truth, "{lost:?} made anew, then without {gone:?}");
         }
