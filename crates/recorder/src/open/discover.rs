@@ -26,7 +26,7 @@ pub fn superblock<B: Bank, M: Buffers>(
 /// How a superblock's two copies were found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copies {
-    /// Both are sound and of one generation.
+    /// Both are sound and the same.
     Same,
     /// The first one counts.
     First,
@@ -53,8 +53,8 @@ pub(crate) fn superblock_copies<B: Bank, M: Buffers>(
     })?;
     let [first, copy] = read;
     match (first, copy) {
-        (Ok(first), Ok(last)) if last.generation > first.generation => Ok((last, Copies::Last)),
-        (Ok(first), Ok(last)) if last.generation == first.generation => Ok((first, Copies::Same)),
+        (Ok(first), Ok(last)) if first == last => Ok((first, Copies::Same)),
+        (Ok(first), Ok(last)) if age(&last) > age(&first) => Ok((last, Copies::Last)),
         (Ok(first), _) => Ok((first, Copies::First)),
         (Err(_), Ok(last)) => Ok((last, Copies::Last)),
         (Err(damage), Err(_)) => match failed {
@@ -62,6 +62,13 @@ pub(crate) fn superblock_copies<B: Bank, M: Buffers>(
             None => Err(OpenError::NotMember { drive: name, damage }),
         },
     }
+}
+
+/// Of two copies the one with the greater age counts. A drive that joins keeps the generation of the others: where that was cut
+/// short, the copies differ in the time at which it joined.
+fn age(superblock: &Superblock) -> (u64, u64) {
+    let own = superblock.members.get(usize::from(superblock.member));
+    (superblock.generation, own.map_or(0, |own| own.joined_ns))
 }
 
 /// A drive's superblock.

@@ -171,3 +171,22 @@ fn a_copy_was_overwritten_though_the_other_ones_flush_had_failed() {
     bank.flush_fails = Some(1);
     assert_eq!(protect(&mut bank, &memory, 2), "FEF", "and it gets no further update");
 }
+
+#[test]
+fn of_copies_with_one_generation_the_one_that_joined_later_counts() {
+    let copy = Layout::copy_offset(CAPACITY);
+    for at in [0, copy] {
+        let (mut bank, memory) = array();
+        let bytes = bank.bank.peek(DRIVE, 0, SUPERBLOCK_BYTES as usize);
+        let mut joined = Superblock::read(&bytes, 0).unwrap();
+        joined.members[0].joined_ns = 5;
+        // The joining was cut short before the other copy was written.
+        bank.bank.poke(DRIVE, at, &joined.encode(at));
+        let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
+        let image = open::open(&mut reader).unwrap();
+        assert_eq!(image.superblock.members, joined.members);
+        assert!(image.superblocks_differ);
+        let first_bad: Vec<u16> = if at == copy { vec![0] } else { Vec::new() };
+        assert_eq!(image.first_copies_bad, first_bad);
+    }
+}
