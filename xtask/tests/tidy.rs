@@ -1,6 +1,8 @@
 //! Tidiness as a test: arrows between rooms, where printing and `unsafe` may stand, one subject a file,
 //! every dependency with its reason, every promise with its tests.
 
+#[path = "tidy/places.rs"]
+mod places;
 #[path = "tidy/program.rs"]
 mod program;
 #[path = "tidy/promises.rs"]

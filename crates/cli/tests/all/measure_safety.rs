@@ -193,7 +193,7 @@ fn a_workload_that_can_not_be_is_refused_before_anything_is_made() {
     }
     measure("run @ --write 1 --size 1MiB --for 0s --output results", &target, &folder)
         .code(1)
-        .says(&["time above 0"]);
+        .says(&["greater than 0"]);
     for words in ["--size 1ZB", "--rate 5", "--pattern zigzag", "--block 0", "--verify --content x"]
     {
         let words = format!("run @ --write 1 --output results {words}");

@@ -1,0 +1,4 @@
+//! The recorder's laws on hostile drives, by seed; and the hostile bank as any other bank.
+
+mod conformance;
+mod seeds;

@@ -1,0 +1,12 @@
+//! What must hold for every drive and every workload, faults that other simulators are known for, power cuts, and the cache in numbers.
+
+mod cache;
+mod commands;
+mod conservation;
+mod determinism;
+mod faults;
+mod mapping;
+mod power;
+mod specs;
+mod wear;
+mod work;

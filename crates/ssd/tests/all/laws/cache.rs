@@ -1,0 +1,166 @@
+//! The cache in numbers: how much goes in at which rate, what is left of it on a full drive, and what idle time gives back.
+
+use base::{Bank, Duration};
+use longtake_ssd::spec::WhenFull;
+use longtake_ssd::{Spec, Start};
+
+use crate::drives;
+use crate::laws::work::{self, Run, write};
+
+/// Bytes of a write.
+const BLOCK: u32 = 64 << 10;
+
+/// 512 MiB on 8 dies, three bits a cell, a superblock of the cache 1 MiB.
+fn drive() -> Spec {
+    let mut spec = drives::cached();
+    spec.capacity_bytes = 512 << 20;
+    spec.flash.pages_per_block = 24;
+    spec.flash.program_us = 1500.0;
+    spec.mapping.over_provisioning = 0.25;
+    if let Some(cache) = &mut spec.cache {
+        cache.static_bytes = 8 << 20;
+        cache.dynamic_bytes = 64 << 20;
+        cache.program_us = 200.0;
+    }
+    spec
+}
+
+/// Bytes of data in a superblock of the cache.
+fn superblock_bytes(spec: &Spec) -> u64 {
+    let flash = &spec.flash;
+    flash.block_bytes() * u64::from(flash.dies()) / u64::from(flash.pages_per_program)
+}
+
+/// Writes one behind the other from `from` on; returns the bytes that had come through at the end of each millisecond.
+fn write_on(run: &mut Run, from: u64, bytes: u64) -> Vec<u64> {
+    let (start, first) = (run.bank.now(), run.records.len());
+    let mut offset = from;
+    run.closed_loop(16, (bytes / u64::from(BLOCK)) as u32, || {
+        offset += u64::from(BLOCK);
+        write(offset - u64::from(BLOCK), BLOCK)
+    });
+    let mut through = Vec::new();
+    for record in &run.records[first..] {
+        let at = (record.reaped.expect("it is done").since(start).as_nanos() / 1_000_000) as usize;
+        through.resize(through.len().max(at + 1), 0);
+        through[at] += u64::from(BLOCK);
+    }
+    let mut sum = 0;
+    for bytes in &mut through {
+        sum += *bytes;
+        *bytes = sum;
+    }
+    through
+}
+
+/// Bytes a second between two counts of bytes.
+fn rate(through: &[u64], from: u64, to: u64) -> f64 {
+    let at = |bytes: u64| through.partition_point(|&sum| sum < bytes);
+    let (first, last) = (at(from), at(to));
+    (through[last] - through[first]) as f64 / (last - first) as f64 * 1e3
+}
+
+/// Bytes that went in fast: where a line at the fast rate and one at the slow rate, which ends where the writes did, meet. What the
+/// buffer held at the end has not gone in yet.
+fn knee(spec: &Spec, through: &[u64], fast: f64, slow: f64) -> f64 {
+    let seconds = through.len() as f64 * 1e-3;
+    let written = (through[through.len() - 1] - spec.buffer.bytes) as f64;
+    (written - slow * seconds) / (1.0 - slow / fast)
+}
+
+fn assert_near(what: &str, found: f64, expected: f64, tolerance: f64) {
+    let off = found / expected - 1.0;
+    assert!(
+        off.abs() <= tolerance,
+        "{what}: {found:.0}, not {expected:.0} ({:+.2} %)",
+        off * 100.0
+    );
+}
+
+#[test]
+fn as_much_as_it_has_goes_in_at_its_rate_and_the_rest_at_the_native_one() {
+    let spec = drive();
+    let (fast, slow) =
+        (spec.cached_write_bytes_per_s().expect("a cache"), spec.native_write_bytes_per_s());
+    assert!(fast > 2.0 * slow, "{fast} {slow}");
+    let cache = spec.cache.expect("a cache");
+    let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+    // Not so much that it would begin to shrink.
+    let through = write_on(&mut run, 0, 192 << 20);
+    assert_near("fast", rate(&through, 8 << 20, 48 << 20), fast, 0.02);
+    assert_near("slow", rate(&through, 96 << 20, 180 << 20), slow, 0.02);
+    let held = (cache.static_bytes + cache.dynamic_bytes) as f64;
+    let found = knee(&spec, &through, fast, slow);
+    let within = 1.5 * superblock_bytes(&spec) as f64;
+    assert!((found - held).abs() <= within, "{found} bytes fast, not {held} to within {within}");
+}
+
+#[test]
+fn it_shrinks_in_a_straight_line_between_its_thresholds() {
+    let spec = drive();
+    let cache = spec.cache.expect("a cache");
+    let (fast, slow) =
+        (spec.cached_write_bytes_per_s().expect("a cache"), spec.native_write_bytes_per_s());
+    for percent in [30_u64, 50, 60, 70, 80, 90, 100] {
+        let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Full, 1)], None, 1);
+        let kept = spec.capacity_bytes / 100 * percent / u64::from(BLOCK) * u64::from(BLOCK);
+        let trim = base::Operation::Trim { offset: kept, length: spec.capacity_bytes - kept };
+        assert!(run.submit(base::DriveId(0), trim));
+        run.drain();
+        // Erasing ahead takes idle time.
+        run.wait(Some(run.bank.now() + Duration::from_secs(20)));
+        // What holds data is written over, so the drive gets no fuller; and no more than what needs no erasing takes.
+        let through = write_on(&mut run, 0, 96 << 20);
+        let fill = kept as f64 / spec.capacity_bytes as f64;
+        let left = 1.0
+            - ((fill - cache.shrink_from) / (cache.shrink_to - cache.shrink_from)).clamp(0.0, 1.0);
+        let expected = cache.static_bytes as f64 + cache.dynamic_bytes as f64 * left;
+        let found = knee(&spec, &through, fast, slow);
+        let within = 1.5 * superblock_bytes(&spec) as f64;
+        assert!(
+            (found - expected).abs() <= within,
+            "{percent} % full: {found}, not {expected} to within {within}, {:?}",
+            through.iter().step_by(8).collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn idle_time_empties_it_and_it_takes_as_much_again() {
+    let spec = drive();
+    let fast = spec.cached_write_bytes_per_s().expect("a cache");
+    let idle_ms = spec.cache.expect("a cache").idle_ms as u64;
+    let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+    write_on(&mut run, 0, 128 << 20);
+    // Less than it waits for changes nothing; enough gives all of it back.
+    run.wait(Some(run.bank.now() + Duration::from_millis(idle_ms / 2)));
+    let through = write_on(&mut run, 0, 16 << 20);
+    let again = rate(&through, 4 << 20, 14 << 20);
+    assert!(again < 0.6 * fast, "{again} without enough idle time, of {fast}");
+    run.wait(Some(run.bank.now() + Duration::from_secs(5)));
+    let through = write_on(&mut run, 0, 64 << 20);
+    assert_near("after idle time", rate(&through, 8 << 20, 56 << 20), fast, 0.02);
+}
+
+#[test]
+fn what_is_folded_on_the_way_is_as_slow_as_writing_it_twice() {
+    let mut spec = drive();
+    spec.cache.as_mut().expect("a cache").when_full = WhenFull::Fold;
+    let (fast, slow) =
+        (spec.cached_write_bytes_per_s().expect("a cache"), spec.native_write_bytes_per_s());
+    let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+    let through = write_on(&mut run, 0, 112 << 20);
+    assert_near("until it is full", rate(&through, 8 << 20, 48 << 20), fast, 0.02);
+    let (before, began) = (run.bank.health(0).sets[0].clone(), run.seconds());
+    write_on(&mut run, 112 << 20, 96 << 20);
+    let (after, seconds) = (run.bank.health(0).sets[0].clone(), run.seconds() - began);
+    // Each byte is programmed into the cache, read from it and programmed natively; erasing takes its dies too.
+    let flash = &spec.flash;
+    let row = f64::from(flash.dies()) * f64::from(flash.planes * flash.page_bytes);
+    let reads = row / (spec.cache.expect("a cache").read_us * 1e-6);
+    let erases = (after.erases_mean - before.erases_mean) * f64::from(spec.superblocks_of_set());
+    let bytes = (after.written_bytes - before.written_bytes) as f64;
+    let expected = bytes * (1.0 / fast + 1.0 / slow + 1.0 / reads) + erases * flash.erase_us * 1e-6;
+    assert_near("milliseconds when full", seconds * 1e3, expected * 1e3, 0.05);
+    assert!((after.media_written_bytes - before.media_written_bytes) as f64 > 1.9 * bytes);
+}

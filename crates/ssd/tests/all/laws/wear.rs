@@ -1,0 +1,72 @@
+//! Laws of wear: superblocks are erased as often as what was written needs, each set's on its own, and evenly.
+
+use base::{DriveId, Random};
+use longtake_ssd::spec::Collector;
+use longtake_ssd::{Start, Uplink};
+use proptest::prelude::*;
+
+use super::specs;
+use crate::drives;
+use crate::laws::mapping::ftl_of;
+use crate::laws::work::{self, Run, write};
+
+proptest! {
+    #![proptest_config(specs::cases(40))]
+
+    #[test]
+    fn erases_are_what_the_media_took((mut slot, uplink, work) in work::case(specs::nand())) {
+        slot.start = Start::Empty;
+        slot.spec.upkeep = None;
+        let run = Run::of(&slot, uplink, &work);
+        for set in &run.bank.health(0).sets {
+            let superblocks = f64::from(slot.spec.superblocks_of_set());
+            let superblock = set.physical_bytes as f64 / superblocks;
+            let fills = set.media_written_bytes as f64 / superblock;
+            let erases = set.erases_mean * superblocks;
+            prop_assert!(f64::from(set.erases_max) >= set.erases_mean);
+            // Each superblock has been filled once more than it was erased at most. A cache's hold less, so they are filled more often.
+            prop_assert!(fills <= erases + superblocks + 1e-6, "{fills} fills, {erases} erases");
+            if slot.spec.cache.is_none() {
+                prop_assert!(erases <= fills + 1e-6, "{erases} erases for {fills} fills");
+            }
+            let life = set.erases_mean / f64::from(slot.spec.endurance.cycles);
+            prop_assert!((set.life_used - life).abs() < 1e-12);
+        }
+    }
+}
+
+#[test]
+fn each_set_wears_by_what_is_written_to_it() {
+    let slot = work::slot_of(drives::in_sets(), Start::Empty, 1);
+    let none: Option<Uplink> = None;
+    let mut run = Run::new(&[slot], none, 1);
+    let bytes = base::Bank::drives(&run.bank)[0].capacity_bytes;
+    for pass in 0..4 {
+        for offset in (0..bytes).step_by(128 << 10) {
+            while !run.submit(DriveId(0), write(offset, 128 << 10)) {
+                run.wait(None);
+            }
+        }
+        let health = run.bank.health(0);
+        assert_eq!(health.sets[1].written_bytes, 0, "pass {pass}");
+    }
+    run.drain();
+    let [used, idle] = &run.bank.health(0).sets[..] else { panic!("two sets") };
+    assert!(used.erases_mean > 1.0 && used.life_used > 0.0, "{used:?}");
+    assert_eq!((idle.erases_max, idle.media_written_bytes), (0, 0), "{idle:?}");
+}
+
+#[test]
+fn superblocks_wear_evenly_under_even_writing() {
+    for collector in [Collector::Greedy, Collector::Fifo, Collector::CostBenefit] {
+        let mut spec = drives::small();
+        spec.mapping.collector = collector;
+        let (mut ftl, mut flash) = ftl_of(&spec, 1);
+        let mut random = Random::new(2);
+        for _ in 0..40 * ftl.setup().units {
+            ftl.write(random.below(u64::from(ftl.setup().units)) as u32, 1, &mut flash);
+        }
+        let (mean, most) = ftl.erases();
+        assert!(f64::from(most) <= 1.3 * mean, "{collector:?}: {most} at most, {mean} on average");
+    }
+}
