@@ -5,6 +5,8 @@
 mod program;
 #[path = "tidy/promises.rs"]
 mod promises;
+#[path = "tidy/screens.rs"]
+mod screens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
