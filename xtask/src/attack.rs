@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use base::{ByteSize, Random};
@@ -106,19 +106,13 @@ fn attacks() -> Vec<Box<dyn Attack>> {
 /// # Errors
 /// If there is too little space, or a law was broken.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let all = attacks();
     if arguments.list {
-        for attack in &all {
+        for attack in &attacks() {
             println!("{:10} {}\n{:10} law: {}", attack.name(), attack.about(), "", attack.law());
         }
         return Ok(());
     }
-    for name in &arguments.only {
-        if !all.iter().any(|known| known.name() == name) {
-            let known: Vec<_> = all.iter().map(|attack| attack.name()).collect();
-            bail!("no attack '{name}': there are {}", known.join(", "));
-        }
-    }
+    let chosen = chosen(&arguments.only)?;
     ensure!(
         nix::unistd::geteuid().is_root(),
         "attacks make loop devices and namespaces: run as root"
@@ -131,25 +125,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
     let dir = fs::canonicalize(&dir)?;
     let needed = if arguments.slice { SLICE_DISK_BYTES } else { DISK_BYTES };
-    let space = statvfs(&dir).context("asking for free space")?;
-    let free = space.blocks_available() * space.fragment_size();
-    ensure!(
-        free >= needed,
-        "{} has {} free, and the attacks may take {}: give another folder with --dir",
-        dir.display(),
-        ByteSize(free),
-        ByteSize(needed)
-    );
+    ensure_space(&dir, needed)?;
     // A slice tries the same each time: something new that fails is found by a long run, not by whoever changed something else.
-    let seed = arguments.seed.or(arguments.slice.then_some(1)).unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        now.map_or(1, |since| since.as_secs())
-    });
-    eprintln!("seed {seed}");
-    let chosen: Vec<_> = all
-        .into_iter()
-        .filter(|a| arguments.only.is_empty() || arguments.only.iter().any(|n| n == a.name()))
-        .collect();
+    let seed = crate::seed(arguments.seed.or(arguments.slice.then_some(1)));
     let campaign = Campaign { program, dir, seed, slice: arguments.slice };
     let until = Instant::now()
         + Duration::try_from_secs_f64(arguments.minutes * 60.0).context("--minutes")?;
@@ -180,6 +158,32 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     });
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
     if failed.is_empty() { Ok(()) } else { bail!("laws were broken by: {}", failed.join(", ")) }
+}
+
+/// The attacks with these names; all if none is named.
+fn chosen(names: &[String]) -> Result<Vec<Box<dyn Attack>>> {
+    let mut attacks = attacks();
+    for name in names {
+        if !attacks.iter().any(|known| known.name() == name) {
+            let known: Vec<_> = attacks.iter().map(|attack| attack.name()).collect();
+            bail!("no attack '{name}': there are {}", known.join(", "));
+        }
+    }
+    attacks.retain(|attack| names.is_empty() || names.iter().any(|name| name == attack.name()));
+    Ok(attacks)
+}
+
+fn ensure_space(dir: &Path, needed: u64) -> Result<()> {
+    let space = statvfs(dir).context("asking for free space")?;
+    let free = space.blocks_available() * space.fragment_size();
+    ensure!(
+        free >= needed,
+        "{} has {} free, and the attacks may take {}: give another folder with --dir",
+        dir.display(),
+        ByteSize(free),
+        ByteSize(needed)
+    );
+    Ok(())
 }
 
 /// How many rounds of an attack are played.

@@ -11,6 +11,7 @@ mod soak;
 mod vm;
 
 use std::process::ExitCode;
+use std::time::SystemTime;
 
 use clap::Parser;
 
@@ -36,6 +37,16 @@ enum Chore {
     Soak(soak::Arguments),
     /// Run Longtake in a virtual machine with the real NVMe driver and emulated drives.
     Vm(vm::Arguments),
+}
+
+/// The seed that was given, or one made from the time. It is printed, so that a run can be repeated.
+fn seed(given: Option<u64>) -> u64 {
+    let seed = given.unwrap_or_else(|| {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        now.map_or(1, |since| since.as_secs())
+    });
+    eprintln!("seed {seed}");
+    seed
 }
 
 fn main() -> ExitCode {

@@ -11,7 +11,7 @@ mod round;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use base::{ByteSize, Random, Rate};
@@ -68,11 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let dir = arguments.dir.clone().unwrap_or_else(|| root.join("target/soak"));
     fs::create_dir_all(&dir).with_context(|| format!("making {}", dir.display()))?;
-    let seed = arguments.seed.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        now.map_or(1, |since| since.as_secs())
-    });
-    eprintln!("seed {seed}");
+    let seed = crate::seed(arguments.seed);
     let mut random = Random::new(seed);
     let mut members = Members::create(&dir, arguments.members, arguments.member_size.0)?;
     let rules = Rules { program, rate: arguments.rate, memory: arguments.memory, dir };

@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use serde_json::json;
@@ -157,11 +157,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         accelerator: arguments.accel.clone(),
         processor: arguments.cpu.clone(),
     };
-    let seed = arguments.seed.unwrap_or_else(|| {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        now.map_or(1, |since| since.as_secs())
-    });
-    eprintln!("seed {seed}");
+    let seed = crate::seed(arguments.seed);
     if let Some(script) = &arguments.script {
         let dir = &dir.join("script");
         let stage = Stage { tools: &tools, dir, seed, cuts: arguments.cuts };

@@ -7,6 +7,8 @@ mod places;
 mod program;
 #[path = "tidy/promises.rs"]
 mod promises;
+#[path = "tidy/screens.rs"]
+mod screens;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -294,16 +294,7 @@ fn round(
     let mut viewers: Vec<Viewer> =
         (0..if reads { random.below(3) } else { 0 }).map(|_| viewer(random)).collect();
     viewers.sort_by_key(|viewer| viewer.at);
-    let accident = faulty.then(|| random.below(13)).and_then(|kind| {
-        let accident = match kind {
-            0 => Accident::Stale,
-            1 => Accident::Rot(random.bits() as u8, random.below(20) as u8),
-            2 => Accident::Absent,
-            3 => Accident::Swapped(random.bits() as u8),
-            _ => return None,
-        };
-        Some((any_drive(random), accident))
-    });
+    let accident = if faulty { accident(random, drives.len() as u64) } else { None };
     let remember = match accident {
         Some((drive, Accident::Stale)) => Some((drive, some(random))),
         _ => None,
@@ -325,6 +316,18 @@ fn round(
         misread: random.one_in(10),
         older: Duration::ZERO,
     }
+}
+
+/// What happens to a drive between two recordings: mostly nothing.
+fn accident(random: &mut Random, drives: u64) -> Option<(u16, Accident)> {
+    let accident = match random.below(13) {
+        0 => Accident::Stale,
+        1 => Accident::Rot(random.bits() as u8, random.below(20) as u8),
+        2 => Accident::Absent,
+        3 => Accident::Swapped(random.bits() as u8),
+        _ => return None,
+    };
+    Some((random.below(drives) as u16, accident))
 }
 
 fn change(random: &mut Random, drives: u64) -> Change {

@@ -139,22 +139,7 @@ impl UringBank {
         let mut warnings = Vec::new();
         let polled: Vec<bool> =
             targets.iter().map(|target| options.poll && polls(target, &mut warnings)).collect();
-        let needs = needs(&targets, &polled, &pool, options.depth_max)?;
-        let open_ring = |needs: Needs, holds_data: bool, warnings: &mut Vec<Warning>| {
-            let mut ring = Ring::new(needs)?;
-            if options.register_buffers && holds_data {
-                ring.register_buffers(&pool, warnings);
-            }
-            if options.register_files {
-                ring.register_files(&targets, warnings);
-            }
-            Ok(ring)
-        };
-        let ring = open_ring(needs, polled.contains(&false), &mut warnings)?;
-        let polled_ring = polled
-            .contains(&true)
-            .then(|| open_ring(Needs { polled: true, ..needs }, true, &mut warnings))
-            .transpose()?;
+        let (ring, polled_ring) = open_rings(&targets, &polled, &pool, &options, &mut warnings)?;
         let mut discards = None;
         let mut drives = Vec::with_capacity(targets.len());
         for (mut target, polled) in targets.into_iter().zip(polled) {
@@ -459,6 +444,31 @@ fn needs_discard_thread(target: &OpenTarget, options: &Options) -> bool {
         && target.geometry.writable
         && target.geometry.trim_unit_bytes.is_some()
         && !(options.trim_by_ring && ring_can_discard(&target.file))
+}
+
+/// The ring, and the second one if some drives are `polled`. Their files and buffers are registered as the options say.
+fn open_rings(
+    targets: &[OpenTarget],
+    polled: &[bool],
+    pool: &Pool,
+    options: &Options,
+    warnings: &mut Vec<Warning>,
+) -> Result<(Ring, Option<Ring>), OpenError> {
+    let needs = needs(targets, polled, pool, options.depth_max)?;
+    let mut open = |needs: Needs, holds_data: bool| {
+        let mut ring = Ring::new(needs)?;
+        if options.register_buffers && holds_data {
+            ring.register_buffers(pool, warnings);
+        }
+        if options.register_files {
+            ring.register_files(targets, warnings);
+        }
+        Ok(ring)
+    };
+    let ring = open(needs, polled.contains(&false))?;
+    let polled_ring =
+        polled.contains(&true).then(|| open(Needs { polled: true, ..needs }, true)).transpose()?;
+    Ok((ring, polled_ring))
 }
 
 impl Bank for UringBank {

@@ -197,6 +197,22 @@ impl Superblock {
         if !sound {
             return Err(Damage::Length);
         }
+        let (members, protected) = Self::tables(bytes, members, protected);
+        Ok(Self {
+            array: header.place.array,
+            name,
+            member: header.place.member,
+            members,
+            layout,
+            created,
+            generation,
+            protected,
+            parity,
+        })
+    }
+
+    /// The tables of so many members and protected ranges in a superblock's bytes.
+    fn tables(bytes: &[u8], members: usize, protected: usize) -> (Vec<Member>, Vec<Protected>) {
         let mut get = Get::new(&bytes[HEADER_BYTES + LOCAL_HEADER_BYTES..]);
         let joined_at = bytes.len() - 4 - JOINED_BYTES;
         let mut joined = Get::new(&bytes[joined_at..joined_at + JOINED_BYTES]);
@@ -215,17 +231,7 @@ impl Superblock {
                 label: get.text(LABEL_BYTES_MAX),
             })
             .collect();
-        Ok(Self {
-            array: header.place.array,
-            name,
-            member: header.place.member,
-            members,
-            layout,
-            created,
-            generation,
-            protected,
-            parity,
-        })
+        (members, protected)
     }
 }
 

@@ -195,19 +195,7 @@ impl ThreadRig {
         starts: Vec<Sender<Instant>>,
         stop: &AtomicBool,
     ) -> Result<(Collector, Ending), RigError> {
-        let mut latest = Instant::START;
-        for _ in 0..starts.len() {
-            match heard.recv() {
-                Ok((_, Word::Ready(now))) => latest = latest.max(now),
-                Ok((_, Word::Ended(Err(error)))) => return Err(error),
-                _ => return Err(RigError::Open("an engine ended before it began".to_owned())),
-            }
-        }
-        let start = latest + COUNTDOWN;
-        for sender in &starts {
-            // An engine that is gone says so by its last word.
-            sender.send(start).ok();
-        }
+        start_together(heard, &starts)?;
         let mut collector = Collector::new(workload);
         let mut joiner = Joiner::new(starts.len());
         let mut whole = Ending {
@@ -255,6 +243,26 @@ impl ThreadRig {
         }
         failure.map_or(Ok((collector, whole)), Err)
     }
+}
+
+/// Waits until all engines are ready, and has them start at one instant.
+fn start_together(
+    heard: &Receiver<(usize, Word)>,
+    starts: &[Sender<Instant>],
+) -> Result<(), RigError> {
+    let mut latest = Instant::START;
+    for _ in 0..starts.len() {
+        match heard.recv() {
+            Ok((_, Word::Ready(now))) => latest = latest.max(now),
+            Ok((_, Word::Ended(Err(error)))) => return Err(error),
+            _ => return Err(RigError::Open("an engine ended before it began".to_owned())),
+        }
+    }
+    for sender in starts {
+        // An engine that is gone says so by its last word.
+        sender.send(latest + COUNTDOWN).ok();
+    }
+    Ok(())
 }
 
 impl Ending {

@@ -79,31 +79,13 @@ impl Overhead {
             speed_bits: 100_000_000_000,
         };
         let most_packet_bytes = bytes_per_s * SEALED_AFTER_S;
-        let data = vec![0; longest as usize];
         let buffer = vec![0; layout.chunk_max as usize];
         let mut chunk = ChunkWriter::new(buffer, layout.chunk_min, layout.chunk_max, 0);
-        let mut packet_bytes = 0;
         // A chunk has room for a description, however long a packet is: `packet_block_max` leaves it.
-        if chunk.interface(0, &interface).is_ok() {
-            let mut turns = Turns::new(&kept);
-            loop {
-                let bytes = turns.next();
-                let packet = Packet {
-                    interface: 0,
-                    timestamp: Timestamp::MIN,
-                    original_length: bytes,
-                    data: &data[..bytes as usize],
-                    options: &[],
-                };
-                if chunk.packet(&packet, 0).is_err() {
-                    break;
-                }
-                packet_bytes += u64::from(bytes);
-                if packet_bytes as f64 >= most_packet_bytes {
-                    break;
-                }
-            }
-        }
+        let packet_bytes = match chunk.interface(0, &interface) {
+            Ok(()) => fill(&mut chunk, &kept, longest, most_packet_bytes),
+            Err(_) => 0,
+        };
         let sealed = chunk.seal(&[], Timestamp::MIN, false).summary;
         let (mut used, mut chunks) = (0, 0);
         while layout.fits(used, chunks, sealed.length) {
@@ -136,6 +118,35 @@ impl Overhead {
 
     fn packet_bytes_of_segment(&self) -> f64 {
         (self.chunks * self.packet_bytes) as f64
+    }
+}
+
+/// Packs packets of the mix into a chunk until it is full or has so many bytes of them. Returns their bytes.
+fn fill(
+    chunk: &mut ChunkWriter<Vec<u8>>,
+    mix: &[(u32, u32)],
+    longest: u32,
+    most_bytes: f64,
+) -> u64 {
+    let data = vec![0; longest as usize];
+    let mut turns = Turns::new(mix);
+    let mut packet_bytes = 0;
+    loop {
+        let bytes = turns.next();
+        let packet = Packet {
+            interface: 0,
+            timestamp: Timestamp::MIN,
+            original_length: bytes,
+            data: &data[..bytes as usize],
+            options: &[],
+        };
+        if chunk.packet(&packet, 0).is_err() {
+            return packet_bytes;
+        }
+        packet_bytes += u64::from(bytes);
+        if packet_bytes as f64 >= most_bytes {
+            return packet_bytes;
+        }
     }
 }
 

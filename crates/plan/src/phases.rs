@@ -70,22 +70,9 @@ impl Phases {
             format!("measure it: `longtake measure fill DRIVE` fills {} twice", profile.name);
         let mut doubts = Vec::new();
         let fast = candidate.rate(name::WRITE_FAST);
+        let native = native(candidate, &measure, &mut doubts)?;
         let sustained = candidate.rate(name::WRITE_SUSTAINED);
-        let native = better(candidate.rate(name::WRITE_NATIVE), sustained.clone())
-            .or_else(|| candidate.rate(name::WRITE_OVERWRITE))
-            .or_else(|| candidate.model_write());
-        let native = match (native, &fast) {
-            (Some(native), _) => native,
-            (None, Some(fast)) => {
-                doubts.push(format!(
-                    "of writing only a peak is known ({}), which holds for a small part of the capacity (REC-1): {measure}",
-                    gb(fast.value)
-                ));
-                fast.clone()
-            }
-            (None, None) => return None,
-        };
-        let slowest = sustained.clone().filter(|sustained| sustained.value < native.value);
+        let slowest = sustained.filter(|sustained| sustained.value < native.value);
         let overwrite = match candidate.rate(name::WRITE_OVERWRITE) {
             Some(overwrite) => overwrite,
             None => {
@@ -253,6 +240,22 @@ impl Phases {
             .reduce(|a, b| if rate(b) <= rate(a) { b } else { a })
             .unwrap_or(&self.phases[0])
     }
+}
+
+/// How fast a drive writes past its cache: as known best, or as its peak if nothing else is known.
+fn native(candidate: &Candidate, measure: &str, doubts: &mut Vec<String>) -> Option<Figure> {
+    let sustained = candidate.rate(name::WRITE_SUSTAINED);
+    better(candidate.rate(name::WRITE_NATIVE), sustained)
+        .or_else(|| candidate.rate(name::WRITE_OVERWRITE))
+        .or_else(|| candidate.model_write())
+        .or_else(|| {
+            let fast = candidate.rate(name::WRITE_FAST)?;
+            doubts.push(format!(
+                "of writing only a peak is known ({}), which holds for a small part of the capacity (REC-1): {measure}",
+                gb(fast.value)
+            ));
+            Some(fast)
+        })
 }
 
 /// Of two figures of one thing the one that rests on more; the first if both are alike, however closely they were measured.

@@ -97,6 +97,24 @@ impl Split {
         shared: Option<(&Case<'_>, u32)>,
         array: &Array,
     ) -> Vec<String> {
+        let mut lines = self.lines_of_rates(case, shared, array);
+        lines.extend(self.lines_of_holding(case, array));
+        lines.push(match self.shared_drives {
+            Some(shared) => format!("{}; {shared} if all flash is shared", drives(array.drives)),
+            None => {
+                format!("{}; no number would do if all flash is shared", drives(array.drives))
+            }
+        });
+        lines
+    }
+
+    /// How fast a drive is written and read beside that.
+    fn lines_of_rates(
+        &self,
+        case: &Case<'_>,
+        shared: Option<(&Case<'_>, u32)>,
+        array: &Array,
+    ) -> Vec<String> {
         let (parts, turn) = (self.parts, seconds(self.turn_s));
         let all = self.write_bytes_per_s / self.share;
         let readers = case.requirement.readers;
@@ -134,10 +152,16 @@ impl Split {
                 self.share * f64::from(parts - 1),
             ));
         }
-        lines.push(format!(
-            "what is recorded lies apart from the writing after {turn} at the latest; {} % of what is held do at a time",
+        lines
+    }
+
+    /// What is held for how long, and when readers get at it.
+    fn lines_of_holding(&self, case: &Case<'_>, array: &Array) -> Vec<String> {
+        let mut lines = vec![format!(
+            "what is recorded lies apart from the writing after {} at the latest; {} % of what is held do at a time",
+            seconds(self.turn_s),
             factor(self.apart_share * 100.0)
-        ));
+        )];
         if case.turns_s() > 0.0 {
             lines.push(format!(
                 "a part that had its turn long ago holds older data than the next one gives up: {} are held beyond what is kept",
@@ -153,12 +177,6 @@ impl Split {
                 seconds(shared)
             ));
         }
-        lines.push(match self.shared_drives {
-            Some(shared) => format!("{}; {shared} if all flash is shared", drives(array.drives)),
-            None => {
-                format!("{}; no number would do if all flash is shared", drives(array.drives))
-            }
-        });
         lines
     }
 }

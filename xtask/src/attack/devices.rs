@@ -196,19 +196,7 @@ impl Target {
                 Self { _mount: Some(mount), ..Self::of("mounted", device) }
             }
             Kind::WithMountedPartition | Kind::MountedPartition | Kind::PartitionBesideMounted => {
-                let device = Loop::partitioned(&image, 2 * SIZE_BYTES, "gpt")?;
-                ext4(&device.partition(1))?;
-                let mount = Mount::new(&[], &device.partition(1), &point)?;
-                let path = match kind {
-                    Kind::MountedPartition => device.partition(1),
-                    // Free by itself: it may be refused for what it holds, which is a file system of its own.
-                    Kind::PartitionBesideMounted => {
-                        ext4(&device.partition(2))?;
-                        device.partition(2)
-                    }
-                    _ => device.device.clone(),
-                };
-                Self { path, _mount: Some(mount), ..Self::of("mounted partitions", device) }
+                Self::partitioned(kind, &image, &point)?
             }
             Kind::Swap => {
                 let device = plain()?;
@@ -236,17 +224,7 @@ impl Target {
                 File::create(&image)?.set_len(SIZE_BYTES)?;
                 Self::of("read-only", Loop::on(&image, &["--read-only"])?)
             }
-            Kind::UnderLoop => {
-                let device = plain()?;
-                let over = Loop::on(&device.device, &[])?;
-                ext4(&over.device)?;
-                let mount = Mount::new(&[], &over.device, &point)?;
-                let mut target =
-                    Self { _mount: Some(mount), ..Self::of("under a loop device", device) };
-                // The upper one goes first.
-                target._devices.insert(0, over);
-                target
-            }
+            Kind::UnderLoop => Self::under_loop(plain()?, &point)?,
             Kind::OverMember => {
                 let member = array_of_files(stage)?;
                 Self::of("over a member", Loop::on(&member, &[])?)
@@ -265,6 +243,34 @@ impl Target {
                 Self::of("unknown contents", device)
             }
         }))
+    }
+
+    /// A drive with a mounted partition, that partition, or the one beside it.
+    fn partitioned(kind: Kind, image: &Path, point: &Path) -> Result<Self> {
+        let device = Loop::partitioned(image, 2 * SIZE_BYTES, "gpt")?;
+        ext4(&device.partition(1))?;
+        let mount = Mount::new(&[], &device.partition(1), point)?;
+        let path = match kind {
+            Kind::MountedPartition => device.partition(1),
+            // Free by itself: it may be refused for what it holds, which is a file system of its own.
+            Kind::PartitionBesideMounted => {
+                ext4(&device.partition(2))?;
+                device.partition(2)
+            }
+            _ => device.device.clone(),
+        };
+        Ok(Self { path, _mount: Some(mount), ..Self::of("mounted partitions", device) })
+    }
+
+    /// A drive below a loop device that is mounted.
+    fn under_loop(device: Loop, point: &Path) -> Result<Self> {
+        let over = Loop::on(&device.device, &[])?;
+        ext4(&over.device)?;
+        let mount = Mount::new(&[], &over.device, point)?;
+        let mut target = Self { _mount: Some(mount), ..Self::of("under a loop device", device) };
+        // The upper one goes first.
+        target._devices.insert(0, over);
+        Ok(target)
     }
 }
 

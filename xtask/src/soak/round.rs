@@ -145,20 +145,8 @@ impl Rules {
         random: &mut Random,
     ) -> Result<Round> {
         let array = members.targets().join(",");
-        let mut command = members.command(&self.program);
-        command.args([
-            "record",
-            "--json",
-            "--keep-privileges",
-            "--when-full",
-            "wrap",
-            "--to",
-            &array,
-        ]);
-        command.args(["--from", &format!("synthetic:{}B/s,size={PACKET_BYTES}", self.rate.0)]);
-        command.args(["--memory", &self.memory.0.to_string(), "--flush-interval", "1s"]);
         let mut scene = Scene {
-            recorder: Recorder::start(&mut command)?,
+            recorder: Recorder::start(&mut self.record(members, &array))?,
             rules: self,
             members,
             array: &array,
@@ -166,38 +154,11 @@ impl Rules {
             accidents: BTreeMap::new(),
             failed: None,
             checked: 0,
+            memory: Course::default(),
+            descriptors: Course::default(),
         };
-        let (started, mut shown) = (Instant::now(), Instant::now());
-        let (mut memory, mut descriptors) = (Course::default(), Course::default());
-        while started.elapsed() < length {
-            thread::sleep(LOOK_EVERY);
-            scene.recorder.hear();
-            if !scene.recorder.is_running()? {
-                let (status, complaints) = scene.recorder.end()?;
-                bail!("the recorder ended by itself ({status}): {complaints}");
-            }
-            let settled = started.elapsed() > SETTLED_AFTER;
-            if let Some((bytes, count)) = scene.recorder.uses() {
-                memory.add(bytes, settled);
-                descriptors.add(count, settled);
-            }
-            scene.recover()?;
-            let odds = ACCIDENT_EVERY.as_millis() / LOOK_EVERY.as_millis();
-            if random.one_in(odds as u64) {
-                scene.accident(random)?;
-            }
-            if shown.elapsed() > MONITOR_EVERY {
-                shown = Instant::now();
-                eprintln!(
-                    "  {} s: memory {}, {} descriptors, {} of {} packets lost",
-                    started.elapsed().as_secs(),
-                    ByteSize(memory.last),
-                    descriptors.last,
-                    scene.recorder.progress["lost_packets"],
-                    scene.recorder.progress["offered_packets"],
-                );
-            }
-        }
+        let started = Instant::now();
+        scene.go_on(started, length, random)?;
         let ending = match random.below(6) {
             0..3 => Ending::Stopped,
             3..5 => Ending::Killed,
@@ -207,7 +168,7 @@ impl Rules {
         };
         let time = started.elapsed();
         scene.end(ending)?;
-        let Scene { recorder, accidents, checked, .. } = scene;
+        let Scene { recorder, accidents, checked, memory, descriptors, .. } = scene;
         let account = self.account(&array)?;
         self.judge(&account, &recorder, ending, &array)?;
         Ok(Round {
@@ -220,6 +181,16 @@ impl Rules {
             memory,
             descriptors,
         })
+    }
+
+    /// The command that records onto the array until it is told to stop.
+    fn record(&self, members: &Members, array: &str) -> Command {
+        let mut command = members.command(&self.program);
+        command.args(["record", "--json", "--keep-privileges"]);
+        command.args(["--when-full", "wrap", "--to", array]);
+        command.args(["--from", &format!("synthetic:{}B/s,size={PACKET_BYTES}", self.rate.0)]);
+        command.args(["--memory", &self.memory.0.to_string(), "--flush-interval", "1s"]);
+        command
     }
 
     /// Runs the program to its end; what it printed, how it ended, what it complained.
@@ -289,9 +260,46 @@ struct Scene<'a> {
     failed: Option<usize>,
     /// Packets that were read back meanwhile.
     checked: u64,
+    memory: Course,
+    descriptors: Course,
 }
 
 impl Scene<'_> {
+    /// Lets the recording go on for this long, with accidents, and watches what the recorder uses.
+    fn go_on(&mut self, started: Instant, length: Duration, random: &mut Random) -> Result<()> {
+        let mut shown = started;
+        while started.elapsed() < length {
+            thread::sleep(LOOK_EVERY);
+            self.recorder.hear();
+            if !self.recorder.is_running()? {
+                let (status, complaints) = self.recorder.end()?;
+                bail!("the recorder ended by itself ({status}): {complaints}");
+            }
+            let settled = started.elapsed() > SETTLED_AFTER;
+            if let Some((bytes, count)) = self.recorder.uses() {
+                self.memory.add(bytes, settled);
+                self.descriptors.add(count, settled);
+            }
+            self.recover()?;
+            let odds = ACCIDENT_EVERY.as_millis() / LOOK_EVERY.as_millis();
+            if random.one_in(odds as u64) {
+                self.accident(random)?;
+            }
+            if shown.elapsed() > MONITOR_EVERY {
+                shown = Instant::now();
+                eprintln!(
+                    "  {} s: memory {}, {} descriptors, {} of {} packets lost",
+                    started.elapsed().as_secs(),
+                    ByteSize(self.memory.last),
+                    self.descriptors.last,
+                    self.recorder.progress["lost_packets"],
+                    self.recorder.progress["offered_packets"],
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Lifts limits whose time is over.
     fn recover(&mut self) -> Result<()> {
         let now = Instant::now();

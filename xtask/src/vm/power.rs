@@ -99,19 +99,7 @@ impl Scenario for Power {
                 1 => Cut::Commands,
                 _ => Cut::Blocks,
             };
-            let (mut flushed, mut given_up) = (Vec::new(), Vec::new());
-            for medium in &media.served {
-                let lost = medium.disk_settled().cut_power(cut, &mut random)?;
-                sums.add(&lost);
-                flushed.extend(lost.flushed);
-                given_up.extend(lost.given_up);
-            }
-            let told: Vec<Value> =
-                ran.said.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
-            let started = told.iter().find(|line| line["event"] == "started");
-            let take = started.and_then(|line| line["take"].as_str()).context("no take told")?;
-            let durable =
-                told.iter().filter_map(|line| number(line, "/durable/packets").ok()).max();
+            after = Some(After::cut(&media, cut, &mut random, &ran.said, &mut sums)?);
             eprintln!(
                 "  cut {} of {}, {} ms after the start: {} of {} kB not flushed are lost, {cut:?}",
                 round + 1,
@@ -121,10 +109,33 @@ impl Scenario for Power {
                 sums.last.unflushed_bytes / 1000,
             );
             sums.last = Lost::default();
-            let take = take.to_owned();
-            after = Some(After { flushed, given_up, take, durable: durable.unwrap_or(0) });
         }
         Ok(vec![sums.told(stage.cuts)])
+    }
+}
+
+impl After {
+    /// Cuts the power of all drives under a recorder that has `said` these lines.
+    fn cut(
+        media: &Media,
+        cut: Cut,
+        random: &mut Random,
+        said: &[String],
+        sums: &mut Sums,
+    ) -> Result<Self> {
+        let (mut flushed, mut given_up) = (Vec::new(), Vec::new());
+        for medium in &media.served {
+            let lost = medium.disk_settled().cut_power(cut, random)?;
+            sums.add(&lost);
+            flushed.extend(lost.flushed);
+            given_up.extend(lost.given_up);
+        }
+        let told: Vec<Value> =
+            said.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let started = told.iter().find(|line| line["event"] == "started");
+        let take = started.and_then(|line| line["take"].as_str()).context("no take told")?;
+        let durable = told.iter().filter_map(|line| number(line, "/durable/packets").ok()).max();
+        Ok(Self { flushed, given_up, take: take.to_owned(), durable: durable.unwrap_or(0) })
     }
 }
 

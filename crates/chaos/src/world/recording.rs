@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use base::memory::MemoryBuffers;
 use base::{Bank, DriveId, Duration, Instant};
 use format::{Count, Ledger, Stage, Superblock};
+use recorder::open::ArrayImage;
 use recorder::run::Recording;
 use recorder::{Config, ParityMeans, Recorder};
 use uuid::Uuid;
@@ -132,14 +133,7 @@ impl World<'_> {
         let number = self.rounds_done;
         self.rounds_done += 1;
         self.say(|| format!("round {number}: {round:?}"));
-        let image = self.open();
-        self.check_superblocks(&image);
-        if image.members.iter().any(|m| !m.unindexed.is_empty()) {
-            self.book.met.add(Outcome::Unindexed);
-        }
-        if !self.absent.is_empty() {
-            self.book.met.add(Outcome::DegradedTake);
-        }
+        let image = self.open_checked();
         let superblocks: Vec<Superblock> =
             self.superblocks(&image).into_iter().map(|target| target.superblock).collect();
         let case = self.case;
@@ -153,23 +147,11 @@ impl World<'_> {
         let drives: Vec<DriveId> = image.members.iter().map(|m| m.drive).collect();
         let mut bank = self.drives.watched(|d| !self.absent.contains(&d), case.trick);
         let user = bank.user();
-        let source = Source::new(
-            case,
-            &self.memory,
-            Self::names(READ_BUFFERS + case.metadata, case.buffers),
-            image.superblock.layout.chunk_min,
-            (start, stop_at),
-            round.older,
-            self.next_packet,
-        );
+        let chunk_min = image.superblock.layout.chunk_min;
+        let source = self.source(chunk_min, (start, stop_at), round.older);
         let memory = self.memory.clone();
         let metadata = Self::names(READ_BUFFERS, case.metadata);
-        let parity_from = READ_BUFFERS + case.metadata + case.buffers;
-        let means = ParityMeans {
-            buffers: Self::names(parity_from, case.parity_buffers()),
-            wait: case.group_wait,
-        };
-        let core = Recorder::with_parity(config, image, means);
+        let core = Recorder::with_parity(config, image, Self::parity_means(case));
         let sound_drive = self.has_sound_drive(round);
         let mut run = Run {
             recording: Recording::new(
@@ -202,6 +184,32 @@ impl World<'_> {
         go_on(&mut run, &memory, &self.drives, &self.absent, look);
         let end = End::of(run);
         self.conclude(round, take, end)
+    }
+
+    /// Opens the array and checks what was found: each member's superblock, and what the open had to do without.
+    fn open_checked(&mut self) -> ArrayImage {
+        let image = self.open();
+        self.check_superblocks(&image);
+        if image.members.iter().any(|m| !m.unindexed.is_empty()) {
+            self.book.met.add(Outcome::Unindexed);
+        }
+        if !self.absent.is_empty() {
+            self.book.met.add(Outcome::DegradedTake);
+        }
+        image
+    }
+
+    /// The source of a recording from the first instant of `times` to the second. Its buffers follow those for metadata.
+    fn source(&self, chunk_min: u32, times: (Instant, Instant), older: Duration) -> Source {
+        let case = self.case;
+        let buffers = Self::names(READ_BUFFERS + case.metadata, case.buffers);
+        Source::new(case, &self.memory, buffers, chunk_min, times, older, self.next_packet)
+    }
+
+    /// What parity takes of a recorder. Its buffers follow those of the source.
+    fn parity_means(case: &Case) -> ParityMeans {
+        let from = READ_BUFFERS + case.metadata + case.buffers;
+        ParityMeans { buffers: Self::names(from, case.parity_buffers()), wait: case.group_wait }
     }
 
     /// Whether some drive is there that no fault keeps from writing.

@@ -10,7 +10,7 @@ use source::filter::Program;
 use source::filtering::Filtering;
 use source::interface::{Capture, InterfaceOptions, LinkEvent};
 use source::packer::{Packer, Pressure};
-use source::spec::SourceSpec;
+use source::spec::{InterfaceSpec, SourceSpec, UdpSpec};
 use source::stream::{self, Stream};
 use source::synthetic::Synthetic;
 use source::udp::{Framing, Group, UdpOptions, UdpSource};
@@ -73,36 +73,8 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
             let queues = Synthetic::open(options)?;
             (queues.into_iter().map(|queue| synthetic(queue, taking)).collect(), Vec::new())
         }
-        SourceSpec::Interface(spec) => {
-            let mut options = InterfaceOptions::new(&spec.name);
-            options.queues = spec.queues;
-            options.promiscuous = spec.promiscuous;
-            options.ring_bytes = taking.kernel_buffer;
-            options.snap_length = taking.snap;
-            options.filter.clone_from(&taking.filter);
-            let capture = Capture::open(&options)?;
-            let warnings = capture.warnings.iter().map(ToString::to_string).collect();
-            let work = capture.queues.into_iter().map(|queue| -> Work {
-                Box::new(move |mut packer| {
-                    let outcome = queue.run(&mut packer);
-                    packer.finish();
-                    Ok(outcome?.events.iter().map(link_event).collect())
-                })
-            });
-            (work.collect(), warnings)
-        }
-        SourceSpec::Udp(spec) => {
-            let mut options = UdpOptions::new(spec.address);
-            options.queues = spec.queues;
-            options.recv_buffer_bytes = taking.kernel_buffer;
-            options.group = spec
-                .group
-                .map(|address| Group { address, interface: spec.group_interface.clone() });
-            options.framing = if spec.headers { Framing::Headers } else { Framing::Payload };
-            let bound = UdpSource::bind(&options)?;
-            let warnings = bound.warnings.iter().map(ToString::to_string).collect();
-            (bound.sources.into_iter().map(|source| udp(source, taking)).collect(), warnings)
-        }
+        SourceSpec::Interface(spec) => open_interface(spec, taking)?,
+        SourceSpec::Udp(spec) => open_udp(spec, taking)?,
         SourceSpec::Stream { endpoint, block_bytes } => {
             let options = stream::Options {
                 block_bytes: *block_bytes,
@@ -123,6 +95,39 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         SourceSpec::CaptureStdin => (vec![file(CaptureFile::stdin()?, taking)], Vec::new()),
     };
     Ok(Open { queues, pressure, warnings })
+}
+
+/// Opens the sockets of a network interface: the work of each, and warnings. The kernel filters.
+fn open_interface(spec: &InterfaceSpec, taking: &Taking) -> Result<(Vec<Work>, Vec<String>)> {
+    let mut options = InterfaceOptions::new(&spec.name);
+    options.queues = spec.queues;
+    options.promiscuous = spec.promiscuous;
+    options.ring_bytes = taking.kernel_buffer;
+    options.snap_length = taking.snap;
+    options.filter.clone_from(&taking.filter);
+    let capture = Capture::open(&options)?;
+    let warnings = capture.warnings.iter().map(ToString::to_string).collect();
+    let work = capture.queues.into_iter().map(|queue| -> Work {
+        Box::new(move |mut packer| {
+            let outcome = queue.run(&mut packer);
+            packer.finish();
+            Ok(outcome?.events.iter().map(link_event).collect())
+        })
+    });
+    Ok((work.collect(), warnings))
+}
+
+/// Binds the sockets that receive datagrams: the work of each, and warnings.
+fn open_udp(spec: &UdpSpec, taking: &Taking) -> Result<(Vec<Work>, Vec<String>)> {
+    let mut options = UdpOptions::new(spec.address);
+    options.queues = spec.queues;
+    options.recv_buffer_bytes = taking.kernel_buffer;
+    options.group =
+        spec.group.map(|address| Group { address, interface: spec.group_interface.clone() });
+    options.framing = if spec.headers { Framing::Headers } else { Framing::Payload };
+    let bound = UdpSource::bind(&options)?;
+    let warnings = bound.warnings.iter().map(ToString::to_string).collect();
+    Ok((bound.sources.into_iter().map(|source| udp(source, taking)).collect(), warnings))
 }
 
 fn link_event(event: &LinkEvent) -> String {

@@ -1,8 +1,8 @@
 //! An array as it would be found after it was made on simulated drives, put together in memory.
 
 use base::{Bank, DriveId, Instant, NoBuffers, Timestamp};
-use format::Superblock;
 use format::superblock::Member;
+use format::{Layout, Superblock};
 use recorder::WhenFull;
 use recorder::create::{CreateError, Plan, layouts};
 use recorder::open::{ArrayImage, Live, MemberImage, Segment};
@@ -44,31 +44,9 @@ pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage,
     };
     let table: Vec<Member> = order().map(member).collect();
     let members = order().map(|at| {
-        let (layout, slot) = (&layouts[at], &mission.drives[at / each]);
-        let wraps = mission.when_full == WhenFull::Wrap;
-        let older = wraps && slot.start != Start::Empty;
-        let segment = |number: u64| {
-            if !older {
-                return Segment::Empty;
-            }
-            let ns = EPOCH_NS - 1_000_000_000 + number;
-            let sequence = 1 + number;
-            Segment::Live(Live {
-                first_sequence: sequence,
-                last_sequence: sequence,
-                first_ns: ns,
-                last_ns: ns,
-                indexed: true,
-            })
-        };
-        MemberImage {
-            drive: DriveId(at as u16),
-            layout: *layout,
-            segments: (0..layout.segments).map(segment).collect(),
-            head: None,
-            unindexed: Vec::new(),
-            trims: true,
-        }
+        let older =
+            mission.when_full == WhenFull::Wrap && mission.drives[at / each].start != Start::Empty;
+        member_image(DriveId(at as u16), &layouts[at], older)
     });
     let members: Vec<MemberImage> = members.collect();
     Ok(ArrayImage {
@@ -91,4 +69,30 @@ pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage,
         first_copies_bad: Vec::new(),
         remarks: Vec::new(),
     })
+}
+
+/// A member whose segments are empty, or each hold a chunk of an `older` take.
+fn member_image(drive: DriveId, layout: &Layout, older: bool) -> MemberImage {
+    let segment = |number: u64| {
+        if !older {
+            return Segment::Empty;
+        }
+        let ns = EPOCH_NS - 1_000_000_000 + number;
+        let sequence = 1 + number;
+        Segment::Live(Live {
+            first_sequence: sequence,
+            last_sequence: sequence,
+            first_ns: ns,
+            last_ns: ns,
+            indexed: true,
+        })
+    };
+    MemberImage {
+        drive,
+        layout: *layout,
+        segments: (0..layout.segments).map(segment).collect(),
+        head: None,
+        unindexed: Vec::new(),
+        trims: true,
+    }
 }

@@ -272,22 +272,7 @@ impl Book {
             })
             .collect();
         if lost_first {
-            let behind = recording
-                .core()
-                .members()
-                .enumerate()
-                .filter(|(_, m)| m.under_way >= self.depth)
-                .map(|(member, m)| (member % written.len(), m))
-                .map(|(drive, m)| Behind {
-                    drive,
-                    rate: self.pressed.as_ref().map_or(Rate(m.rate), |(since, before)| {
-                        Rate::of(written[drive] - before[drive], now.since(*since))
-                    }),
-                    passes: self.held[drive]
-                        + written[drive] as f64 / self.data_bytes[drive] as f64,
-                    amplification: amplification[drive],
-                })
-                .collect();
+            let behind = self.behind(recording, &written, &amplification);
             self.outcome.first_loss = Some(FirstLoss {
                 at: now.since(Instant::START),
                 full: self.full,
@@ -313,6 +298,24 @@ impl Book {
             }
         }
         sample
+    }
+
+    /// Drives that have as many writes under way as they may. Each has so many bytes written, and this amplification.
+    fn behind(&self, recording: &Live<'_>, written: &[u64], amplification: &[f64]) -> Vec<Behind> {
+        let now = recording.now();
+        let members = recording.core().members().enumerate();
+        members
+            .filter(|(_, m)| m.under_way >= self.depth)
+            .map(|(member, m)| (member % written.len(), m))
+            .map(|(drive, m)| Behind {
+                drive,
+                rate: self.pressed.as_ref().map_or(Rate(m.rate), |(since, before)| {
+                    Rate::of(written[drive] - before[drive], now.since(*since))
+                }),
+                passes: self.held[drive] + written[drive] as f64 / self.data_bytes[drive] as f64,
+                amplification: amplification[drive],
+            })
+            .collect()
     }
 
     /// The outcome of a mission that is over.

@@ -68,21 +68,26 @@ impl Mission {
             read_bytes_per_s: uplink.to_host.0,
             write_bytes_per_s: uplink.to_drives.0,
         });
-        let random = requirement.readers.random_bytes.is_some();
-        let reader = |_| Readers {
-            random,
-            bytes: requirement.readers.read_bytes(),
-            rate: requirement.readers.rate,
-            depth: if random { RANDOM_DEPTH } else { READ_DEPTH },
-            drives: None,
-            apart: parts > 1,
-            begins: Duration::ZERO,
-        };
-        mission.readers = (0..requirement.readers.count).map(reader).collect();
+        mission.readers = readers(requirement, parts > 1);
         if let Sets::Separate { turn } = requirement.sets {
             // All but one part of every drive rest: those that readers read from.
             (mission.rest, mission.rest_turn) = (drives * (parts - 1), turn);
         }
         Some(mission)
     }
+}
+
+/// The required readers, which read for the whole mission. With parts recorded to in turn they keep `apart` from the one in turn.
+fn readers(requirement: &Requirement, apart: bool) -> Vec<Readers> {
+    let random = requirement.readers.random_bytes.is_some();
+    let reader = |_| Readers {
+        random,
+        bytes: requirement.readers.read_bytes(),
+        rate: requirement.readers.rate,
+        depth: if random { RANDOM_DEPTH } else { READ_DEPTH },
+        drives: None,
+        apart,
+        begins: Duration::ZERO,
+    };
+    (0..requirement.readers.count).map(reader).collect()
 }

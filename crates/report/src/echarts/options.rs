@@ -221,18 +221,6 @@ fn marks(lines: &Lines) -> Value {
 pub fn heat(heat: &Heat) -> Chart {
     let scale = heat.value.scale;
     let (low, high) = svg::heat::extent(heat);
-    let mut data: Vec<Value> = Vec::new();
-    for row in 0..heat.y.len() {
-        for column in 0..heat.x.len() {
-            let Some(value) = heat.at(row, column) else { continue };
-            let text_colour = palette::text_on(palette::heat(svg::heat::share(heat, value)));
-            data.push(json!({
-                // The colour goes by the last: the place on the value's own scale.
-                "value": [column, row, value, scale.place(value).unwrap_or(low)],
-                "label": { "color": hex(text_colour), "formatter": heat.number(value) },
-            }));
-        }
-    }
     let category = |labels: &[String]| {
         json!({
             "type": "category", "data": labels,
@@ -270,7 +258,7 @@ pub fn heat(heat: &Heat) -> Chart {
             "textStyle": { "color": "@quiet", "fontSize": 11.5 },
         },
         "series": [{
-            "type": "heatmap", "name": "s0", "data": data,
+            "type": "heatmap", "name": "s0", "data": cells(heat, low),
             "label": { "show": true, "fontSize": 11.5 },
             "itemStyle": { "borderColor": "@paper", "borderWidth": 1 },
             "emphasis": { "itemStyle": { "borderColor": "@ink", "borderWidth": 1.5 } },
@@ -283,6 +271,23 @@ pub fn heat(heat: &Heat) -> Chart {
         height: (heat.y.len() as u32 * 36).clamp(108, 560) + 128,
         option,
     }
+}
+
+/// The cells of a heat map whose colours begin at `low`; those without a value are left out.
+fn cells(heat: &Heat, low: f64) -> Vec<Value> {
+    let mut cells = Vec::new();
+    for row in 0..heat.y.len() {
+        for column in 0..heat.x.len() {
+            let Some(value) = heat.at(row, column) else { continue };
+            let text_colour = palette::text_on(palette::heat(svg::heat::share(heat, value)));
+            cells.push(json!({
+                // The colour goes by the last: the place on the value's own scale.
+                "value": [column, row, value, heat.value.scale.place(value).unwrap_or(low)],
+                "label": { "color": hex(text_colour), "formatter": heat.number(value) },
+            }));
+        }
+    }
+    cells
 }
 
 /// A radar. ECharts draws a value that isn't known in the middle, as if it were zero; rings that have
@@ -367,28 +372,7 @@ pub fn bars(bars: &Bars) -> Chart {
             },
         }));
     }
-    for (index, one) in bars.series.iter().enumerate() {
-        let data: Vec<Value> = one
-            .values
-            .iter()
-            .enumerate()
-            .filter_map(|(n, bar)| {
-                let bar = (*bar)?;
-                let low = value_of(&bars.y, bar.low?)?;
-                let high = value_of(&bars.y, bar.high?)?;
-                Some(json!([n, low, high, index, bars.series.len()]))
-            })
-            .collect();
-        if !data.is_empty() {
-            series.push(json!({
-                "type": "custom", "name": format!("s{index}"), "renderItem": "@error", "data": data,
-                "dimensions": ["group", "low", "high", "index", "count"],
-                "encode": { "x": "group", "y": ["low", "high"] },
-                "itemStyle": { "color": "@ink" },
-                "silent": true, "z": 5, "tooltip": { "show": false },
-            }));
-        }
-    }
+    series.extend((0..bars.series.len()).filter_map(|index| error_bars(bars, index)));
     let option = json!({
         "animation": false,
         "grid": {
@@ -414,6 +398,30 @@ pub fn bars(bars: &Bars) -> Chart {
         height: 370,
         option,
     }
+}
+
+/// The error bars of a series of bars, which the page draws; None if no bar of it has a range.
+fn error_bars(bars: &Bars, index: usize) -> Option<Value> {
+    let data: Vec<Value> = bars.series[index]
+        .values
+        .iter()
+        .enumerate()
+        .filter_map(|(n, bar)| {
+            let bar = (*bar)?;
+            let low = value_of(&bars.y, bar.low?)?;
+            let high = value_of(&bars.y, bar.high?)?;
+            Some(json!([n, low, high, index, bars.series.len()]))
+        })
+        .collect();
+    (!data.is_empty()).then(|| {
+        json!({
+            "type": "custom", "name": format!("s{index}"), "renderItem": "@error", "data": data,
+            "dimensions": ["group", "low", "high", "index", "count"],
+            "encode": { "x": "group", "y": ["low", "high"] },
+            "itemStyle": { "color": "@ink" },
+            "silent": true, "z": 5, "tooltip": { "show": false },
+        })
+    })
 }
 
 /// What stands in the options for a value: the number of nines on an axis of nines, the value itself

@@ -99,22 +99,6 @@ impl Agreement {
         );
         let n = |key| number(theirs, key);
         let capacity = n("tnvmcap").filter(|&c| c > 0);
-        let powers: Vec<Value> = theirs["psds"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|state| {
-                // In 0.01 W, or in 0.0001 W.
-                let flags = number(state, "flags").unwrap_or(0);
-                json!({
-                    "max_milliwatts": number(state, "max_power").filter(|&p| p > 0)
-                        .map(|p| if flags & 1 == 1 { p / 10 } else { p * 10 }),
-                    "operational": flags & 2 == 0,
-                    "entry_us": number(state, "entry_lat").filter(|&t| t > 0),
-                    "exit_us": number(state, "exit_lat").filter(|&t| t > 0),
-                })
-            })
-            .collect();
         let thermal = n("hctma").filter(|&h| h & 1 == 1).map(
             |_| json!({"min_celsius": celsius(n("mntmt")), "max_celsius": celsius(n("mxtmt"))}),
         );
@@ -149,7 +133,7 @@ impl Agreement {
                 "read_recovery_levels",
                 json!((0..16).filter(|l| n("rrls").unwrap_or(0) >> l & 1 == 1).collect::<Vec<_>>()),
             ),
-            ("power_states", json!(powers)),
+            ("power_states", json!(power_states(theirs))),
         ];
         self.compare(
             namespace,
@@ -170,18 +154,7 @@ impl Agreement {
             ],
         );
         let n = |key| number(theirs, key);
-        let formats: Vec<Value> = theirs["lbafs"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|format| {
-                json!({
-                    "block_bytes": number(format, "ds").map(|ds| if ds == 0 { 0 } else { 1u64 << ds }),
-                    "metadata_bytes": number(format, "ms"),
-                    "relative_performance": number(format, "rp"),
-                })
-            })
-            .collect();
+        let formats = formats(theirs);
         let flbas = n("flbas").unwrap_or(u64::MAX);
         let block = usize::try_from(flbas & 0xF)
             .ok()
@@ -515,6 +488,38 @@ fn number(json: &Value, key: &str) -> Option<u64> {
 fn text(json: &Value, key: &str) -> Value {
     let text = json[key].as_str().map(str::trim);
     json!(text.filter(|text| !text.is_empty()))
+}
+
+/// The power states of a controller that has them.
+fn power_states(controller: &Value) -> Vec<Value> {
+    let states = controller["psds"].as_array().into_iter().flatten();
+    states
+        .map(|state| {
+            // In 0.01 W, or in 0.0001 W.
+            let flags = number(state, "flags").unwrap_or(0);
+            json!({
+                "max_milliwatts": number(state, "max_power").filter(|&p| p > 0)
+                    .map(|p| if flags & 1 == 1 { p / 10 } else { p * 10 }),
+                "operational": flags & 2 == 0,
+                "entry_us": number(state, "entry_lat").filter(|&t| t > 0),
+                "exit_us": number(state, "exit_lat").filter(|&t| t > 0),
+            })
+        })
+        .collect()
+}
+
+/// The block formats of a namespace.
+fn formats(namespace: &Value) -> Vec<Value> {
+    let formats = namespace["lbafs"].as_array().into_iter().flatten();
+    formats
+        .map(|format| {
+            json!({
+                "block_bytes": number(format, "ds").map(|ds| if ds == 0 { 0 } else { 1u64 << ds }),
+                "metadata_bytes": number(format, "ms"),
+                "relative_performance": number(format, "rp"),
+            })
+        })
+        .collect()
 }
 
 /// Kelvins as degrees Celsius; 0 is "not reported".

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base::{Duration, Rate};
 use load::Verb;
+use load::interval::Miss;
 use load::measurement::{Line, Measurement};
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +97,20 @@ pub(super) fn judge(step: &Step, about: Circumstances) -> FirstMiss {
             evidence,
         };
     };
+    let (cause, evidence) = of_a_miss(step, &miss, about);
+    FirstMiss {
+        viewers: about.viewers,
+        at_ns: Some(miss.intended_ns),
+        waited_ns: miss.waited_ns,
+        service_ns: miss.service_ns,
+        cause,
+        evidence,
+    }
+}
+
+/// Why a block was late, and what speaks for it. Heat and this machine come first: either makes a drive look busy or slow.
+fn of_a_miss(step: &Step, miss: &Miss, about: Circumstances) -> (MissCause, String) {
+    let measurement = &step.measurement;
     let response_ns = miss.waited_ns + miss.service_ns;
     let late_ns = response_ns.saturating_sub(about.deadline.as_nanos());
     let reaped_ns = miss.intended_ns + response_ns;
@@ -108,7 +123,7 @@ pub(super) fn judge(step: &Step, about: Circumstances) -> FirstMiss {
     });
     let lag_ns = measurement.harness.lag.max_ns.unwrap_or(0);
     let (moved, median_ns) = around(measurement, reaped_ns);
-    let (cause, evidence) = if let Some((drive, sample)) = hot {
+    if let Some((drive, sample)) = hot {
         let celsius = sample
             .temperature_celsius
             .map_or_else(String::new, |celsius| format!(", {celsius:.0} degrees Celsius"));
@@ -138,14 +153,6 @@ pub(super) fn judge(step: &Step, about: Circumstances) -> FirstMiss {
             time(median_ns)
         );
         (MissCause::DriveSlow, evidence)
-    };
-    FirstMiss {
-        viewers: about.viewers,
-        at_ns: Some(miss.intended_ns),
-        waited_ns: miss.waited_ns,
-        service_ns: miss.service_ns,
-        cause,
-        evidence,
     }
 }
 
