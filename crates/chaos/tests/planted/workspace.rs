@@ -10,9 +10,10 @@ use toml::{Table, Value};
 
 use crate::bugs::{BUGS, Bug, Edit};
 
-/// Packages that are optimized as in the project. The prover is not among them: optimizing it takes longer than it saves in the hunt.
+/// Packages that are optimized as in the project. The prover is not among them: optimizing it takes
+/// longer than it saves in the hunt.
 const OPTIMIZED: [&str; 4] = ["crc-fast", "longtake-base", "longtake-format", "longtake-recorder"];
-/// What every message says where to mend.
+/// Where an edit is mended, as messages name it.
 const TABLE: &str = "crates/chaos/tests/planted/bugs.rs";
 
 /// The copy, built.
