@@ -13,7 +13,6 @@ use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Damage, Interface, Place};
 
 use crate::open::ArrayImage;
-use crate::planted::{Bug, is_planted};
 use crate::protocol::TimeRange;
 use crate::reader::{ReadError, Reader};
 use crate::recover::{self, Groups};
@@ -214,7 +213,6 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
             Ok(Provenance::Recovered(why)) => {
                 visitor.recovered(&entry, &why).map_err(ExtractError::Visitor)?;
             }
-            Err(Unreadable::Overwritten) if is_planted(Bug::HidesOverwritten) => continue,
             Err(why) => {
                 visitor.lost(&entry, &why).map_err(ExtractError::Visitor)?;
                 continue;
@@ -253,10 +251,6 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
 /// Whether the bytes are the chunk that the index promised, whole.
 pub(crate) fn check(bytes: &[u8], entry: &Entry) -> Result<(), Unreadable> {
     match ChunkRecord::read(bytes) {
-        Ok(_) if is_planted(Bug::ReadsWithoutChecksum) => Ok(()),
-        Ok((_, record)) if is_planted(Bug::ReadsForeignChunks) => {
-            check_body(bytes, &record).map_err(Unreadable::Damaged)
-        }
         Ok((place, record)) if place == entry.place && record == entry.record => {
             check_body(bytes, &record).map_err(Unreadable::Damaged)
         }
@@ -506,8 +500,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         };
         // What the ring has overwritten may still stand in its group's parity, which other members hold.
         let sequence = entry.record.sequence;
-        let given_up = why == Unreadable::Overwritten && is_planted(Bug::GivesUpOverwritten);
-        if given_up || self.groups.around(sequence).is_empty() {
+        if self.groups.around(sequence).is_empty() {
             return Ok(Err(why));
         }
         // What is being read ahead comes in first, or its completions would go astray.

@@ -13,8 +13,6 @@ pub mod machine;
 mod member;
 pub mod open;
 pub mod placement;
-#[cfg_attr(not(feature = "planted"), allow(dead_code))]
-pub mod planted;
 pub mod protocol;
 pub mod reader;
 pub mod rebuild;

@@ -19,7 +19,6 @@ use format::{ChunkRecord, ChunkSummary, Count, Ledger, Place, Stage, TakeId};
 use crate::member::{GivenUp, InFlight, Keep, Member, PlacedChunk};
 use crate::open::{ArrayImage, Segment};
 use crate::placement::Candidate;
-use crate::planted::{Bug, is_planted};
 use crate::protocol::{
     Config, Event, Fold, Input, MemberProgress, Output, ParityMeans, ReadyChunk, TimeRange,
     WhenFull,
@@ -129,10 +128,7 @@ impl Recorder {
         let parity = array.superblock.parity;
         assert!(means.buffers.len() >= usize::from(parity), "a group's parities need buffers");
         let count = array.members.len() as u16;
-        let mut next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
-        if is_planted(Bug::ReusesNumbers) && array.next_sequence > 0 {
-            next_sequence = array.next_sequence - crate::open::SEQUENCE_GAP + 1;
-        }
+        let next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
         let take =
             TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
         // The chunk that ends the take goes anywhere, so each keeps room for the longest, and its parity.
@@ -145,10 +141,7 @@ impl Recorder {
             },
         };
         let heads = array.members.iter().filter_map(|m| m.head.as_ref());
-        let reused_to_ns = match is_planted(Bug::ForgetsReusedTime) {
-            true => 0,
-            false => heads.filter_map(|head| head.reused_to_ns).max().unwrap_or(0),
-        };
+        let reused_to_ns = heads.filter_map(|head| head.reused_to_ns).max().unwrap_or(0);
         let reach = if parity > 0 { reach::of(&array.members) } else { Vec::new() };
         let mut members: Vec<Member> = array
             .members
@@ -419,9 +412,6 @@ impl Recorder {
         if waiting.first_sequence.is_none() {
             for ledger in [&mut self.ledger, &mut self.carried] {
                 ledger.add(&waiting.chunk.losses);
-                if is_planted(Bug::CountsLossesTwice) {
-                    ledger.add(&waiting.chunk.losses);
-                }
                 ledger.store(summary.stored());
             }
             if !waiting.chunk.losses.truncated.is_zero() {
@@ -444,15 +434,9 @@ impl Recorder {
             fold = self.groups.join(Piece { record, buffer, row, written: false });
             fills = self.groups.full();
         }
-        if fills && is_planted(Bug::ParityForgetsLast) {
-            fold = Fold::default();
-        }
         self.outputs.push_back(Output::WriteChunk { buffer, place, record, fold, tag });
         if fills {
             self.close_group(now);
-        }
-        if is_planted(Bug::ReleasesEarly) {
-            self.release(buffer);
         }
     }
 
@@ -546,12 +530,8 @@ impl Recorder {
             }
             Tag::Flush(at) => {
                 let member = &mut self.members[usize::from(at)];
-                let Some((_, mut count)) = member.flushing.take() else { return };
-                let mut groups = std::mem::take(&mut member.flushing_groups);
-                if is_planted(Bug::FlushCoversTooMuch) {
-                    count += std::mem::take(&mut member.unflushed);
-                    groups.append(&mut member.unflushed_groups);
-                }
+                let Some((_, count)) = member.flushing.take() else { return };
+                let groups = std::mem::take(&mut member.flushing_groups);
                 match outcome {
                     Ok(()) => {
                         member.flushes_done += 1;
@@ -625,9 +605,7 @@ impl Recorder {
             count,
             end: chunk.summary.end,
         });
-        if !is_planted(Bug::ReleasesEarly) {
-            self.release(buffer);
-        }
+        self.release(buffer);
     }
 
     /// The first error latches: the member gets nothing more.
@@ -660,9 +638,7 @@ impl Recorder {
         match self.phase {
             Phase::Draining if settled => {
                 self.phase = Phase::AwaitingEnd;
-                if !is_planted(Bug::ForgetsTheEnd) {
-                    self.outputs.push_back(Output::WantEnd);
-                }
+                self.outputs.push_back(Output::WantEnd);
             }
             Phase::Ending if settled && self.members.iter().all(Member::idle) => {
                 self.phase = Phase::Finished;

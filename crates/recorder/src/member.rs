@@ -11,7 +11,6 @@ use uuid::Uuid;
 
 use crate::open::{Live, MemberImage, Segment};
 use crate::placement::Pace;
-use crate::planted::{Bug, is_planted};
 use crate::protocol::{IndexPart, TimeRange};
 
 /// What has to be known of a chunk once it has its place: a record is several times as long, and copied for every chunk.
@@ -344,14 +343,13 @@ impl Member {
             let segment = (self.next_from + step) % count;
             let usable = match self.segments[segment as usize] {
                 Segment::Empty => true,
-                Segment::Live(_) if is_planted(Bug::ReusesProtected) => wrap,
                 Segment::Live(live) => wrap && !kept(&self.reach(segment, live)),
             };
             let is_head = self.head.as_ref().is_some_and(|h| h.segment == segment);
             if !usable || is_head {
                 continue;
             }
-            if self.busy(segment) && !is_planted(Bug::ReusesTooEarly) {
+            if self.busy(segment) {
                 later = true;
             } else if self.trimming.is_some_and(|(_, s)| s == segment) {
                 return Next::Later;
@@ -364,10 +362,6 @@ impl Member {
 
     /// Whether the head segment takes a chunk of `length` and still has `reserve` bytes to spare.
     fn head_takes(&self, length: u32, (reserve, extra): (u32, u64)) -> bool {
-        if is_planted(Bug::CrossesSegmentEnd) {
-            let used = |head: &Head| head.used + u64::from(length);
-            return self.head.as_ref().is_some_and(|h| used(h) <= self.layout.segment_bytes);
-        }
         self.head.as_ref().is_some_and(|head| {
             self.layout.fits(head.used, head.chunks.len() as u64 + extra, length + reserve)
         })
@@ -440,18 +434,12 @@ impl Member {
         self.may_trim = true;
         self.given_up.take_if(|given_up| given_up.segment == segment);
         self.next_from = (segment + 1) % self.layout.segments;
-        if self.next_from == 0 && is_planted(Bug::SkipsAtTheWrap) {
-            self.next_from = 1;
-        }
         Some((segment, given_up))
     }
 
     /// A segment's contents with the times of all groups that its chunks belong to: without one chunk of a group, parity
     /// can't give back another one, so a group is kept, and given up, as a whole.
     fn reach(&self, segment: u64, live: Live) -> Live {
-        if is_planted(Bug::ForgetsGroups) {
-            return live;
-        }
         let Times { first_ns, last_ns } = self.group_times[segment as usize];
         Live { first_ns: live.first_ns.min(first_ns), last_ns: live.last_ns.max(last_ns), ..live }
     }
@@ -491,10 +479,6 @@ impl Member {
     /// The next chunk that is acknowledged: written, with everything before it.
     pub(crate) fn acknowledge_next(&mut self) -> Option<InFlight> {
         let hole = self.hole;
-        if is_planted(Bug::AcknowledgesOutOfOrder) {
-            let done = self.in_flight.iter().position(|f| f.done == Some(Ok(())));
-            return done.and_then(|at| self.in_flight.remove(at));
-        }
         self.in_flight.pop_front_if(|flight| {
             flight.done == Some(Ok(())) && hole.is_none_or(|hole| flight.chunk.sequence < hole)
         })
@@ -533,7 +517,6 @@ impl Member {
     pub(crate) fn next_index(&mut self) -> Option<IndexWrite> {
         let front = self.closing.front()?;
         let whole = match front.step {
-            Step::Flush(_) if is_planted(Bug::IndexesBeforeFlush) => self.closing.pop_front(),
             Step::Flush(flush) if flush <= self.flushes_done => self.closing.pop_front(),
             _ => None,
         };
@@ -556,10 +539,6 @@ impl Member {
         used: u64,
         part: IndexPart,
     ) -> IndexWrite {
-        let mut chunks = chunks;
-        if is_planted(Bug::ForgetsIndexEntry) && chunks.len() > 1 {
-            chunks.pop();
-        }
         let offset = self.layout.segment_offset(segment) + used;
         let section_bytes = self.layout.segment_bytes - used;
         debug_assert!(section_bytes >= index::length_for(chunks.len() as u64));

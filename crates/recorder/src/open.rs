@@ -22,7 +22,7 @@ use validate::{Members, validate};
 /// Sequence numbers left out when an array is opened: chunks behind a hole may bear them. A recorder
 /// whose clock goes right starts from the time anyway; no chunk takes less than the microsecond that
 /// a number stands for.
-pub(crate) const SEQUENCE_GAP: u64 = 1 << 16;
+const SEQUENCE_GAP: u64 = 1 << 16;
 
 /// The drive of a member that was not among those that were opened.
 const NOT_THERE: DriveId = DriveId(u16::MAX);

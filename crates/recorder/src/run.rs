@@ -14,7 +14,6 @@ use format::superblock::Protected;
 use format::{ChunkRecord, PAGE_BYTES, Place, Superblock, index};
 
 use crate::machine::Recorder;
-use crate::planted::{Bug, is_planted};
 use crate::protocol::{Event, Fold, IndexPart, Input, Output, ReadyChunk, TimeRange};
 use crate::superblocks::{Change, Target, Update, UpdateCommand, changed};
 
@@ -292,13 +291,8 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                 Output::WriteChunk { buffer, place, record, fold, tag } => {
                     let length = record.summary.length;
                     self.memory.with(buffer, &mut |bytes| {
-                        if is_planted(Bug::ParityBeforeStamp) {
-                            self.fold(&fold, &bytes[..length as usize]);
-                            record.stamp(&place, bytes);
-                        } else {
-                            record.stamp(&place, bytes);
-                            self.fold(&fold, &bytes[..length as usize]);
-                        }
+                        record.stamp(&place, bytes);
+                        self.fold(&fold, &bytes[..length as usize]);
                     });
                     let operation = Operation::Write { offset: place.offset, length, buffer };
                     let drive = self.drives[usize::from(place.member)];
@@ -348,7 +342,6 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
     fn fold(&self, fold: &Fold, chunk: &[u8]) {
         for (place, &parity) in (0u8..).zip(&fold.parities) {
             let Some(parity) = parity else { continue };
-            let place = if is_planted(Bug::ParityOutOfPlace) { 1 - place } else { place };
             self.memory.with(parity, &mut |parity| parity::fold(place, parity, fold.filled, chunk));
         }
     }

@@ -13,7 +13,6 @@ use format::{Layout, Superblock};
 use crate::ArrayImage;
 use crate::create::{CreateError, run, write};
 use crate::open::{Copies, OpenError, is_unfinished, superblock_copies};
-use crate::planted::{Bug, is_planted};
 use crate::reader::Reader;
 
 /// What a change of the superblocks is for.
@@ -31,11 +30,7 @@ pub enum Change {
 /// those of the members that are there.
 pub fn changed(superblocks: &[Superblock], change: &Change) -> Vec<Superblock> {
     let Some(newest) = superblocks.iter().max_by_key(|s| s.generation) else { return Vec::new() };
-    let mut members = if is_planted(Bug::ForgetsJoinedMember) {
-        newest.members.clone()
-    } else {
-        members_now(superblocks, newest)
-    };
+    let mut members = members_now(superblocks, newest);
     let mut protected = newest.protected.clone();
     match change {
         Change::Protect(spans) => protected.clone_from(spans),
@@ -159,8 +154,7 @@ impl Update {
                 if step.is_multiple_of(2) {
                     return UpdateCommand::Flush(*drive);
                 }
-                let good_last = !is_planted(Bug::WritesGoodCopyFirst);
-                let at_end = (step == 1) != (*first_copy_bad && good_last);
+                let at_end = (step == 1) != *first_copy_bad;
                 let offset = if at_end { Layout::copy_offset(*capacity_bytes) } else { 0 };
                 UpdateCommand::Write(*drive, offset, Box::new(superblock.clone()))
             })

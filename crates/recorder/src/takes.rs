@@ -9,7 +9,6 @@ use format::{ChunkRecord, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
 use uuid::Uuid;
 
 use crate::open::{ArrayImage, MemberImage, OpenError, Segment, walk};
-use crate::planted::{Bug, is_planted};
 use crate::protocol::TimeRange;
 use crate::reader::{Range, ReadError, Reader};
 use crate::recover;
@@ -114,7 +113,6 @@ impl Catalog {
             let sequence = entry.record.sequence;
             let root = entry.record.replaces.unwrap_or(sequence);
             newest.get(&root).is_none_or(|&newest| newest == sequence)
-                || is_planted(Bug::ListsReplacedChunks)
         });
         // A chunk that only fills a hole says nothing of what was there.
         entries.retain(|entry| !entry.record.is_filler());
@@ -196,9 +194,7 @@ impl Catalog {
         let to_ns =
             self.reused_to_ns.map_or(to_ns, |given_up| to_ns.min(given_up.saturating_add(1)));
         let gap = Gap { to_ns, ..gap };
-        if !is_planted(Bug::HidesHoles) {
-            take.holes.push(gap);
-        }
+        take.holes.push(gap);
     }
 }
 

@@ -8,7 +8,6 @@ use format::parity::{GROUP_MAX, Joined, LastParities, Part, PlacedParity, Row, T
 use format::{ChunkRecord, ChunkSummary};
 
 use crate::member::Times;
-use crate::planted::{Bug, is_planted};
 use crate::protocol::{Fold, ParityMeans, ParityProgress};
 
 /// A data chunk of a group.
@@ -84,11 +83,7 @@ impl Group {
 
     /// Whether it is closed and all of it is written, as far as it can be.
     pub(super) fn whole(&self) -> bool {
-        let parity_done = |p: &ParityPiece| match p.state {
-            State::Written(_) | State::Dropped => true,
-            State::Writing(_) => is_planted(Bug::AcknowledgesBeforeParity),
-            State::Folding | State::Sealed(_) => false,
-        };
+        let parity_done = |p: &ParityPiece| matches!(p.state, State::Written(_) | State::Dropped);
         self.standing == Standing::Closed
             && self.data.iter().all(|piece| piece.written)
             && self.parities.iter().all(parity_done)

@@ -8,7 +8,6 @@ use super::groups::{Group, ParityPiece, Piece, Standing, State};
 use super::{Phase, Placed, Recorder, Waiting};
 use crate::member::{InFlight, PlacedChunk, Purpose, Room};
 use crate::placement::Placement;
-use crate::planted::{Bug, is_planted};
 use crate::protocol::{Event, Fold, Output, ParityProgress, ReadyChunk};
 
 impl Recorder {
@@ -144,10 +143,11 @@ impl Recorder {
         length: u32,
     ) -> impl Iterator<Item = (usize, Room)> + 'a {
         let purpose = if self.phase == Phase::Ending { Purpose::End } else { Purpose::Parity };
-        let others = self.members.iter().enumerate().filter(|(at, member)| {
-            let own = group.has(*at as u16) && !is_planted(Bug::ParityOnOwnMember);
-            member.failed.is_none() && !own
-        });
+        let others = self
+            .members
+            .iter()
+            .enumerate()
+            .filter(|(at, member)| member.failed.is_none() && !group.has(*at as u16));
         others.filter_map(move |(at, member)| {
             let room = member.room(length, purpose, self.wraps(), &self.protected);
             (room != Room::Full).then_some((at, room))
@@ -266,10 +266,6 @@ impl Recorder {
 
     /// A chunk is to be placed again. Its own losses are in the ledger already.
     pub(super) fn wait_again(&mut self, buffer: BufferId, placed: &PlacedChunk) {
-        if is_planted(Bug::ForgetsFailedChunks) {
-            self.release(buffer);
-            return;
-        }
         let chunk = ReadyChunk { buffer, summary: placed.summary, losses: Ledger::default() };
         let first_sequence = Some(placed.replaces.unwrap_or(placed.sequence));
         self.waiting.push_front(Waiting { chunk, first_sequence });

@@ -5,7 +5,6 @@ use base::Instant;
 use super::tag::Tag;
 use super::{Phase, Recorder};
 use crate::member::{GivenUp, IndexWrite, Indexing, Member};
-use crate::planted::{Bug, is_planted};
 use crate::protocol::Output;
 
 impl Recorder {
@@ -69,13 +68,10 @@ impl Recorder {
         let given_up = match member.given_up {
             Some(given_up) => given_up,
             None => {
-                let protected =
-                    if is_planted(Bug::TrimsProtected) { &[] } else { self.protected.as_slice() };
-                let ahead = self.config.trim_ahead;
                 if !member.may_trim {
                     return;
                 }
-                let Some(segment) = member.to_trim(ahead, protected) else {
+                let Some(segment) = member.to_trim(self.config.trim_ahead, &self.protected) else {
                     self.members[at].may_trim = false;
                     return;
                 };
@@ -87,8 +83,7 @@ impl Recorder {
                 given_up
             }
         };
-        let told = self.is_told(given_up) || is_planted(Bug::TrimsUntold);
-        if !told || self.members[at].trim_due > now {
+        if !self.is_told(given_up) || self.members[at].trim_due > now {
             return;
         }
         let tag = self.tag(Tag::Trim(at as u16));

@@ -8,7 +8,6 @@ use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place};
 use super::{Fault, Finding, Repair, Scrub, Step};
 use crate::create::CreateError;
 use crate::open::{MemberImage, Segment};
-use crate::planted::{Bug, is_planted};
 use crate::reader::{Range, ReadError, Reader};
 use crate::rebuild::write_index;
 use crate::takes::Entry;
@@ -72,7 +71,7 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         segment: u64,
         chunks: &[(Place, ChunkRecord)],
     ) -> Result<Fault, CreateError> {
-        if is_planted(Bug::CallsTornIndexesDamaged) || !recent(image, chunks) {
+        if !recent(image, chunks) {
             return Ok(Fault::Index);
         }
         let written = written_index(&image.layout, segment, chunks);
