@@ -15,9 +15,10 @@ use std::collections::{BTreeMap, VecDeque};
 use base::{BufferId, DeviceError, Instant};
 use format::parity::{OVERHEAD_BYTES, Part, PlacedParity, Row};
 use format::{ChunkRecord, ChunkSummary, Count, Ledger, Place, Stage, TakeId};
+use uuid::Uuid;
 
 use crate::member::{GivenUp, InFlight, Keep, Member, PlacedChunk};
-use crate::open::{ArrayImage, Segment};
+use crate::open::{ArrayImage, MemberImage, Segment};
 use crate::placement::Candidate;
 use crate::protocol::{
     Config, Event, Fold, Input, MemberProgress, Output, ParityMeans, ReadyChunk, TimeRange,
@@ -110,6 +111,32 @@ pub struct Recorder {
 /// Later than anything.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
+/// The members of an array as they were found, each with the room that the end of a take needs.
+fn members(images: Vec<MemberImage>, array: Uuid, parity: u8) -> Vec<Member> {
+    let count = images.len() as u16;
+    // The chunk that ends the take goes anywhere, so each keeps room for the longest, and its parity.
+    let least = images.iter().map(|m| m.layout.chunk_min).max().unwrap_or(0);
+    let keep = match parity {
+        0 => Keep { end: least, parity: 0 },
+        _ => Keep {
+            end: least + OVERHEAD_BYTES,
+            parity: images.iter().map(|m| m.layout.chunk_max).min().unwrap_or(0),
+        },
+    };
+    let reach = if parity > 0 { reach::of(&images) } else { Vec::new() };
+    let mut members: Vec<Member> = images
+        .into_iter()
+        .enumerate()
+        .map(|(at, image)| Member::new(image, array, at as u16, count, keep))
+        .collect();
+    for (member, times) in members.iter_mut().zip(reach) {
+        for (segment, times) in (0u64..).zip(times) {
+            member.extend_reach(segment, times);
+        }
+    }
+    members
+}
+
 impl Recorder {
     /// Starts a take on an array without parity as it was found. Members that could not be opened take no part.
     ///
@@ -131,29 +158,9 @@ impl Recorder {
         let next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
         let take =
             TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
-        // The chunk that ends the take goes anywhere, so each keeps room for the longest, and its parity.
-        let least = array.members.iter().map(|m| m.layout.chunk_min).max().unwrap_or(0);
-        let keep = match parity {
-            0 => Keep { end: least, parity: 0 },
-            _ => Keep {
-                end: least + OVERHEAD_BYTES,
-                parity: array.members.iter().map(|m| m.layout.chunk_max).min().unwrap_or(0),
-            },
-        };
         let heads = array.members.iter().filter_map(|m| m.head.as_ref());
         let reused_to_ns = heads.filter_map(|head| head.reused_to_ns).max().unwrap_or(0);
-        let reach = if parity > 0 { reach::of(&array.members) } else { Vec::new() };
-        let mut members: Vec<Member> = array
-            .members
-            .into_iter()
-            .enumerate()
-            .map(|(at, image)| Member::new(image, array.uuid, at as u16, count, keep))
-            .collect();
-        for (member, times) in members.iter_mut().zip(reach) {
-            for (segment, times) in (0u64..).zip(times) {
-                member.extend_reach(segment, times);
-            }
-        }
+        let members = members(array.members, array.uuid, parity);
         Self {
             take,
             members,
