@@ -50,28 +50,32 @@ const SUBJECTS: [Subject; 3] = [
             "crates/device/src/signature.rs",
             "crates/device/src/signature/*.rs",
         ],
+        // Tests of the bank take long and judge nothing of this.
         tests: &[
             "--lib",
-            "--test=safety_judgement",
-            "--test=safety_refusals",
-            "--test=safety_signatures",
-            "--test=safety_sysfs",
-            "--test=targets",
+            "--test=all",
+            "--",
+            "--skip=conformance",
+            "--skip=named_drives",
+            "--skip=uring",
         ],
     },
     Subject {
         package: "longtake-format",
         files: &["crates/format/src/*.rs"],
         // tshark is no part of the judgement, and may not be installed.
-        tests: &["--lib", "--test=rules", "--test=golden", "--", "--skip", "tshark"],
+        tests: &["--lib", "--test=all", "--", "--skip=tshark"],
     },
     Subject {
         package: "longtake-recorder",
         files: &[
             "crates/recorder/src/extract.rs",
             "crates/recorder/src/open.rs",
+            "crates/recorder/src/open/*.rs",
             "crates/recorder/src/recover.rs",
+            "crates/recorder/src/superblocks.rs",
             "crates/recorder/src/takes.rs",
+            "crates/recorder/src/takes/*.rs",
             "crates/recorder/src/machine.rs",
             "crates/recorder/src/machine/*.rs",
         ],
