@@ -384,6 +384,7 @@ fn reason(error: &io::Error, root: bool) -> String {
 }
 
 #[cfg(test)]
+#[allow(dead_code, reason = "the tests of tests/all use the rest")]
 #[path = "../tests/safety_rig/mod.rs"]
 mod safety_rig;
 

@@ -3,7 +3,6 @@
 //!
 //! `LONGTAKE_SCREENSHOTS=folder` keeps what was seen.
 
-#[allow(dead_code, reason = "other tests of reports use the rest")]
 #[path = "../../../report/tests/chromium/mod.rs"]
 mod chromium;
 
@@ -50,26 +49,13 @@ fn a_plans_report_is_drawn_on_a_screen_a_phone_and_paper() {
         browser.show_as("screen", theme);
         browser.open(&file);
         browser.settle();
-        let drawn = browser.evaluate(
-            "[...document.querySelectorAll('.chart')].map(chart => {
-               const canvas = chart.querySelector('canvas');
-               if (!canvas || !canvas.width) return 0;
-               const copy = document.createElement('canvas');
-               [copy.width, copy.height] = [canvas.width, canvas.height];
-               const sheet = copy.getContext('2d', { willReadFrequently: true });
-               sheet.drawImage(canvas, 0, 0);
-               const data = sheet.getImageData(0, 0, copy.width, copy.height).data;
-               return new Set(new Uint32Array(data.buffer)).size;
-             })",
-        );
-        let colours: Vec<u64> =
-            drawn.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+        let colours = browser.colours_of_charts();
         // Two of all candidates, two of the design, one of its readers, two of each proof.
         assert!(colours.len() >= 7, "{name}: {colours:?}");
         // One colour would be an empty sheet.
         assert!(colours.iter().all(|&n| n > 8), "{name}: {colours:?}");
-        assert_eq!(overflow(&mut browser), json!(0), "{name}");
-        keep(&mut browser, name);
+        assert_eq!(browser.overflow(), json!(0), "{name}");
+        browser.screenshot(&format!("plan-{name}"));
     }
     browser.resize(680, 1000, false);
     browser.show_as("print", "light");
@@ -79,38 +65,13 @@ fn a_plans_report_is_drawn_on_a_screen_a_phone_and_paper() {
            .map(t => t.caption.textContent)",
     );
     assert_eq!(wide, json!([]), "tables that paper is too narrow for");
-    assert_eq!(overflow(&mut browser), json!(0), "print");
+    assert_eq!(browser.overflow(), json!(0), "print");
     let printed = browser.evaluate(
         "[...document.querySelectorAll('.picture')].every(p =>
            p.querySelector('.live').getBoundingClientRect().height === 0 &&
            p.querySelector('.static svg').getBoundingClientRect().width > 500)",
     );
     assert_eq!(printed, json!(true));
-    keep(&mut browser, "print");
-    let complaints = browser.happened(&[
-        "Runtime.consoleAPICalled",
-        "Runtime.exceptionThrown",
-        "Log.entryAdded",
-    ]);
-    assert_eq!(complaints, Vec::<Value>::new());
-    let own = format!("file://{}", file.display());
-    let fetched = browser.happened(&["Network.requestWillBeSent"]).into_iter();
-    let foreign = fetched.filter(|event| {
-        let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
-        url != own && !url.starts_with("data:") && !url.starts_with("blob:")
-    });
-    assert_eq!(foreign.collect::<Vec<_>>(), Vec::<Value>::new());
-}
-
-/// By how much anything makes the page wider than its window, in pixels.
-fn overflow(browser: &mut Browser) -> Value {
-    browser.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-}
-
-fn keep(browser: &mut Browser, name: &str) {
-    let Some(folder) = std::env::var_os("LONGTAKE_SCREENSHOTS") else { return };
-    let how = json!({ "format": "png", "captureBeyondViewport": true });
-    let shot = browser.call("Page.captureScreenshot", how);
-    let file = PathBuf::from(folder).join(format!("plan-{name}.png.base64"));
-    fs::write(file, shot["data"].as_str().unwrap()).unwrap();
+    browser.screenshot("plan-print");
+    assert_eq!(browser.complaints(&file), Vec::<Value>::new());
 }

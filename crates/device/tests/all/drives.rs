@@ -1,10 +1,13 @@
 //! Drives for tests: files on disk or in memory, and loop devices, gone again also after a failure.
 
-#![allow(dead_code, reason = "each test file uses some of them")]
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+
+use base::BufferId;
+use base::conformance::Fixture;
+use longtake_device::{Pool, UringBank};
 
 /// A folder of its own.
 pub struct Folder(tempfile::TempDir);
@@ -61,5 +64,28 @@ impl Drop for LoopDevice {
         if !std::thread::panicking() {
             assert!(status.is_ok_and(|status| status.success()), "detaching {:?}", self.path);
         }
+    }
+}
+
+/// A bank and its buffers, on drives that go with it.
+pub struct OnDrives<D> {
+    pub bank: UringBank,
+    pub pool: Arc<Pool>,
+    /// After the bank, which must be gone before its drives.
+    pub _drives: D,
+}
+
+impl<D> Fixture for OnDrives<D> {
+    type Bank = UringBank;
+    type Memory = Arc<Pool>;
+
+    fn bank(&mut self) -> &mut UringBank {
+        &mut self.bank
+    }
+    fn buffers(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+    fn buffer_ids(&self) -> Vec<BufferId> {
+        self.pool.buffer_ids().collect()
     }
 }

@@ -7,8 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::drives::{Folder, LoopDevice};
-use base::conformance::Fixture;
+use crate::drives::{Folder, LoopDevice, OnDrives};
 use base::{Bank, BufferId, Buffers, Command, DriveId, Operation, conformance_tests};
 use longtake_device::target::{self, Access, OpenTarget, TargetError, TargetKind};
 use longtake_device::{Options, Pages, Pool, UringBank, Warning, identity};
@@ -65,45 +64,21 @@ fn bank(targets: Vec<OpenTarget>, pool: &Arc<Pool>, options: Options) -> UringBa
     bank
 }
 
-struct OnNamedDrives {
-    bank: UringBank,
-    pool: Arc<Pool>,
-    /// After the bank, which must be gone before its drives.
-    _drives: Drives,
-}
-
-impl OnNamedDrives {
-    fn new(options: Options, pages: Pages) -> Self {
-        let drives = Drives::new();
-        let (pool, _) = Pool::new(12, 3 << 20, pages).unwrap();
-        let bank = bank(drives.open(WRITE), &pool, options);
-        Self { bank, pool, _drives: drives }
-    }
-}
-
-impl Fixture for OnNamedDrives {
-    type Bank = UringBank;
-    type Memory = Arc<Pool>;
-
-    fn bank(&mut self) -> &mut UringBank {
-        &mut self.bank
-    }
-    fn buffers(&self) -> &Arc<Pool> {
-        &self.pool
-    }
-    fn buffer_ids(&self) -> Vec<BufferId> {
-        self.pool.buffer_ids().collect()
-    }
+fn on_named(options: Options, pages: Pages) -> OnDrives<Drives> {
+    let drives = Drives::new();
+    let (pool, _) = Pool::new(12, 3 << 20, pages).unwrap();
+    let bank = bank(drives.open(WRITE), &pool, options);
+    OnDrives { bank, pool, _drives: drives }
 }
 
 mod registered {
     use super::*;
-    conformance_tests!(OnNamedDrives::new(Options::default(), Pages::Huge));
+    conformance_tests!(on_named(Options::default(), Pages::Huge));
 }
 
 mod without_registration_in_small_pages {
     use super::*;
-    conformance_tests!(OnNamedDrives::new(
+    conformance_tests!(on_named(
         Options {
             depth_max: 3,
             register_buffers: false,

@@ -2,8 +2,6 @@
 //!
 //! These tests need root and the tools of the Debian packages that [`run`] names when one is missing.
 
-#![allow(dead_code, reason = "each test file uses the part that it needs")]
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

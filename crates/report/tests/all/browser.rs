@@ -3,7 +3,7 @@
 //!
 //! `LONGTAKE_SCREENSHOTS=folder` keeps what was seen.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::chromium::Browser;
 use longtake_report::document::{Document, Section};
@@ -30,55 +30,8 @@ impl Opened {
         Self { browser, folder }
     }
 
-    /// What the page said on the console, threw or asked for, itself aside.
     fn complaints(&self) -> Vec<Value> {
-        let said = self.browser.happened(&[
-            "Runtime.consoleAPICalled",
-            "Runtime.exceptionThrown",
-            "Log.entryAdded",
-        ]);
-        let own = format!("file://{}", self.folder.path().join("report.html").display());
-        let requests = self.browser.happened(&["Network.requestWillBeSent"]).into_iter();
-        let foreign = requests.filter(|event| {
-            let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
-            // Data and blobs are the page's own memory.
-            url != own && !url.starts_with("data:") && !url.starts_with("blob:")
-        });
-        said.into_iter().chain(foreign).collect()
-    }
-
-    /// The most by which anything makes the page wider than its window, in pixels.
-    fn overflow(&mut self) -> Value {
-        self.browser
-            .evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    }
-
-    /// For each chart, how many colours its canvas holds; one would be an empty sheet.
-    fn colours(&mut self) -> Vec<u64> {
-        let counts = self.browser.evaluate(
-            "[...document.querySelectorAll('.chart')].map(chart => {
-               const canvas = chart.querySelector('canvas');
-               if (!canvas || !canvas.width) return 0;
-               const copy = document.createElement('canvas');
-               copy.width = canvas.width;
-               copy.height = canvas.height;
-               const sheet = copy.getContext('2d', { willReadFrequently: true });
-               sheet.drawImage(canvas, 0, 0);
-               const data = sheet.getImageData(0, 0, copy.width, copy.height).data;
-               return new Set(new Uint32Array(data.buffer)).size;
-             })",
-        );
-        counts.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect()
-    }
-
-    fn screenshot(&mut self, name: &str) {
-        let Some(folder) = std::env::var_os("LONGTAKE_SCREENSHOTS") else { return };
-        let shot = self.browser.call(
-            "Page.captureScreenshot",
-            json!({ "format": "png", "captureBeyondViewport": true }),
-        );
-        let file = PathBuf::from(folder).join(format!("{name}.png.base64"));
-        std::fs::write(file, shot["data"].as_str().unwrap()).unwrap();
+        self.browser.complaints(&self.folder.path().join("report.html"))
     }
 }
 
@@ -95,14 +48,14 @@ fn every_picture_draws_in_every_form_and_nothing_overflows_complains_or_is_fetch
     ] {
         page.browser.resize(width, 812, mobile);
         page.browser.show_as("screen", theme);
-        let colours = page.colours();
+        let colours = page.browser.colours_of_charts();
         assert_eq!(colours.len(), pictures, "{name}");
         assert!(colours.iter().all(|&n| n > 8), "{name}: {colours:?}");
-        assert_eq!(page.overflow(), json!(0), "{name}");
+        assert_eq!(page.browser.overflow(), json!(0), "{name}");
         let background = page.browser.evaluate("getComputedStyle(document.body).backgroundColor");
         let expected = if theme == "light" { "rgb(255, 255, 255)" } else { "rgb(20, 24, 29)" };
         assert_eq!(background, json!(expected), "{name}");
-        page.screenshot(name);
+        page.browser.screenshot(name);
     }
     assert_eq!(page.complaints(), Vec::<Value>::new());
 }
@@ -124,8 +77,8 @@ fn on_paper_pictures_are_static_light_and_whole() {
     }
     let background = page.browser.evaluate("getComputedStyle(document.body).backgroundColor");
     assert_eq!(background, json!("rgb(255, 255, 255)"));
-    assert_eq!(page.overflow(), json!(0));
-    page.screenshot("print");
+    assert_eq!(page.browser.overflow(), json!(0));
+    page.browser.screenshot("print");
     let pdf = page.browser.call("Page.printToPDF", json!({ "preferCSSPageSize": true }));
     let pdf = pdf["data"].as_str().unwrap();
     assert!(pdf.starts_with("JVBERi"), "it is a PDF");
@@ -253,7 +206,7 @@ fn the_switch_changes_the_theme_and_the_legend_hides_a_series() {
           document.querySelector('.theme').textContent]",
     );
     assert_eq!(theme, json!(["rgb(20, 24, 29)", "Light"]));
-    let before = page.colours();
+    let before = page.browser.colours_of_charts();
     assert!(before.iter().all(|&n| n > 8), "{before:?}");
     let selected = page.browser.evaluate(
         "(() => {

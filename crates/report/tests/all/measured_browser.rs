@@ -20,37 +20,13 @@ fn shown(name: &str, runs: &[(String, Run, PathBuf)]) {
     browser.show_as("screen", "light");
     browser.open(&file);
     browser.settle();
-    let drawn = browser.evaluate(
-        "[...document.querySelectorAll('.chart')].map(chart => {
-           const canvas = chart.querySelector('canvas');
-           if (!canvas || !canvas.width) return 0;
-           const copy = document.createElement('canvas');
-           [copy.width, copy.height] = [canvas.width, canvas.height];
-           const sheet = copy.getContext('2d', { willReadFrequently: true });
-           sheet.drawImage(canvas, 0, 0);
-           const data = sheet.getImageData(0, 0, copy.width, copy.height).data;
-           return new Set(new Uint32Array(data.buffer)).size;
-         })",
-    );
-    let colours: Vec<u64> = drawn.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect();
+    let colours = browser.colours_of_charts();
     assert_eq!(colours.len(), pictures, "{name}");
     // One colour would be an empty sheet.
     assert!(colours.iter().all(|&n| n > 8), "{name}: {colours:?}");
-    let complaints = browser.happened(&[
-        "Runtime.consoleAPICalled",
-        "Runtime.exceptionThrown",
-        "Log.entryAdded",
-    ]);
-    assert_eq!(complaints, Vec::<Value>::new(), "{name}");
-    let overflow = browser
-        .evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
-    assert_eq!(overflow, json!(0), "{name}");
-    if let Some(kept) = std::env::var_os("LONGTAKE_SCREENSHOTS") {
-        let how = json!({ "format": "png", "captureBeyondViewport": true });
-        let shot = browser.call("Page.captureScreenshot", how);
-        let file = PathBuf::from(kept).join(format!("{name}.png.base64"));
-        std::fs::write(file, shot["data"].as_str().unwrap()).unwrap();
-    }
+    assert_eq!(browser.complaints(&file), Vec::<Value>::new(), "{name}");
+    assert_eq!(browser.overflow(), json!(0), "{name}");
+    browser.screenshot(name);
 }
 
 #[test]

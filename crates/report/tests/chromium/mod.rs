@@ -176,6 +176,49 @@ impl Browser {
         assert_eq!(self.evaluate(frames), json!(true));
     }
 
+    /// What the page said on the console, threw, or asked for: all but `file` and its own memory (data and blobs).
+    pub fn complaints(&self, file: &Path) -> Vec<Value> {
+        let own = format!("file://{}", file.display());
+        let mut requests = self.happened(&["Network.requestWillBeSent"]);
+        requests.retain(|event| {
+            let url = event["params"]["request"]["url"].as_str().unwrap_or_default();
+            url != own && !url.starts_with("data:") && !url.starts_with("blob:")
+        });
+        let said = ["Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"];
+        self.happened(&said).into_iter().chain(requests).collect()
+    }
+
+    /// The most by which anything makes the page wider than its window, in pixels.
+    pub fn overflow(&mut self) -> Value {
+        self.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    }
+
+    /// For each chart, how many colours its canvas holds; one would be an empty sheet.
+    pub fn colours_of_charts(&mut self) -> Vec<u64> {
+        let counts = self.evaluate(
+            "[...document.querySelectorAll('.chart')].map(chart => {
+               const canvas = chart.querySelector('canvas');
+               if (!canvas || !canvas.width) return 0;
+               const copy = document.createElement('canvas');
+               [copy.width, copy.height] = [canvas.width, canvas.height];
+               const sheet = copy.getContext('2d', { willReadFrequently: true });
+               sheet.drawImage(canvas, 0, 0);
+               const data = sheet.getImageData(0, 0, copy.width, copy.height).data;
+               return new Set(new Uint32Array(data.buffer)).size;
+             })",
+        );
+        counts.as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).collect()
+    }
+
+    /// Keeps the whole page as a picture in the folder that `LONGTAKE_SCREENSHOTS` names, if it names one.
+    pub fn screenshot(&mut self, name: &str) {
+        let Some(folder) = std::env::var_os("LONGTAKE_SCREENSHOTS") else { return };
+        let how = json!({ "format": "png", "captureBeyondViewport": true });
+        let shot = self.call("Page.captureScreenshot", how);
+        let file = Path::new(&folder).join(format!("{name}.png.base64"));
+        std::fs::write(file, shot["data"].as_str().unwrap()).unwrap();
+    }
+
     fn receive(&mut self, purpose: &str) -> Value {
         match self.from.recv_timeout(PATIENCE) {
             Ok(message) => message,

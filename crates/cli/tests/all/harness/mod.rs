@@ -2,7 +2,6 @@
 //! they printed. Everything that a test starts is ended, also when the test fails.
 
 // Every test file is a program of its own and uses a part of this.
-#![allow(dead_code, reason = "each test program uses a part")]
 
 pub mod captures;
 pub mod namespaces;

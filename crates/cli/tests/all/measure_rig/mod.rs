@@ -3,8 +3,6 @@
 //!
 //! These tests need root, loop devices, and a kernel with CONFIG_BLK_DEV_THROTTLING.
 
-#![allow(dead_code, reason = "each test program uses a part")]
-
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -264,11 +262,6 @@ impl Measuring {
         command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr"));
         let name = format!("{command:?}");
         Self { running: Running::start(command), name, output }
-    }
-
-    /// Whether it is still going on.
-    pub fn is_running(&mut self) -> bool {
-        matches!(self.running.0.try_wait(), Ok(None))
     }
 
     /// Waits, looking every millisecond, until something is so. Fails if the program ends before.

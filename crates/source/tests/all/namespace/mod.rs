@@ -1,7 +1,6 @@
 //! Network namespaces for tests: each test works in one of its own, which is gone with its thread.
 
 // Every test file is a program of its own and uses a part of this.
-#![allow(dead_code, reason = "each test program uses a part")]
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
