@@ -90,8 +90,8 @@ fn nothing_promised_is_lost(
     extracted: &Extracted,
     Circumstances { absent, .. }: &Circumstances<'_>,
 ) {
-    // With parity a chunk may be found by what other members say of it, and not be once they are gone: that it was found
-    // promises nothing.
+    // With parity, a chunk may be found only because of what other members record about it. Without those members it is not
+    // found, so having been found once promises nothing.
     let with_parity = book.groups.parity > 0;
     for (sequence, why) in &extracted.lost {
         let Some(chunk) = book.chunks.get(sequence) else { continue };
@@ -122,7 +122,8 @@ fn given_up_is_told(chunk: &Written, reused_to_ns: u64) {
     );
 }
 
-/// A power cut took the cache of the chunk's member: what it left is on the media for good; what was not flushed may be gone.
+/// Enters a power cut on the chunk's member. A chunk that is still there is on the media for good; one that had not been
+/// flushed may be gone.
 fn after_cut(
     chunk: &mut Written,
     there: bool,

@@ -259,7 +259,7 @@ fn start_together(
         }
     }
     for sender in starts {
-        // An engine that is gone says so by its last word.
+        // If an engine has already ended, its result says why.
         sender.send(latest + COUNTDOWN).ok();
     }
     Ok(())

@@ -245,7 +245,8 @@ impl Target {
         }))
     }
 
-    /// A drive with a mounted partition, that partition, or the one beside it.
+    /// A drive with two partitions, the first of them mounted. Depending on `kind`, the target is the drive, the mounted partition, or
+    /// the other one.
     fn partitioned(kind: Kind, image: &Path, point: &Path) -> Result<Self> {
         let device = Loop::partitioned(image, 2 * SIZE_BYTES, "gpt")?;
         ext4(&device.partition(1))?;

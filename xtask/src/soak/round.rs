@@ -183,7 +183,7 @@ impl Rules {
         })
     }
 
-    /// The command that records onto the array until it is told to stop.
+    /// A `longtake record` command that writes to the array as a ring, until it is stopped.
     fn record(&self, members: &Members, array: &str) -> Command {
         let mut command = members.command(&self.program);
         command.args(["record", "--json", "--keep-privileges"]);

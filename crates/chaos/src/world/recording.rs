@@ -222,7 +222,7 @@ impl World<'_> {
         (0..self.case.drives.len() as u16).any(writes_well)
     }
 
-    /// Enters how a recording ended, and lets the time pass before which nobody starts another.
+    /// Notes how a recording ended, and lets some time pass, as it does before somebody starts the next one.
     fn conclude(&mut self, round: &Round, take: Uuid, end: End) -> Recorded {
         let End { over, ended, ledger, acknowledged, torn, lacks_members, source } = end;
         self.next_packet = source.next_packet;

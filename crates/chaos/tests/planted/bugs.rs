@@ -9,10 +9,10 @@ pub struct Bug {
     pub name: &'static str,
     /// What it does wrong.
     pub wrong: &'static str,
-    /// The seeds within which it must be found: a few times what it takes, so that a change of what a seed chooses does
-    /// not break this.
+    /// The number of seeds within which the prover must find it: a few times what it needs today, because any change to what
+    /// a seed chooses moves the first seed that finds the bug.
     pub seeds: u64,
-    /// What it takes in the recorder's sources.
+    /// The changes to the recorder's sources that plant it.
     pub edits: &'static [Edit],
 }
 
@@ -409,7 +409,7 @@ pub const BUGS: [Bug; 34] = [
     },
     Bug {
         name: "HidesOverwritten",
-        wrong: "A reader is not told of the chunks that the ring overwrote before it came to them.",
+        wrong: "A reader does not report the chunks that the ring overwrote before they were read.",
         seeds: 2000,
         edits: &[Edit {
             file: "extract.rs",

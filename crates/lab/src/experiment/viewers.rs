@@ -393,7 +393,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// Adds a trial with its deadline, what the drives read at best, and what the writer beside it lacked.
+    /// Adds a trial: its deadline, the drives' best read rate, and how far the writer beside it fell short.
     fn add(
         &mut self,
         trial: ViewersTrial,
@@ -402,7 +402,7 @@ impl Seen {
         notes: &mut Vec<String>,
     ) {
         let viewers = trial.viewers;
-        // Why a trial failed is told once, by the first miss; trouble in trials that held is told here.
+        // The first miss explains a failed trial. Only trials that held report their troubles here.
         if trial.held {
             notes.extend(troubles(&format!("{viewers} viewers"), step));
             let result = step.measurement.result("viewers", Verb::Read);
