@@ -36,8 +36,9 @@ impl Short {
         Self { count: 1, starts, places: [base; RUNS_MAX] }
     }
 
-    /// The run that a unit lies in: its place, and how many units from it on are in the run.
-    #[inline]
+    /// The run that a unit lies in: its place, and how many units from it on are in the run. Inlined, its comparisons would be
+    /// unrolled one by one; on its own it compares many starts with one instruction.
+    #[inline(never)]
     pub(super) fn get(&self, within: u32) -> (u32, u32) {
         let run = self.run(within);
         (self.place(run, within), self.end(run) - within)
