@@ -1,5 +1,6 @@
 //! The parameters of a simulated drive, each with its source: `[simulated.flash]`, `channels = 8`, or
-//! `channels = { is = 8, published = "where" }`. What they mean is the simulation's business.
+//! `channels = { is = 8, published = "where" }`. One whose value was chosen so that the simulation meets published claims names
+//! them: `fitted = ["MIX-4"]`. What parameters mean is the simulation's business.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,6 +26,8 @@ pub struct Parameter {
     pub kind: SourceKind,
     /// Who measured it on what, where it was published, or why it was assumed. Only what is assumed may go without.
     pub origin: String,
+    /// Claims that the value was chosen to meet, such as `MIX-4`; empty if none was in view.
+    pub fitted: Vec<String>,
 }
 
 /// A section's name, a parameter's in it, what is wrong.
@@ -34,10 +37,39 @@ pub(crate) struct Fault {
     pub(crate) problem: String,
 }
 
+/// What a wrong `fitted` needs.
+const NAME_CLAIMS: &str = "name the claims that the value was chosen to meet, as in [\"MIX-4\"]";
+
 impl Parameter {
     /// A value that the file's author assumed.
     pub fn assumed(value: impl Into<Value>) -> Self {
-        Self { value: value.into(), kind: SourceKind::Assumed, origin: String::new() }
+        Self {
+            value: value.into(),
+            kind: SourceKind::Assumed,
+            origin: String::new(),
+            fitted: Vec::new(),
+        }
+    }
+
+    /// What makes it one that could not be written and read back.
+    fn problem(&self) -> Option<String> {
+        let Self { value, kind, origin, fitted } = self;
+        let problem = if origin.trim().is_empty() && *kind != SourceKind::Assumed {
+            format!("{kind} is empty: say who measured it on what, or where it was published")
+        } else if matches!(value, Value::Table(_)) {
+            "a table is no value: give a number, a word, true, false or a list".to_owned()
+        } else if fitted.iter().any(|claim| claim.trim().is_empty()) {
+            format!("fitted names an empty claim: {NAME_CLAIMS}")
+        } else if fitted.is_empty() {
+            return None;
+        } else if *kind == SourceKind::Published {
+            "a value that was fitted was not published as it is: say measured or assumed".to_owned()
+        } else if origin.trim().is_empty() {
+            format!("{kind} is empty: say beside fitted how the value was chosen")
+        } else {
+            return None;
+        };
+        Some(problem)
     }
 }
 
@@ -89,13 +121,8 @@ impl Simulated {
             };
             let problem = if !bare(section) || !bare(name) {
                 "names are made of letters, digits, '-' and '_'".to_owned()
-            } else if parameter.origin.trim().is_empty() && parameter.kind != SourceKind::Assumed {
-                let kind = parameter.kind.word();
-                format!("{kind} is empty: say who measured it on what, or where it was published")
-            } else if matches!(parameter.value, Value::Table(_)) {
-                "a table is no value: give a number, a word, true, false or a list".to_owned()
             } else {
-                return None;
+                parameter.problem()?
             };
             Some(Fault { section: section.clone(), name: name.clone(), problem })
         })
@@ -107,12 +134,16 @@ impl Simulated {
         for (section, parameters) in &self.sections {
             // Writing to a string can't fail.
             let _ = write!(text, "\n[simulated.{section}]\n");
-            for (name, Parameter { value, kind, origin }) in parameters {
+            for (name, Parameter { value, kind, origin, fitted }) in parameters {
                 let _ = if origin.is_empty() {
                     writeln!(text, "{name} = {value}")
                 } else {
                     let origin = Value::from(origin.as_str());
-                    writeln!(text, "{name} = {{ is = {value}, {} = {origin} }}", kind.word())
+                    let fitted = match fitted.as_slice() {
+                        [] => String::new(),
+                        claims => format!(", fitted = {}", Value::from(claims.to_vec())),
+                    };
+                    writeln!(text, "{name} = {{ is = {value}, {kind} = {origin}{fitted} }}")
                 };
             }
         }
@@ -157,6 +188,7 @@ fn parameter(value: Value) -> Result<Parameter, String> {
     let Value::Table(mut table) = value else { return Ok(Parameter::assumed(value)) };
     let value =
         table.remove("is").ok_or("it has no value: write { is = VALUE, SOURCE = \"...\" }")?;
+    let fitted = table.remove("fitted").map(claims).transpose()?.unwrap_or_default();
     let mut sources = table.into_iter();
     let one = "give exactly one of measured, published or assumed beside 'is'";
     let (Some((key, origin)), None) = (sources.next(), sources.next()) else {
@@ -167,10 +199,28 @@ fn parameter(value: Value) -> Result<Parameter, String> {
         .find(|kind| kind.word() == key)
         .ok_or_else(|| format!("'{key}' is not known: {one}"))?;
     match origin {
-        Value::String(origin) if !origin.trim().is_empty() => Ok(Parameter { value, kind, origin }),
+        Value::String(origin) if !origin.trim().is_empty() => {
+            Ok(Parameter { value, kind, origin, fitted })
+        }
         _ => Err(format!(
             "{key} is no text: say who measured it on what, where it was published, or why it is assumed"
         )),
+    }
+}
+
+/// The claims that a parameter's `fitted` names.
+fn claims(fitted: Value) -> Result<Vec<String>, String> {
+    let text = |value| if let Value::String(text) = value { Some(text) } else { None };
+    let claims: Option<Vec<String>> = match fitted {
+        Value::Array(values) => values.into_iter().map(text).collect(),
+        _ => None,
+    };
+    match claims {
+        None => Err(format!("fitted is no list of texts: {NAME_CLAIMS}")),
+        Some(claims) if claims.is_empty() => {
+            Err(format!("fitted is empty: {NAME_CLAIMS}, or leave it out"))
+        }
+        Some(claims) => Ok(claims),
     }
 }
 
@@ -188,9 +238,12 @@ impl Serialize for Simulated {
 
 impl Serialize for Parameter {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
+        let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("is", &self.value)?;
         map.serialize_entry(self.kind.word(), &self.origin)?;
+        if !self.fitted.is_empty() {
+            map.serialize_entry("fitted", &self.fitted)?;
+        }
         map.end()
     }
 }
@@ -215,6 +268,9 @@ media = "nand"
 
 [simulated.buffer]
 bytes = { is = 1048576, assumed = "typical" }
+
+[simulated.cache]
+program_us = { is = 370.0, assumed = "between two datasheets", fitted = ["REC-7", "REC-8"] }
 "#;
 
     #[test]
@@ -224,17 +280,37 @@ bytes = { is = 1048576, assumed = "typical" }
             .sections()
             .flat_map(|(s, names)| names.iter().map(move |(n, _)| format!("{s}.{n}")))
             .collect();
-        assert_eq!(order, ["flash.channels", "flash.read_us", "flash.media", "buffer.bytes"]);
+        let names =
+            ["flash.channels", "flash.read_us", "flash.media", "buffer.bytes", "cache.program_us"];
+        assert_eq!(order, names);
         let channels = simulated.get("flash", "channels").unwrap();
         assert_eq!(channels.value, Value::from(8));
         assert_eq!((channels.kind, channels.origin.as_str()), (SourceKind::Published, "a review"));
         assert_eq!(simulated.get("flash", "media"), Some(&Parameter::assumed("nand")));
         assert_eq!(simulated.get("flash", "planes"), None);
-        assert!(simulated.has("buffer") && !simulated.has("cache"));
+        assert!(simulated.has("buffer") && !simulated.has("upkeep"));
+    }
+
+    #[test]
+    fn a_parameter_names_the_claims_that_it_was_fitted_to() {
+        let profile = Profile::from_toml(TEXT).unwrap();
+        let fitted = profile.simulated.get("cache", "program_us").unwrap();
+        assert_eq!(
+            (fitted.kind, fitted.origin.as_str()),
+            (SourceKind::Assumed, "between two datasheets")
+        );
+        assert_eq!(fitted.fitted, ["REC-7", "REC-8"]);
+        assert!(profile.simulated.get("flash", "read_us").unwrap().fitted.is_empty());
+        let line = TEXT.lines().last().unwrap();
+        assert!(profile.to_toml().unwrap().ends_with(&format!("\n{line}\n")));
+        let json = Value::try_from(&profile.simulated).unwrap();
+        assert_eq!(json["cache"]["program_us"]["fitted"][1], Value::from("REC-8"));
+        assert_eq!(json["flash"]["read_us"].get("fitted"), None);
     }
 
     #[test]
     fn what_is_wrong_is_told_with_its_field_and_line() {
+        const PROGRAM: &str = "simulated.cache.program_us";
         for (wrong, right, line, field, word) in [
             ("published", "told", 9, "simulated.flash.channels", "'told' is not known"),
             (", published = \"a review\"", "", 9, "simulated.flash.channels", "exactly one"),
@@ -244,6 +320,12 @@ bytes = { is = 1048576, assumed = "typical" }
             ("is = 1048576", "is = { a = 1 }", 14, "simulated.buffer.bytes", "no value"),
             ("media =", "\"me.dia\" =", 11, "simulated.flash.me.dia", "letters"),
             (", assumed", ", published = \"b\", assumed", 14, "simulated.buffer.bytes", "one of"),
+            ("[\"REC-7\", \"REC-8\"]", "\"REC-7\"", 17, PROGRAM, "no list of texts"),
+            ("[\"REC-7\"", "[7", 17, PROGRAM, "no list of texts"),
+            ("\"REC-7\", \"REC-8\"", "", 17, PROGRAM, "leave it out"),
+            ("\"REC-8\"", "\" \"", 17, PROGRAM, "an empty claim"),
+            ("assumed = \"between", "published = \"between", 17, PROGRAM, "measured or assumed"),
+            ("assumed = \"between two datasheets\", ", "", 17, PROGRAM, "exactly one"),
         ] {
             let error = Profile::from_toml(&TEXT.replace(wrong, right)).unwrap_err();
             let ProfileError::Field { field: found, line: at, problem } = &error else {
@@ -277,6 +359,18 @@ bytes = { is = 1048576, assumed = "typical" }
         assert!(error.to_string().contains("simulated.flash.planes"), "{error}");
     }
 
+    #[test]
+    fn a_fitted_parameter_without_a_word_on_how_is_not_written() {
+        let mut profile = Profile::from_toml(TEXT).unwrap();
+        let fitted = vec!["REC-7".to_owned()];
+        profile.simulated.set("flash", "planes", Parameter { fitted, ..Parameter::assumed(2) });
+        let error = profile.to_toml().unwrap_err().to_string();
+        assert!(
+            error.contains("simulated.flash.planes") && error.contains("was chosen"),
+            "{error}"
+        );
+    }
+
     fn value() -> impl Strategy<Value = Value> {
         let one = prop_oneof![
             any::<i64>().prop_map(Value::from),
@@ -297,14 +391,24 @@ bytes = { is = 1048576, assumed = "typical" }
         #[test]
         fn what_is_written_reads_back_as_the_same(
             parameters in prop::collection::vec(
-                ("[a-z_-]{1,5}", "[a-z0-9_]{1,8}", value(), 0..3usize, "[ -~äπ\\n\"']{0,20}x"),
+                (
+                    "[a-z_-]{1,5}",
+                    "[a-z0-9_]{1,8}",
+                    value(),
+                    0..3usize,
+                    "[ -~äπ\\n\"']{0,20}x",
+                    prop::collection::vec("[ -~ä\\n\"']{0,8}x", 0..3),
+                ),
                 0..8,
             ),
         ) {
             let mut profile = Profile::new("it", "Model", "nvme", 1 << 40);
-            for (section, name, value, kind, origin) in parameters {
+            for (section, name, value, kind, origin, mut fitted) in parameters {
                 let kind = [SourceKind::Assumed, SourceKind::Published, SourceKind::Measured][kind];
-                profile.simulated.set(&section, &name, Parameter { value, kind, origin });
+                if kind == SourceKind::Published {
+                    fitted.clear();
+                }
+                profile.simulated.set(&section, &name, Parameter { value, kind, origin, fitted });
             }
             let text = profile.to_toml().unwrap();
             prop_assert_eq!(Profile::from_toml(&text).unwrap(), profile, "{}", text);

@@ -23,9 +23,9 @@ impl<'a> Described<'a> {
     /// For each parameter its name, its value with a unit, what kind of knowledge it is, and its source.
     pub fn parameter_rows(&self) -> impl Iterator<Item = [String; 4]> {
         self.parameters.iter().map(|parameter| {
-            let ListedParameter { section, name, value, known_by, origin, .. } = parameter;
+            let ListedParameter { section, name, value, known_by, .. } = parameter;
             let known_by = (*known_by).to_owned();
-            [format!("{section}.{name}"), value.to_string(), known_by, origin.clone()]
+            [format!("{section}.{name}"), value.to_string(), known_by, parameter.source()]
         })
     }
 
@@ -45,6 +45,7 @@ impl<'a> Described<'a> {
                 "value": parameter.value,
                 "known_by": parameter.known_by,
                 "from": parameter.origin,
+                "fitted": parameter.fitted,
                 "meaning": parameter.meaning,
             })
         };

@@ -240,7 +240,9 @@ impl Fitted<'_> {
                 let field = (section, name.as_str());
                 let (kind, origin) = self.source(field);
                 let value = parameter.value.clone();
-                simulated.set(section, name, Parameter { value, kind, origin });
+                // A twin is fitted to what was measured of its own drive, never to a published claim.
+                let fitted = Vec::new();
+                simulated.set(section, name, Parameter { value, kind, origin, fitted });
             }
         }
         profile.simulated = simulated;

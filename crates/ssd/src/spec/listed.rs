@@ -18,8 +18,20 @@ pub struct ListedParameter {
     pub known_by: &'static str,
     /// Where it was measured or published; empty for a default.
     pub origin: String,
+    /// Claims that the value was chosen to meet; empty if none was in view.
+    pub fitted: Vec<String>,
     /// What it means, with its unit.
     pub meaning: Option<&'static str>,
+}
+
+impl ListedParameter {
+    /// Where the value comes from, in words: the claims that it was fitted to, and its origin.
+    pub fn source(&self) -> String {
+        if self.fitted.is_empty() {
+            return self.origin.clone();
+        }
+        format!("fitted to {}: {}", self.fitted.join(", "), self.origin)
+    }
 }
 
 impl Spec {
@@ -28,16 +40,25 @@ impl Spec {
         let mut listed = Vec::new();
         for (section, parameters) in self.to_parameters().sections() {
             for (name, Parameter { value, .. }) in parameters {
-                let (known_by, origin) = match given.get(section, name) {
-                    None => ("default", String::new()),
-                    Some(Parameter { kind, origin, .. }) => (kind.word(), origin.clone()),
+                let (known_by, origin, fitted) = match given.get(section, name) {
+                    None => ("default", String::new(), Vec::new()),
+                    Some(Parameter { kind, origin, fitted, .. }) => {
+                        (kind.word(), origin.clone(), fitted.clone())
+                    }
                 };
                 let is_it = |known: &&super::parameters::Known| {
                     known.section == section && known.name == name
                 };
                 let meaning = PARAMETERS.iter().find(is_it).map(|known| known.meaning);
-                let (section, name, value) = (section.to_owned(), name.clone(), value.clone());
-                listed.push(ListedParameter { section, name, value, known_by, origin, meaning });
+                listed.push(ListedParameter {
+                    section: section.to_owned(),
+                    name: name.clone(),
+                    value: value.clone(),
+                    known_by,
+                    origin,
+                    fitted,
+                    meaning,
+                });
             }
         }
         listed
@@ -73,5 +94,23 @@ mod tests {
         spec.fill_in(&mut profile.simulated);
         assert_eq!(defaults(&profile.simulated), 0);
         assert_eq!(Spec::from_profile(&profile).unwrap(), spec);
+    }
+
+    #[test]
+    fn a_fitted_parameter_is_listed_with_the_claims() {
+        let mut profile = library::get("ideal").unwrap();
+        let value = profile.simulated.get("flash", "read_us").unwrap().value.clone();
+        let fitted = ["MIX-3", "MIX-4"].map(str::to_owned).to_vec();
+        let origin = "115 us at most are published".to_owned();
+        let parameter = Parameter { origin, fitted: fitted.clone(), ..Parameter::assumed(value) };
+        profile.simulated.set("flash", "read_us", parameter);
+        let listed = Spec::from_profile(&profile).unwrap().listed(&profile.simulated);
+        let of = |name| listed.iter().find(|one| one.section == "flash" && one.name == name);
+        let read = of("read_us").unwrap();
+        assert_eq!((read.known_by, &read.fitted), ("assumed", &fitted));
+        assert_eq!(read.source(), "fitted to MIX-3, MIX-4: 115 us at most are published");
+        let channels = of("channels").unwrap();
+        assert!(channels.fitted.is_empty());
+        assert_eq!(channels.source(), channels.origin);
     }
 }
