@@ -65,6 +65,7 @@ pub fn get(name: &str) -> Result<Profile, UnknownModel> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Parameter, SourceKind};
 
     #[test]
     fn every_model_is_a_profile_of_its_name_with_a_simulation() {
@@ -93,6 +94,52 @@ mod tests {
             let profile = get(name).unwrap();
             assert_eq!(Profile::from_toml(&profile.to_toml().unwrap()).unwrap(), profile);
         }
+    }
+
+    /// Every parameter of the drives that stand for real ones, with where it lies.
+    fn parameters() -> Vec<(String, Parameter)> {
+        let drives = names().filter(|name| *name != "ideal").map(|name| get(name).unwrap());
+        drives
+            .flat_map(|drive| {
+                let sections = drive.simulated.sections().map(|(section, parameters)| {
+                    let place = format!("{} {section}", drive.name);
+                    let named = parameters.iter().map(move |(name, parameter)| {
+                        (format!("{place}.{name}"), parameter.clone())
+                    });
+                    named.collect::<Vec<_>>()
+                });
+                sections.flatten().collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_parameter_of_a_real_drive_has_a_source() {
+        for (place, parameter) in parameters() {
+            assert!(!parameter.origin.trim().is_empty(), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_fitted_parameter_names_claims_and_is_not_called_published() {
+        let is_claim = |claim: &str| {
+            claim.split_once('-').is_some_and(|(group, number)| {
+                group.len() == 3
+                    && group.chars().all(|c| c.is_ascii_uppercase())
+                    && !number.is_empty()
+                    && number.chars().all(|c| c.is_ascii_digit())
+            })
+        };
+        let mut fitted = 0;
+        for (place, parameter) in parameters() {
+            let Parameter { kind, origin, fitted: claims, .. } = parameter;
+            assert!(claims.iter().all(|claim| is_claim(claim)), "{place}: {claims:?}");
+            assert!(claims.is_empty() || kind != SourceKind::Published, "{place}");
+            let says_so = origin.to_lowercase().contains("fitted");
+            assert!(!says_so || !claims.is_empty(), "{place} names no claims: {origin}");
+            fitted += usize::from(!claims.is_empty());
+        }
+        assert!(fitted > 0);
     }
 
     #[test]

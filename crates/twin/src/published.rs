@@ -74,6 +74,28 @@ mod tests {
     }
 
     #[test]
+    fn claims_that_parameters_were_fitted_to_are_claims_of_ours() {
+        let known: Vec<&str> =
+            Group::ALL.iter().flat_map(|group| group.claims()).map(|claim| claim.id).collect();
+        let mut named = 0;
+        for drive in profile::library::names() {
+            let simulated = profile::library::get(drive).unwrap().simulated;
+            for (section, parameters) in simulated.sections() {
+                for (name, parameter) in parameters {
+                    for claim in &parameter.fitted {
+                        assert!(
+                            known.contains(&claim.as_str()),
+                            "{drive} {section}.{name}: {claim}"
+                        );
+                        named += 1;
+                    }
+                }
+            }
+        }
+        assert!(named > 0);
+    }
+
+    #[test]
     fn sets_isolate_a_reader_from_a_writer_as_the_talk_says() {
         let rows = quick(Group::Qos);
         let met = verdicts(&rows, ClaimVerdict::Met);

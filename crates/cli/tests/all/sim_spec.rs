@@ -46,7 +46,10 @@ fn a_drive_is_shown_with_every_parameter_and_its_source() {
     assert_eq!((&channels["value"], &channels["known_by"]), (&8.into(), &"published".into()));
     assert_eq!(channels["from"], "reviews");
     assert_eq!(of("mapping", "collector")["known_by"], "default");
-    assert_eq!(of("cache", "program_us")["known_by"], "assumed");
+    let fitted = of("cache", "program_us");
+    assert_eq!(fitted["known_by"], "assumed");
+    assert_eq!(fitted["fitted"], serde_json::json!(["REC-7"]));
+    assert_eq!(channels["fitted"], serde_json::json!([]));
     assert!(of("buffer", "bytes")["meaning"].as_str().unwrap().contains("wait for the flash"));
     let derived = &shown["derived"];
     assert!(derived["physical_bytes"].as_u64() > shown["capacity_bytes"].as_u64());
@@ -55,7 +58,13 @@ fn a_drive_is_shown_with_every_parameter_and_its_source() {
     assert!((native / 1.7e9 - 1.0).abs() < 0.01, "{native}");
 
     let text = line("sim show sim:samsung-970-evo-plus-1tb", here).code(0).text();
-    for word in ["flash.channels", "published", "datasheet", "sequential writes into the cache"] {
+    for word in [
+        "flash.channels",
+        "published",
+        "datasheet",
+        "fitted to REC-7: 2.8 GB/s into the cache",
+        "sequential writes into the cache",
+    ] {
         assert!(text.contains(word), "{word} in {text}");
     }
 }
