@@ -240,7 +240,8 @@ impl Fitted<'_> {
                 let field = (section, name.as_str());
                 let (kind, origin) = self.source(field);
                 let value = parameter.value.clone();
-                // A twin is fitted to what was measured of its own drive, never to a published claim.
+                // A twin is fitted to what was measured of its own drive. A value that it has from another drive names
+                // that one, whose profile names the claims.
                 let fitted = Vec::new();
                 simulated.set(section, name, Parameter { value, kind, origin, fitted });
             }
