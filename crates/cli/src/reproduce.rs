@@ -8,7 +8,7 @@ use clap::Args;
 use lab::Progress;
 use lab::published::{Effort, Group, Reproduced, Stage};
 use target::output::Outputs;
-use twin::published::rig;
+use twin::published::Library;
 
 use crate::measure::OutputFolder;
 use crate::progress::steps_bar;
@@ -44,7 +44,7 @@ pub struct ReproduceArguments {
     pub quiet: bool,
 }
 
-/// Does the experiments and prints what they came to. Done (0) if every claim is met or explained.
+/// Does the experiments and prints what they came to. Done (0) if all that differs from what was published is explained.
 ///
 /// # Errors
 /// If a claim isn't there, a drive can't be simulated, or results can't be written.
@@ -61,9 +61,9 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
         stopped()
     };
     let mut reproduced = Vec::new();
-    let mut make = rig;
+    let mut drives = Library;
     for group in groups {
-        let mut stage = Stage::new(&mut make, folder.clone(), effort(arguments), &mut watch);
+        let mut stage = Stage::new(&mut drives, folder.clone(), effort(arguments), &mut watch);
         reproduced.push(group.reproduce(&mut stage)?);
     }
     bar.finish();
@@ -77,6 +77,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
         printer::text(&report::reproduced::markdown(&reproduced))?;
     } else {
         reproduced.iter().try_for_each(show)?;
+        report::reproduced::total(&reproduced).map_or(Ok(()), |total| printer::text(&total))?;
         printer::message(&format!("report: {}", folder.join("report.html").display()))?;
     }
     let holds = reproduced.iter().all(Reproduced::holds);
@@ -119,5 +120,8 @@ fn show(reproduced: &Reproduced) -> Result<()> {
             printer::text(&format!("  {remark}"))?;
         }
     }
-    printer::text(&format!("{}\n", report::reproduced::tally(&reproduced.rows)))
+    for line in report::reproduced::calibrations(&reproduced.rows) {
+        printer::text(&format!("  {line}"))?;
+    }
+    printer::text(&format!("{}\n", report::reproduced::summary(&reproduced.rows)))
 }

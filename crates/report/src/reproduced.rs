@@ -1,7 +1,8 @@
 //! Published results beside ours as a document: every claim with its figures, and the documents' own pictures drawn again.
 
 use lab::published::{
-    ClaimVerdict, Comparison, Curve, Group, Plot, PlotAxis, Reproduced, Row, Shape,
+    Basis, ClaimVerdict, Comparison, Curve, Fitted, Group, Plot, PlotAxis, Reproduced, Row, Shape,
+    UsedParameter,
 };
 
 use crate::axis::Axis;
@@ -23,27 +24,47 @@ pub fn document(groups: &[Reproduced]) -> Document {
     document
 }
 
-/// How many claims came to what, in words: `11 met, 2 explained`.
+/// How many claims came to what, in words: `11 predicted, 2 calibrated`.
 pub fn tally(rows: &[Row]) -> String {
-    let all = [
-        ClaimVerdict::Met,
-        ClaimVerdict::Explained,
-        ClaimVerdict::NotMet,
-        ClaimVerdict::NothingToMeasure,
-    ];
-    let counted = all.map(|verdict| {
-        let count = rows.iter().filter(|row| row.verdict() == verdict).count();
+    counted(rows.iter().map(Row::verdict))
+}
+
+/// The same of each claim's figures.
+fn tally_of_figures(rows: &[Row]) -> String {
+    counted(rows.iter().flat_map(|row| &row.comparisons).map(Comparison::verdict))
+}
+
+fn counted(verdicts: impl Iterator<Item = ClaimVerdict> + Clone) -> String {
+    let counted = ClaimVerdict::ALL.map(|verdict| {
+        let count = verdicts.clone().filter(|&found| found == verdict).count();
         (count > 0).then(|| format!("{count} {verdict}"))
     });
     counted.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
+/// What came of these claims, and of their figures.
+pub fn summary(rows: &[Row]) -> String {
+    let figures: usize = rows.iter().map(|row| row.comparisons.len()).sum();
+    let claims = rows.len();
+    format!(
+        "{claims} claims: {}. Of their {figures} figures: {}.",
+        tally(rows),
+        tally_of_figures(rows)
+    )
+}
+
+/// What came of several groups together. None of one alone, which has a summary of its own.
+pub fn total(groups: &[Reproduced]) -> Option<String> {
+    let rows: Vec<Row> = groups.iter().flat_map(|group| group.rows.clone()).collect();
+    (groups.len() > 1).then(|| format!("In all, {}", summary(&rows)))
+}
+
 /// The claims as Markdown: a heading and a table for each group.
 pub fn markdown(groups: &[Reproduced]) -> String {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = total(groups).into_iter().map(|total| total + "\n").collect();
     for group in groups {
         lines.push(format!("## {}: {}\n", group.group, group.group.document()));
-        lines.push(format!("{}.\n", tally(&group.rows)));
+        lines.push(format!("{}\n", summary(&group.rows)));
         lines.push("| id | what | published | ours | difference | verdict |".to_owned());
         lines.push("|---|---|---|---|---|---|".to_owned());
         for row in &group.rows {
@@ -53,6 +74,7 @@ pub fn markdown(groups: &[Reproduced]) -> String {
         for row in &group.rows {
             lines.extend(remarks(row).into_iter().map(|remark| format!("- {remark}")));
         }
+        lines.extend(calibrations(&group.rows).into_iter().map(|line| format!("- {line}")));
         lines.push(String::new());
     }
     lines.join("\n").trim_end().to_owned()
@@ -83,33 +105,89 @@ pub fn lines_of(row: &Row) -> impl Iterator<Item = [String; 6]> + '_ {
     nothing.into_iter().chain(row.comparisons.iter().map(compared))
 }
 
-/// What is to be said beside a claim's lines: its contradiction, and how figures came about or why they differ.
+/// What is to be said beside a claim's lines: its contradiction, how figures came about, and why they differ or can't be compared.
 pub fn remarks(row: &Row) -> Vec<String> {
     let id = &row.id;
     let mut remarks = Vec::new();
     remarks.extend(row.contradiction.iter().map(|why| format!("{id} contradicts itself: {why}")));
+    if let (Basis::NotTestable(why), true) = (&row.basis, row.comparisons.is_empty()) {
+        remarks.push(format!("{id}: {why}."));
+    }
     for comparison in &row.comparisons {
-        let what = &comparison.what;
-        let reason = comparison.reason.iter().map(|why| format!("{id}, {what}: {why}."));
-        remarks.extend(comparison.note.iter().map(|note| format!("{id}, {what}: {note}.")));
-        remarks.extend(reason);
+        let said = said_of(comparison).into_iter();
+        remarks.extend(said.map(|text| format!("{id}, {}: {text}.", comparison.what)));
     }
     remarks
 }
 
+/// What is to be said beside a figure.
+fn said_of(comparison: &Comparison) -> Vec<String> {
+    let untestable = match &comparison.basis {
+        Basis::NotTestable(why) => Some(why.clone()),
+        Basis::Arithmetic | Basis::Simulated(_) => None,
+    };
+    comparison.note.clone().into_iter().chain(comparison.explained()).chain(untestable).collect()
+}
+
+/// What the calibrated figures are calibrated by: a line for each drive, with its parameters and the claims that they were fitted to.
+pub fn calibrations(rows: &[Row]) -> Vec<String> {
+    let comparisons = rows.iter().flat_map(|row| &row.comparisons);
+    let calibrated = comparisons.filter(|c| c.verdict() == ClaimVerdict::Calibrated);
+    let mut drives: Vec<(&str, Vec<String>)> = Vec::new();
+    for Fitted { of, name, claims } in calibrated.flat_map(|comparison| comparison.basis.fitted()) {
+        let text = format!("{name} ({})", claims.join(", "));
+        match drives.iter_mut().find(|(drive, _)| drive == of) {
+            Some((_, parameters)) if parameters.contains(&text) => {}
+            Some((_, parameters)) => parameters.push(text),
+            None => drives.push((of, vec![text])),
+        }
+    }
+    // Layouts of one drive have the same parameters.
+    let mut lines: Vec<(Vec<&str>, Vec<String>)> = Vec::new();
+    for (drive, parameters) in drives {
+        match lines.iter_mut().find(|(_, same)| *same == parameters) {
+            Some((drives, _)) => drives.push(drive),
+            None => lines.push((vec![drive], parameters)),
+        }
+    }
+    let line = |(drives, parameters): (Vec<&str>, Vec<String>)| {
+        format!("Calibrated by {}: {}.", drives.join(", "), parameters.join(", "))
+    };
+    lines.into_iter().map(line).collect()
+}
+
 fn section(reproduced: &Reproduced) -> Section {
-    let Reproduced { group, rows, plots } = reproduced;
+    let Reproduced { group, rows, plots, parameters } = reproduced;
     let mut section =
-        Section::new(group.to_string().to_lowercase(), group.document(), tally(rows) + ".");
+        Section::new(group.to_string().to_lowercase(), group.document(), summary(rows));
     let wrong = rows.iter().filter(|row| row.verdict() == ClaimVerdict::NotMet);
     section.warnings.extend(wrong.map(|row| format!("{} is not met: {}", row.id, row.says)));
     let contradictions = rows.iter().filter(|row| row.contradiction.is_some());
     section.paragraphs.extend(contradictions.flat_map(|row| {
         row.contradiction.iter().map(|why| format!("{} contradicts itself. {why}", row.id))
     }));
+    section.paragraphs.extend(calibrations(rows));
     section.pictures = plots.iter().map(picture).collect();
-    section.tables = vec![claims(*group, rows), figures(rows)];
+    section.tables = vec![claims(*group, rows), figures(rows), used(parameters)];
     section
+}
+
+/// The simulated drives' parameters with their sources.
+fn used(parameters: &[UsedParameter]) -> Table {
+    let source = |parameter: &UsedParameter| match parameter.fitted.as_slice() {
+        [] => parameter.source.clone(),
+        fitted => format!("fitted to {}; {}", fitted.join(", "), parameter.source),
+    };
+    let line = |parameter: &UsedParameter| {
+        [&parameter.of, &parameter.name, &parameter.value, &source(parameter)]
+            .map(Cell::text)
+            .to_vec()
+    };
+    Table {
+        caption: "Parameters of the simulated drives".to_owned(),
+        columns: ["Drive", "Parameter", "Value", "Source"].map(Column::text).to_vec(),
+        rows: parameters.iter().map(line).collect(),
+    }
 }
 
 /// What the document says, claim by claim.
@@ -134,9 +212,8 @@ fn claims(group: Group, rows: &[Row]) -> Table {
 fn figures(rows: &[Row]) -> Table {
     let columns = ["Claim", "What", "Published", "Ours", "Difference", "Verdict", "Remark"];
     let line = |(comparison, cells): (&Comparison, [String; 6])| {
-        let remark: Vec<&str> =
-            comparison.note.iter().chain(&comparison.reason).map(String::as_str).collect();
-        cells.into_iter().chain([remark.join("; ")]).map(Cell::text).collect()
+        let remark = said_of(comparison).join("; ");
+        cells.into_iter().chain([remark]).map(Cell::text).collect()
     };
     Table {
         caption: "Figures".to_owned(),
@@ -219,12 +296,23 @@ mod tests {
 
     use super::*;
 
+    fn used_parameter() -> UsedParameter {
+        UsedParameter {
+            of: "a-drive".to_owned(),
+            name: "flash.program_us".to_owned(),
+            value: "1850.0".to_owned(),
+            source: "assumed: chosen".to_owned(),
+            fitted: vec!["REC-1".to_owned()],
+        }
+    }
+
     fn reproduced() -> Reproduced {
         let claim = Claim::new("REC-1", "it writes 2 GB/s").contradicting("it can't");
         let row = claim
-            .row()
+            .row(Basis::Arithmetic)
             .figure("rate", Published::About(2e9), Unit::BytesPerSecond, 1.5e9)
-            .because("it is slower")
+            .contradicted("it is slower", (1e9, 2e9))
+            .on(Basis::simulated(&[used_parameter()]))
             .words("shape", "a|b", true, "flat");
         let lines = PlotAxis::linear("Rate", "GB/s");
         let curve = || vec![Curve::new("drive", [(0.0, 1.0), (2.0, 3.0)])];
@@ -235,8 +323,9 @@ mod tests {
             Plot::bars("Bars", "", ("Lanes", spokes.clone()), lines, curve()),
             Plot::radar("Radar", "", (spokes, "MB/s"), curve()),
         ];
-        let rows = vec![row, Claim::new("REC-2", "it is blue").row()];
-        Reproduced { group: Group::Rec, rows, plots }
+        let rows =
+            vec![row, Claim::new("REC-2", "it is blue").row(Basis::not_testable("no colours"))];
+        Reproduced { group: Group::Rec, rows, plots, parameters: vec![used_parameter()] }
     }
 
     #[test]
@@ -252,11 +341,12 @@ mod tests {
             "-25.0 %",
             "it is slower",
             "it can&#39;t",
+            "fitted to REC-1; assumed: chosen",
         ] {
             let plain = said.replace("&#39;", "'");
             assert!(page.contains(said) || page.contains(&plain), "{said}");
         }
-        assert_eq!(document.facts[0].value, "1 explained, 1 nothing to measure");
+        assert_eq!(document.facts[0].value, "1 contradicted, 1 not testable");
         let kinds: Vec<_> = document.sections[0].pictures.iter().map(|p| p.file_stem()).collect();
         assert_eq!(kinds, ["lines", "bars", "radar"]);
     }
@@ -275,11 +365,17 @@ mod tests {
     fn markdown_has_a_line_for_each_comparison_and_remarks_below() {
         let text = markdown(&[reproduced()]);
         assert!(
-            text.contains("| REC-1 | rate | 2.00 GB/s | 1.50 GB/s | -25.0 % | explained |"),
+            text.contains("| REC-1 | rate | 2.00 GB/s | 1.50 GB/s | -25.0 % | contradicted |"),
             "{text}"
         );
         assert!(text.contains("a\\|b"), "{text}");
         assert!(text.contains("- REC-1 contradicts itself: it can't"), "{text}");
         assert!(text.contains("- REC-1, rate: it is slower."), "{text}");
+        assert!(text.contains("- REC-2: no colours."), "{text}");
+        assert!(text.contains("- Calibrated by a-drive: flash.program_us (REC-1)."), "{text}");
+        assert!(
+            text.contains("2 claims: 1 contradicted, 1 not testable. Of their 2 figures: 1 calibrated, 1 contradicted."),
+            "{text}"
+        );
     }
 }

@@ -1,20 +1,54 @@
-//! Rigs of simulated drives for published claims.
+//! Simulated drives of the library for published claims: their rigs, and where their parameters come from.
 
-use lab::published::{Contents, DrivesNeeded};
+use lab::published::{Contents, Drives, DrivesNeeded, UsedParameter};
 use lab::{BankRig, Rig, RigError};
+use profile::Profile;
 use ssd::spec::Link;
+use ssd::spec::listed::ListedParameter;
 use ssd::{SimBank, Slot, Spec, Start, Uplink};
 
-/// Simulated drives from the library, on the links that are asked for.
-///
-/// # Errors
-/// If the library has no such drive, or it can't be simulated so.
-pub fn rig(needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
-    let failed = |why: &dyn std::fmt::Display| {
-        RigError::Open(format!("simulating {} failed: {why}", needed.model))
+/// The library's drives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Library;
+
+impl Drives for Library {
+    fn rig(&mut self, needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
+        rig(needed, &named(needed.model)?)
+    }
+
+    fn parameters(&self, model: &str) -> Result<Vec<UsedParameter>, RigError> {
+        parameters(model, &named(model)?)
+    }
+}
+
+fn failed(model: &str, why: impl std::fmt::Display) -> RigError {
+    RigError::Open(format!("simulating {model} failed: {why}"))
+}
+
+fn named(model: &str) -> Result<Profile, RigError> {
+    profile::library::get(model).map_err(|error| failed(model, error))
+}
+
+/// The parameters of a model, defaults too.
+fn parameters(model: &str, profile: &Profile) -> Result<Vec<UsedParameter>, RigError> {
+    let spec = Spec::from_profile(profile).map_err(|error| failed(model, error))?;
+    let used = |listed: ListedParameter| UsedParameter {
+        of: model.to_owned(),
+        name: format!("{}.{}", listed.section, listed.name),
+        value: listed.value.to_string(),
+        source: match listed.origin.as_str() {
+            "" => listed.known_by.to_owned(),
+            origin => format!("{}: {origin}", listed.known_by),
+        },
+        fitted: listed.fitted,
     };
-    let profile = profile::library::get(needed.model).map_err(|error| failed(&error))?;
-    let mut spec = Spec::from_profile(&profile).map_err(|error| failed(&error))?;
+    Ok(spec.listed(&profile.simulated).into_iter().map(used).collect())
+}
+
+/// Simulated drives of this profile, on the links that are asked for.
+fn rig(needed: &DrivesNeeded, profile: &Profile) -> Result<Box<dyn Rig>, RigError> {
+    let failed = |why: &dyn std::fmt::Display| failed(needed.model, why);
+    let mut spec = Spec::from_profile(profile).map_err(|error| failed(&error))?;
     if let Some(other) = needed.link {
         let Link::Pcie { generation, lanes, .. } = &mut spec.link else {
             return Err(failed(&"its link isn't PCI Express, so it has no generation and lanes"));
@@ -52,71 +86,133 @@ pub fn rig(needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
 #[cfg(test)]
 mod tests {
     use lab::Progress;
-    use lab::published::{ClaimVerdict, Effort, Group, Row, Stage};
+    use lab::published::{Basis, ClaimVerdict, Comparison, Effort, Found, Group, Row, Stage};
     use lab::rig::Go;
+    use profile::Value;
 
     use super::*;
 
-    /// A group's claims with few commands.
-    fn quick(group: Group) -> Vec<Row> {
+    /// A group's claims with few commands, on these drives.
+    fn on(drives: &mut dyn Drives, group: Group) -> Vec<Row> {
         let folder = tempfile::tempdir().unwrap();
         let mut watch = |_: &Progress<'_>| Go::On;
-        let mut make = rig;
-        let mut stage = Stage::new(&mut make, folder.path().to_owned(), Effort::Quick, &mut watch);
+        let mut stage = Stage::new(drives, folder.path().to_owned(), Effort::Quick, &mut watch);
         let reproduced = group.reproduce(&mut stage).unwrap();
-        assert!(reproduced.holds(), "{:#?}", reproduced.rows);
         assert!(reproduced.plots.iter().all(|plot| !plot.curves.is_empty()));
+        assert!(!reproduced.parameters.is_empty());
         reproduced.rows
     }
 
-    fn verdicts(rows: &[Row], verdict: ClaimVerdict) -> Vec<&str> {
-        rows.iter().filter(|row| row.verdict() == verdict).map(|row| row.id.as_str()).collect()
+    fn quick(group: Group) -> Vec<Row> {
+        on(&mut Library, group)
     }
 
-    #[test]
-    fn claims_that_parameters_were_fitted_to_are_claims_of_ours() {
-        let known: Vec<&str> =
-            Group::ALL.iter().flat_map(|group| group.claims()).map(|claim| claim.id).collect();
-        let mut named = 0;
-        for drive in profile::library::names() {
-            let simulated = profile::library::get(drive).unwrap().simulated;
-            for (section, parameters) in simulated.sections() {
-                for (name, parameter) in parameters {
-                    for claim in &parameter.fitted {
-                        assert!(
-                            known.contains(&claim.as_str()),
-                            "{drive} {section}.{name}: {claim}"
-                        );
-                        named += 1;
-                    }
-                }
-            }
+    /// Nothing differs without an explanation, and these verdicts are of these claims; the rest is calibrated.
+    #[track_caller]
+    fn verdicts(rows: &[Row], expected: &[(ClaimVerdict, &[&str])]) {
+        let unexplained = rows.iter().flat_map(|row| &row.comparisons).find(|c| c.is_unexplained());
+        assert!(unexplained.is_none(), "{unexplained:#?}");
+        for row in rows {
+            let listed = expected.iter().find(|(_, ids)| ids.contains(&row.id.as_str()));
+            let verdict = listed.map_or(ClaimVerdict::Calibrated, |(verdict, _)| *verdict);
+            assert_eq!(row.verdict(), verdict, "{row:#?}");
         }
-        assert!(named > 0);
     }
 
     #[test]
     fn sets_isolate_a_reader_from_a_writer_as_the_talk_says() {
-        let rows = quick(Group::Qos);
-        let met = verdicts(&rows, ClaimVerdict::Met);
-        for id in ["QOS-2", "QOS-4", "QOS-5", "QOS-7", "QOS-11"] {
-            assert!(met.contains(&id), "{id}: {rows:#?}");
-        }
-        let explained = verdicts(&rows, ClaimVerdict::Explained);
-        assert!(
-            explained.iter().all(|id| ["QOS-8", "QOS-9", "QOS-10"].contains(id)),
-            "{explained:?}"
+        verdicts(
+            &quick(Group::Qos),
+            &[
+                (ClaimVerdict::NotTestable, &["QOS-1", "QOS-3", "QOS-6", "QOS-12"]),
+                (ClaimVerdict::Arithmetic, &["QOS-5"]),
+                (ClaimVerdict::NotMet, &["QOS-2", "QOS-4", "QOS-9", "QOS-10"]),
+            ],
         );
     }
 
     #[test]
     fn six_drives_behind_a_chipset_have_the_articles_shapes() {
-        let rows = quick(Group::Mix);
-        assert_eq!(
-            verdicts(&rows, ClaimVerdict::Met),
-            ["MIX-1", "MIX-4", "MIX-5", "MIX-6", "MIX-8"]
+        verdicts(
+            &quick(Group::Mix),
+            &[
+                (ClaimVerdict::NotTestable, &["MIX-2"]),
+                (ClaimVerdict::Arithmetic, &["MIX-1", "MIX-8"]),
+                (ClaimVerdict::Contradicted, &["MIX-3", "MIX-7"]),
+            ],
         );
-        // Both contradict themselves.
-        assert_eq!(verdicts(&rows, ClaimVerdict::Explained), ["MIX-3", "MIX-7"]);
+    }
+
+    /// The library with one parameter of one drive half as large again.
+    struct Changed {
+        model: String,
+        section: String,
+        name: String,
+    }
+
+    impl Changed {
+        fn of(&self, model: &str) -> Result<Profile, RigError> {
+            let mut profile = named(model)?;
+            if model == self.model {
+                let parameter = profile.simulated.get(&self.section, &self.name);
+                let mut parameter = parameter.expect("it is a parameter of the drive").clone();
+                parameter.value = match parameter.value {
+                    Value::Integer(value) => Value::Integer(value * 3 / 2),
+                    Value::Float(value) => Value::Float((value * 1.5).min(1.0f64.max(value))),
+                    Value::Boolean(value) => Value::Boolean(!value),
+                    other => other,
+                };
+                profile.simulated.set(&self.section, &self.name, parameter);
+            }
+            Ok(profile)
+        }
+    }
+
+    impl Drives for Changed {
+        fn rig(&mut self, needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
+            rig(needed, &self.of(needed.model)?)
+        }
+
+        fn parameters(&self, model: &str) -> Result<Vec<UsedParameter>, RigError> {
+            parameters(model, &self.of(model)?)
+        }
+    }
+
+    /// Fitted parameters that some prediction or definition is said not to depend on: if one of them changes, none of these figures
+    /// may.
+    #[test]
+    fn a_prediction_stays_when_a_parameter_is_changed_that_it_is_said_not_to_depend_on() {
+        let independent = |row: &&Comparison, changed: &Changed| {
+            let name = format!("{}.{}", changed.section, changed.name);
+            let testable = !matches!(row.basis, Basis::NotTestable(_));
+            let depends =
+                row.basis.fitted().iter().any(|f| f.of == changed.model && f.name == name);
+            testable && !depends
+        };
+        let group = Group::Lnk;
+        let before = quick(group);
+        for (section, name) in [("link", "efficiency"), ("controller", "read_iops")] {
+            let (section, name) = (section.to_owned(), name.to_owned());
+            let mut changed = Changed { model: "patriot-hellfire-240gb".to_owned(), section, name };
+            let after = on(&mut changed, group);
+            let pairs = before
+                .iter()
+                .zip(&after)
+                .flat_map(|(a, b)| a.comparisons.iter().zip(&b.comparisons));
+            let mut compared = 0;
+            for (a, b) in pairs.filter(|(a, _)| independent(a, &changed)) {
+                compared += 1;
+                let same = match (&a.ours, &b.ours) {
+                    (Found::Figure(a), Found::Figure(b)) => (a / b - 1.0).abs() < 0.01,
+                    (a, b) => a == b,
+                };
+                assert!(
+                    same,
+                    "{}.{} changes {a:#?} to {:?}",
+                    changed.section, changed.name, b.ours
+                );
+            }
+            assert!(compared > 5, "{compared}");
+        }
     }
 }

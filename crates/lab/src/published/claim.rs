@@ -5,10 +5,14 @@ use std::fmt;
 use base::{ByteSize, Duration, Rate};
 use serde::{Deserialize, Serialize};
 
+use super::basis::Basis;
 use crate::answer::Unit;
 
 /// How far from a published figure ours may be, as a share of it.
 pub const TOLERANCE: f64 = 0.10;
+
+/// How far beyond the end of a published range ours may be, as a share of that end: what rounding to two digits hides.
+pub const END_TOLERANCE: f64 = 0.02;
 
 /// What a document claims.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub struct Row {
     pub says: String,
     /// Where the document contradicts itself in it.
     pub contradiction: Option<String>,
+    /// What the comparisons that are added next rest on, and the claim itself as long as it has none.
+    pub basis: Basis,
     /// Its figures against ours. Without any there is nothing in it that could be measured or computed.
     pub comparisons: Vec<Comparison>,
 }
@@ -45,10 +51,24 @@ pub struct Comparison {
     pub ours: Found,
     /// What figures count.
     pub unit: Unit,
+    /// What ours rests on.
+    pub basis: Basis,
     /// How ours came about: its arithmetic.
     pub note: Option<String>,
     /// Why ours is believed to differ, where it does.
-    pub reason: Option<String>,
+    pub explanation: Option<Explanation>,
+}
+
+/// Why a figure of ours differs from what was published.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Whether the published figure is contradicted, by others of its document or by the experiment, rather than missed by
+    /// the model.
+    pub contradicts: bool,
+    /// The reason.
+    pub reason: String,
+    /// The figures of ours that it explains, from the least to the greatest. None of words.
+    pub covers: Option<(f64, f64)>,
 }
 
 /// What was published.
@@ -59,11 +79,11 @@ pub enum Published {
     About(f64),
     /// A number that ours must be.
     Exactly(f64),
-    /// A range that ours must be in, with [`TOLERANCE`] at both ends.
+    /// A range that ours must be in, with [`END_TOLERANCE`] at both ends.
     Between(f64, f64),
-    /// A lower end, with [`TOLERANCE`].
+    /// A lower end, with [`END_TOLERANCE`].
     AtLeast(f64),
-    /// An upper end, with [`TOLERANCE`].
+    /// An upper end, with [`END_TOLERANCE`].
     AtMost(f64),
     /// An order or a shape, in words.
     Words(String),
@@ -86,27 +106,46 @@ pub enum Found {
     },
 }
 
-/// What is to be said of a comparison, or of a claim with all of its comparisons.
+/// What is to be said of a comparison, or of a claim with all of its comparisons. The last of them is the claim's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClaimVerdict {
-    /// Nothing in it can be measured or computed.
-    NothingToMeasure,
-    /// As published.
-    Met,
-    /// Not as published, and the reason is believed to be known.
-    Explained,
+    /// Nothing in it can be measured or computed fairly.
+    NotTestable,
+    /// As published, by definition.
+    Arithmetic,
+    /// As published, and no parameter was chosen with this figure in view, nor with another of the same drive that the figure
+    /// depends on: evidence for the model.
+    Predicted,
+    /// As published, but a parameter that it depends on was fitted to this figure or to another of the same drive: no evidence.
+    Calibrated,
+    /// Not as published, because the document's own figures or the experiment contradict it.
+    Contradicted,
     /// Not as published.
     NotMet,
+}
+
+impl ClaimVerdict {
+    /// All of them, best evidence first.
+    pub const ALL: [Self; 6] = [
+        Self::Predicted,
+        Self::Calibrated,
+        Self::Arithmetic,
+        Self::Contradicted,
+        Self::NotMet,
+        Self::NotTestable,
+    ];
 }
 
 impl fmt::Display for ClaimVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Self::NothingToMeasure => "nothing to measure",
-            Self::Met => "met",
-            Self::Explained => "explained",
-            Self::NotMet => "NOT MET",
+            Self::NotTestable => "not testable",
+            Self::Arithmetic => "arithmetic",
+            Self::Predicted => "predicted",
+            Self::Calibrated => "calibrated",
+            Self::Contradicted => "contradicted",
+            Self::NotMet => "not met",
         })
     }
 }
@@ -124,21 +163,28 @@ impl Claim {
     }
 
     /// Its row, with nothing compared yet.
-    pub fn row(&self) -> Row {
+    pub fn row(&self, basis: Basis) -> Row {
         Row {
             id: self.id.to_owned(),
             says: self.says.to_owned(),
             contradiction: self.contradiction.map(str::to_owned),
+            basis,
             comparisons: Vec::new(),
         }
     }
 }
 
 impl Row {
+    /// What the comparisons that are added next rest on.
+    #[must_use]
+    pub fn on(self, basis: Basis) -> Self {
+        Self { basis, ..self }
+    }
+
     /// With a figure held against ours.
     #[must_use]
     pub fn figure(
-        mut self,
+        self,
         what: impl Into<String>,
         published: Published,
         unit: Unit,
@@ -146,28 +192,27 @@ impl Row {
     ) -> Self {
         let ours =
             ours.into().filter(|ours| ours.is_finite()).map_or(Found::NotKnown, Found::Figure);
-        let (what, note, reason) = (what.into(), None, None);
-        self.comparisons.push(Comparison { what, published, ours, unit, note, reason });
-        self
+        self.compare(what.into(), published, unit, ours)
     }
 
     /// With an order or shape held against ours.
     #[must_use]
     pub fn words(
-        mut self,
+        self,
         what: impl Into<String>,
         published: impl Into<String>,
         holds: bool,
         ours: impl Into<String>,
     ) -> Self {
-        self.comparisons.push(Comparison {
-            what: what.into(),
-            published: Published::Words(published.into()),
-            ours: Found::Words { text: ours.into(), holds },
-            unit: Unit::Count,
-            note: None,
-            reason: None,
-        });
+        let ours = Found::Words { text: ours.into(), holds };
+        self.compare(what.into(), Published::Words(published.into()), Unit::Count, ours)
+    }
+
+    fn compare(mut self, what: String, published: Published, unit: Unit, ours: Found) -> Self {
+        let basis = self.basis.clone();
+        let (note, explanation) = (None, None);
+        let comparison = Comparison { what, published, ours, unit, basis, note, explanation };
+        self.comparisons.push(comparison);
         self
     }
 
@@ -180,19 +225,55 @@ impl Row {
         self
     }
 
-    /// Why the last comparison's figure is believed to differ. Nothing is said of it where it doesn't.
+    /// Why the model misses the last comparison's figure, where it does so with a figure of this range.
     #[must_use]
-    pub fn because(mut self, reason: impl Into<String>) -> Self {
+    pub fn because(self, reason: impl Into<String>, covers: (f64, f64)) -> Self {
+        self.explained(false, reason.into(), Some(covers))
+    }
+
+    /// Why the last comparison's figure can't be as published, where ours is in this range: the document's other figures, or the
+    /// experiment, contradict it.
+    #[must_use]
+    pub fn contradicted(self, reason: impl Into<String>, covers: (f64, f64)) -> Self {
+        self.explained(true, reason.into(), Some(covers))
+    }
+
+    /// Why what the last comparison says in words isn't so.
+    #[must_use]
+    pub fn contradicted_in_words(self, reason: impl Into<String>) -> Self {
+        self.explained(true, reason.into(), None)
+    }
+
+    /// Why the model doesn't show what the last comparison says in words.
+    #[must_use]
+    pub fn missed_in_words(self, reason: impl Into<String>) -> Self {
+        self.explained(false, reason.into(), None)
+    }
+
+    /// Explains the last comparison if it differs.
+    fn explained(mut self, contradicts: bool, reason: String, covers: Option<(f64, f64)>) -> Self {
         if let Some(last) = self.comparisons.last_mut() {
-            last.reason = (last.verdict() == ClaimVerdict::NotMet).then(|| reason.into());
+            let explanation = Explanation { contradicts, reason, covers };
+            last.explanation = (!last.is_as_published()).then_some(explanation);
         }
         self
     }
 
-    /// The worst of its comparisons'.
+    /// The last of its comparisons' verdicts, in the order of [`ClaimVerdict`].
     pub fn verdict(&self) -> ClaimVerdict {
         let verdicts = self.comparisons.iter().map(Comparison::verdict);
-        verdicts.max().unwrap_or(ClaimVerdict::NothingToMeasure)
+        verdicts.max().unwrap_or(ClaimVerdict::NotTestable)
+    }
+}
+
+impl Explanation {
+    /// Whether it explains this finding.
+    fn covers(&self, found: &Found) -> bool {
+        match (found, self.covers) {
+            (Found::Figure(ours), Some((least, greatest))) => (least..=greatest).contains(ours),
+            (Found::Words { .. }, None) => true,
+            _ => false,
+        }
     }
 }
 
@@ -211,19 +292,53 @@ impl Comparison {
         (from != 0.0).then(|| ours / from - 1.0)
     }
 
-    /// Whether it is as published.
-    pub fn verdict(&self) -> ClaimVerdict {
-        let met = match (&self.ours, &self.published) {
+    /// Whether ours is what was published, within the tolerance.
+    fn is_as_published(&self) -> bool {
+        let within = |tolerance| self.difference().is_some_and(|d| d.abs() <= tolerance);
+        match (&self.ours, &self.published) {
             (Found::NotKnown, _) => false,
             (Found::Words { holds, .. }, _) => *holds,
             (Found::Figure(ours), Published::Exactly(figure)) => ours == figure,
-            (Found::Figure(_), _) => self.difference().is_some_and(|d| d.abs() <= TOLERANCE),
-        };
-        match (met, &self.reason) {
-            (true, _) => ClaimVerdict::Met,
-            (false, Some(_)) => ClaimVerdict::Explained,
-            (false, None) => ClaimVerdict::NotMet,
+            (Found::Figure(_), Published::About(_)) => within(TOLERANCE),
+            (Found::Figure(_), _) => within(END_TOLERANCE),
         }
+    }
+
+    /// The explanation that covers what we found.
+    fn holding_explanation(&self) -> Option<&Explanation> {
+        self.explanation.as_ref().filter(|explanation| explanation.covers(&self.ours))
+    }
+
+    /// What is to be said of it.
+    pub fn verdict(&self) -> ClaimVerdict {
+        match &self.basis {
+            Basis::NotTestable(_) => ClaimVerdict::NotTestable,
+            _ if !self.is_as_published() => match self.holding_explanation() {
+                Some(explanation) if explanation.contradicts => ClaimVerdict::Contradicted,
+                _ => ClaimVerdict::NotMet,
+            },
+            Basis::Arithmetic => ClaimVerdict::Arithmetic,
+            Basis::Simulated(fitted) if fitted.is_empty() => ClaimVerdict::Predicted,
+            Basis::Simulated(_) => ClaimVerdict::Calibrated,
+        }
+    }
+
+    /// Why it differs, as text: the explanation, or that it doesn't reach so far.
+    pub fn explained(&self) -> Option<String> {
+        let explanation = self.explanation.as_ref()?;
+        let reason = &explanation.reason;
+        Some(match (self.holding_explanation(), explanation.covers) {
+            (None, Some((least, greatest))) => {
+                let (least, greatest) = (figure(least, self.unit), figure(greatest, self.unit));
+                format!("NOT explained, which {least} to {greatest} would be: {reason}")
+            }
+            _ => reason.clone(),
+        })
+    }
+
+    /// Whether it differs from what was published and nothing explains a difference like that.
+    pub fn is_unexplained(&self) -> bool {
+        self.verdict() == ClaimVerdict::NotMet && self.holding_explanation().is_none()
     }
 
     /// What was published, as text with its unit.
@@ -300,29 +415,42 @@ fn digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::published::basis::Fitted;
+
+    /// Simulated, with a fitted parameter or with none.
+    fn simulated(fitted: bool) -> Basis {
+        let claims = vec!["TST-1".to_owned()];
+        let fitted = fitted.then(|| Fitted { of: "d".into(), name: "flash.x".into(), claims });
+        Basis::Simulated(fitted.into_iter().collect())
+    }
+
+    fn claimed(basis: Basis) -> Row {
+        Claim::new("TST-1", "it is so").row(basis)
+    }
 
     fn compared(published: Published, ours: f64) -> Comparison {
-        let row = Claim::new("TST-1", "it is so").row();
-        row.figure("it", published, Unit::Count, ours).comparisons.remove(0)
+        claimed(simulated(false)).figure("it", published, Unit::Count, ours).comparisons.remove(0)
     }
 
     #[test]
-    fn a_figure_is_met_within_a_tenth_and_a_range_at_its_ends() {
-        for (published, ours, verdict, difference) in [
-            (Published::About(10.0), 10.9, ClaimVerdict::Met, 0.09),
-            (Published::About(10.0), 11.1, ClaimVerdict::NotMet, 0.11),
-            (Published::Exactly(10.0), 10.0, ClaimVerdict::Met, 0.0),
-            (Published::Exactly(10.0), 10.5, ClaimVerdict::NotMet, 0.05),
-            (Published::Between(10.0, 20.0), 15.0, ClaimVerdict::Met, 0.0),
-            (Published::Between(10.0, 20.0), 9.2, ClaimVerdict::Met, -0.08),
-            (Published::Between(10.0, 20.0), 23.0, ClaimVerdict::NotMet, 0.15),
-            (Published::AtLeast(10.0), 99.0, ClaimVerdict::Met, 0.0),
-            (Published::AtLeast(10.0), 8.0, ClaimVerdict::NotMet, -0.2),
-            (Published::AtMost(10.0), 1.0, ClaimVerdict::Met, 0.0),
-            (Published::AtMost(10.0), 12.0, ClaimVerdict::NotMet, 0.2),
-            (Published::About(10.0), f64::NAN, ClaimVerdict::NotMet, f64::NAN),
+    fn a_figure_is_as_published_within_a_tenth_and_a_range_but_for_rounding_at_its_ends() {
+        for (published, ours, holds, difference) in [
+            (Published::About(10.0), 10.9, true, 0.09),
+            (Published::About(10.0), 11.1, false, 0.11),
+            (Published::Exactly(10.0), 10.0, true, 0.0),
+            (Published::Exactly(10.0), 10.5, false, 0.05),
+            (Published::Between(10.0, 20.0), 15.0, true, 0.0),
+            (Published::Between(10.0, 20.0), 9.9, true, -0.01),
+            (Published::Between(10.0, 20.0), 9.2, false, -0.08),
+            (Published::Between(10.0, 20.0), 23.0, false, 0.15),
+            (Published::AtLeast(10.0), 99.0, true, 0.0),
+            (Published::AtLeast(10.0), 9.5, false, -0.05),
+            (Published::AtMost(10.0), 1.0, true, 0.0),
+            (Published::AtMost(10.0), 10.5, false, 0.05),
+            (Published::About(10.0), f64::NAN, false, f64::NAN),
         ] {
             let comparison = compared(published, ours);
+            let verdict = if holds { ClaimVerdict::Predicted } else { ClaimVerdict::NotMet };
             assert_eq!(comparison.verdict(), verdict, "{comparison:?}");
             match comparison.difference() {
                 Some(found) => assert!((found - difference).abs() < 1e-9, "{comparison:?}"),
@@ -332,15 +460,56 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_as_good_as_the_worst_of_its_comparisons_and_a_reason_explains_only_what_differs() {
-        let claim = Claim::new("TST-1", "it is so");
-        assert_eq!(claim.row().verdict(), ClaimVerdict::NothingToMeasure);
-        let row = claim.row().figure("a", Published::About(1.0), Unit::Count, 1.0).because("never");
-        assert_eq!((row.verdict(), &row.comparisons[0].reason), (ClaimVerdict::Met, &None));
-        let row = row.figure("b", Published::About(1.0), Unit::Count, 2.0).because("it is known");
-        assert_eq!(row.verdict(), ClaimVerdict::Explained);
-        let row = row.words("c", "rises", false, "falls");
-        assert_eq!(row.verdict(), ClaimVerdict::NotMet);
+    fn what_is_as_published_is_worth_what_it_rests_on() {
+        for (basis, verdict, differing) in [
+            (simulated(false), ClaimVerdict::Predicted, ClaimVerdict::NotMet),
+            (simulated(true), ClaimVerdict::Calibrated, ClaimVerdict::NotMet),
+            (Basis::Arithmetic, ClaimVerdict::Arithmetic, ClaimVerdict::NotMet),
+            (Basis::not_testable("why"), ClaimVerdict::NotTestable, ClaimVerdict::NotTestable),
+        ] {
+            let at =
+                |ours| claimed(basis.clone()).figure("a", Published::About(1.0), Unit::Count, ours);
+            assert_eq!((at(1.0).verdict(), at(2.0).verdict()), (verdict, differing));
+        }
+        assert_eq!(claimed(simulated(false)).verdict(), ClaimVerdict::NotTestable);
+        let row = claimed(simulated(false)).words("a", "rises", true, "rises");
+        assert_eq!(row.verdict(), ClaimVerdict::Predicted);
+        let row = row.on(simulated(true)).words("b", "falls", true, "falls");
+        assert_eq!(row.verdict(), ClaimVerdict::Calibrated);
+        assert_eq!(row.words("c", "falls", false, "rises").verdict(), ClaimVerdict::NotMet);
+    }
+
+    #[test]
+    fn an_explanation_holds_in_the_range_that_it_covers_and_nowhere_else() {
+        let at =
+            |ours| claimed(simulated(false)).figure("a", Published::About(1.0), Unit::Count, ours);
+        for (ours, contradicted, missed, unexplained) in [
+            (1.0, ClaimVerdict::Predicted, ClaimVerdict::Predicted, false),
+            (2.0, ClaimVerdict::Contradicted, ClaimVerdict::NotMet, false),
+            (200.0, ClaimVerdict::NotMet, ClaimVerdict::NotMet, true),
+        ] {
+            let row = at(ours).contradicted("it is known", (1.5, 2.5));
+            assert_eq!(row.verdict(), contradicted);
+            assert_eq!(row.comparisons[0].is_unexplained(), unexplained);
+            let row = at(ours).because("it is known", (1.5, 2.5));
+            assert_eq!(row.verdict(), missed);
+            assert_eq!(row.comparisons[0].is_unexplained(), unexplained);
+            assert_eq!(row.comparisons[0].explanation.is_some(), ours > 1.0);
+        }
+        assert!(at(2.0).comparisons[0].is_unexplained());
+        let words = |holds| claimed(Basis::Arithmetic).words("a", "rises", holds, "so");
+        let verdict = |row: Row| (row.verdict(), row.comparisons[0].is_unexplained());
+        let why = "it can't";
+        assert_eq!(
+            verdict(words(true).contradicted_in_words(why)),
+            (ClaimVerdict::Arithmetic, false)
+        );
+        assert_eq!(
+            verdict(words(false).contradicted_in_words(why)),
+            (ClaimVerdict::Contradicted, false)
+        );
+        assert_eq!(verdict(words(false).missed_in_words(why)), (ClaimVerdict::NotMet, false));
+        assert_eq!(verdict(words(false)), (ClaimVerdict::NotMet, true));
     }
 
     #[test]
@@ -358,7 +527,7 @@ mod tests {
         }
         let range = compared(Published::Between(2.7, 2.8), 2.75);
         assert_eq!(range.published_text(), "2.70 to 2.80");
-        let rates = Claim::new("TST-1", "").row().figure(
+        let rates = claimed(Basis::Arithmetic).figure(
             "rate",
             Published::Between(2.7e9, 2.8e9),
             Unit::BytesPerSecond,

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::claim::{Claim, ClaimVerdict, Row};
+use super::basis::{Basis, UsedParameter};
+use super::claim::{Claim, Comparison, Row};
 use super::plot::Plot;
 use super::stage::Stage;
 use super::{lnk, mix, qos, rec, str as streaming};
@@ -36,6 +37,8 @@ pub struct Reproduced {
     pub rows: Vec<Row>,
     /// The document's pictures, drawn again.
     pub plots: Vec<Plot>,
+    /// The parameters of the simulated drives that its figures rest on.
+    pub parameters: Vec<UsedParameter>,
 }
 
 impl Group {
@@ -102,7 +105,7 @@ impl Group {
             Self::Lnk => lnk::reproduce(stage)?,
             Self::Mix => mix::reproduce(stage)?,
         };
-        Ok(Reproduced { group: self, rows, plots })
+        Ok(Reproduced { group: self, rows, plots, parameters: stage.take_used() })
     }
 }
 
@@ -157,16 +160,16 @@ impl FromStr for Group {
 }
 
 impl Reproduced {
-    /// Whether every claim is met, explained, or has nothing to be measured.
+    /// Whether whatever differs from what was published is explained.
     pub fn holds(&self) -> bool {
-        self.rows.iter().all(|row| row.verdict() != ClaimVerdict::NotMet)
+        !self.rows.iter().flat_map(|row| &row.comparisons).any(Comparison::is_unexplained)
     }
 }
 
 /// The row of a claim of a group.
-pub(super) fn row(claims: &[Claim], id: &str) -> Row {
+pub(super) fn row(claims: &[Claim], id: &str, basis: &Basis) -> Row {
     let claim = claims.iter().find(|claim| claim.id == id);
-    claim.unwrap_or_else(|| panic!("there is no claim {id} in its group")).row()
+    claim.unwrap_or_else(|| panic!("there is no claim {id} in its group")).row(basis.clone())
 }
 
 #[cfg(test)]

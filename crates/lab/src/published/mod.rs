@@ -2,8 +2,10 @@
 //! simulated drives of the same models.
 //!
 //! No figure is special-cased: a claim states what was published, a group runs the experiments on drives that somebody else
-//! makes, and what differs is shown with its size and, where it is believed to be known, its reason.
+//! makes, and what differs is shown with its size and, where it is believed to be known, its reason. What is as published counts as
+//! evidence only if no parameter that it depends on was chosen with it in view.
 
+mod basis;
 mod claim;
 mod group;
 mod lnk;
@@ -14,7 +16,10 @@ mod rec;
 mod stage;
 mod str;
 
-pub use claim::{Claim, ClaimVerdict, Comparison, Found, Published, Row, TOLERANCE};
+pub use basis::{Basis, Fitted, UsedParameter};
+pub use claim::{
+    Claim, ClaimVerdict, Comparison, END_TOLERANCE, Explanation, Found, Published, Row, TOLERANCE,
+};
 pub use group::{ChoiceError, Group, Reproduced};
 pub use plot::{Curve, Plot, PlotAxis, Shape};
-pub use stage::{Contents, DrivesNeeded, Effort, LinkOverride, Stage};
+pub use stage::{Contents, Drives, DrivesNeeded, Effort, LinkOverride, Stage};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use base::Rate;
 
+use super::basis::{Basis, UsedParameter};
 use crate::lab::{Lab, LabError, Progress};
 use crate::rig::{Go, Rig, RigError};
 
@@ -83,12 +84,25 @@ pub enum Effort {
     Long,
 }
 
-/// Makes rigs of drives.
-pub type Rigs<'a> = dyn FnMut(&DrivesNeeded) -> Result<Box<dyn Rig>, RigError> + 'a;
+/// Whoever makes drives.
+pub trait Drives {
+    /// A rig of these drives.
+    ///
+    /// # Errors
+    /// If there are none.
+    fn rig(&mut self, needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError>;
+
+    /// The parameters of a model, with their sources and the claims that they were fitted to.
+    ///
+    /// # Errors
+    /// If there is no such model.
+    fn parameters(&self, model: &str) -> Result<Vec<UsedParameter>, RigError>;
+}
 
 /// Where published experiments are done.
 pub struct Stage<'a> {
-    rigs: &'a mut Rigs<'a>,
+    drives: &'a mut dyn Drives,
+    used: Vec<UsedParameter>,
     folder: PathBuf,
     effort: Effort,
     watch: &'a mut dyn FnMut(&Progress<'_>) -> Go,
@@ -101,14 +115,36 @@ impl std::fmt::Debug for Stage<'_> {
 }
 
 impl<'a> Stage<'a> {
-    /// Of drives that `rigs` makes. Every step's measurement is kept in `folder`.
+    /// Of drives that somebody makes. Every step's measurement is kept in `folder`.
     pub fn new(
-        rigs: &'a mut Rigs<'a>,
+        drives: &'a mut dyn Drives,
         folder: PathBuf,
         effort: Effort,
         watch: &'a mut dyn FnMut(&Progress<'_>) -> Go,
     ) -> Self {
-        Self { rigs, folder, effort, watch }
+        Self { drives, used: Vec::new(), folder, effort, watch }
+    }
+
+    /// What figures of a drive of this model rest on.
+    ///
+    /// # Errors
+    /// If there is no such model.
+    pub fn basis(&mut self, model: &str) -> Result<Basis, LabError> {
+        let parameters = self.drives.parameters(model)?;
+        Ok(self.resting_on(&parameters))
+    }
+
+    /// What figures rest on that depend on these parameters.
+    pub fn resting_on(&mut self, parameters: &[UsedParameter]) -> Basis {
+        let new = parameters.iter().filter(|parameter| !self.used.contains(parameter));
+        let new: Vec<UsedParameter> = new.cloned().collect();
+        self.used.extend(new);
+        Basis::simulated(parameters)
+    }
+
+    /// The parameters that figures rested on since this was last asked.
+    pub fn take_used(&mut self) -> Vec<UsedParameter> {
+        std::mem::take(&mut self.used)
     }
 
     /// How much is to be measured.
@@ -127,7 +163,7 @@ impl<'a> Stage<'a> {
         drives: &DrivesNeeded,
         run: impl FnOnce(&mut Lab<'_>) -> Result<T, LabError>,
     ) -> Result<T, LabError> {
-        let mut rig = (self.rigs)(drives)?;
+        let mut rig = self.drives.rig(drives)?;
         let watch = &mut self.watch;
         let mut watch = |progress: &Progress<'_>| {
             let experiment = format!("{label}: {}", progress.experiment);
