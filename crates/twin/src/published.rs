@@ -126,7 +126,7 @@ mod tests {
             &[
                 (ClaimVerdict::NotTestable, &["QOS-1", "QOS-3", "QOS-6", "QOS-12"]),
                 (ClaimVerdict::Arithmetic, &["QOS-5"]),
-                (ClaimVerdict::NotMet, &["QOS-2", "QOS-4", "QOS-9", "QOS-10"]),
+                (ClaimVerdict::NotMet, &["QOS-2", "QOS-4", "QOS-9"]),
             ],
         );
     }

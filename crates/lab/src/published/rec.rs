@@ -123,18 +123,17 @@ pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), 
     let optane = filled(stage, OPTANE, in_place, only)?;
     let p5510 = filled(stage, P5510, part, only)?;
     let (qlc, after) = filled(stage, QLC, 1.0, |lab, result| Ok((result, Wraps::measure(lab)?)))?;
-    let bases = Bases::of(stage)?;
     let row = |id, basis| group::row(CLAIMS, id, basis);
     let all = [&evo, &pro, &pm1725b, &optane, &p5510];
     let mut rows = vec![
-        datasheet(row("REC-1", &bases.evo), &evo),
-        thresholds(row("REC-2", &bases.qlc), &qlc),
-        after.erasing(row("REC-3", &bases.qlc)),
-        after.no_time(row("REC-4", &bases.qlc)),
-        after.ways_out(row("REC-5", &bases.qlc)),
+        datasheet(row("REC-1", &evo.basis), &evo),
+        thresholds(row("REC-2", &qlc.basis), &qlc),
+        after.erasing(row("REC-3", &qlc.basis)),
+        after.no_time(row("REC-4", &qlc.basis)),
+        after.ways_out(row("REC-5", &qlc.basis)),
         benchmark(row("REC-6", &Basis::Arithmetic), &all),
     ];
-    rows.extend(write_rates(all, &bases));
+    rows.extend(write_rates(all));
     rows.extend([
         line(row("REC-12", &Basis::Arithmetic)),
         overwrites(row("REC-13", &Basis::Arithmetic)),
@@ -144,60 +143,15 @@ pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), 
     Ok((rows, vec![curves(&all, false), curves(&all, true)]))
 }
 
-/// What each drive's figures rest on.
-struct Bases {
-    evo: Basis,
-    pro: Basis,
-    pm1725b: Basis,
-    optane: Basis,
-    p5510: Basis,
-    qlc: Basis,
-}
-
-impl Bases {
-    fn of(stage: &mut Stage<'_>) -> Result<Self, LabError> {
-        Ok(Self {
-            evo: stage.basis(EVO_PLUS)?,
-            pro: stage.basis(PRO)?,
-            pm1725b: stage.basis(PM1725B)?,
-            optane: stage.basis(OPTANE)?,
-            p5510: stage.basis(P5510)?,
-            qlc: stage.basis(QLC)?,
-        })
-    }
-}
-
 /// Each drive's rates of writing, and how many drives 100 Gb/s takes at the slowest second of them.
-fn write_rates(all: [&Filled; 5], bases: &Bases) -> [Row; 5] {
+fn write_rates(all: [&Filled; 5]) -> [Row; 5] {
     let [evo, pro, pm1725b, optane, p5510] = all;
     let row = |id, basis| group::row(CLAIMS, id, basis);
     let rate = Unit::BytesPerSecond;
     [
+        drives(evo_rates(row("REC-7", &evo.basis), evo), evo, 8.0),
         drives(
-            row("REC-7", &bases.evo)
-                .figure(
-                    "into the cache",
-                    Published::Between(2.7e9, 2.8e9),
-                    rate,
-                    evo.level(PhaseKind::Fast),
-                )
-                .figure(
-                    "past the cache",
-                    Published::About(1.6e9),
-                    rate,
-                    evo.level(PhaseKind::Native),
-                )
-                .figure(
-                    "overwriting",
-                    Published::About(1.6e9),
-                    rate,
-                    evo.level(PhaseKind::Overwrite),
-                ),
-            evo,
-            8.0,
-        ),
-        drives(
-            row("REC-8", &bases.pro)
+            row("REC-8", &pro.basis)
                 .figure("filling", Published::About(2.2e9), rate, pro.level(PhaseKind::Native))
                 .figure(
                     "overwriting",
@@ -209,14 +163,14 @@ fn write_rates(all: [&Filled; 5], bases: &Bases) -> [Row; 5] {
             6.0,
         ),
         drives(
-            row("REC-9", &bases.pm1725b)
+            row("REC-9", &pm1725b.basis)
                 .figure("most of the time", Published::About(1.7e9), rate, pm1725b.median())
                 .figure("dips", Published::About(1.3e9), rate, pm1725b.worst()),
             pm1725b,
             10.0,
         ),
         drives(
-            row("REC-10", &bases.optane).figure(
+            row("REC-10", &optane.basis).figure(
                 "always",
                 Published::AtLeast(2.2e9),
                 rate,
@@ -226,7 +180,7 @@ fn write_rates(all: [&Filled; 5], bases: &Bases) -> [Row; 5] {
             6.0,
         ),
         drives(
-            row("REC-11", &bases.p5510).figure(
+            row("REC-11", &p5510.basis).figure(
                 "always",
                 Published::AtLeast(3.2e9),
                 rate,
@@ -242,12 +196,27 @@ fn write_rates(all: [&Filled; 5], bases: &Bases) -> [Row; 5] {
     ]
 }
 
+/// Into the cache, past it, and over what was written.
+fn evo_rates(row: Row, evo: &Filled) -> Row {
+    [
+        ("into the cache", Published::Between(2.7e9, 2.8e9), PhaseKind::Fast),
+        ("past the cache", Published::About(1.6e9), PhaseKind::Native),
+        ("overwriting", Published::About(1.6e9), PhaseKind::Overwrite),
+    ]
+    .into_iter()
+    .fold(row, |row, (what, published, kind)| {
+        row.figure(what, published, Unit::BytesPerSecond, evo.level(kind))
+    })
+}
+
 /// A drive that was filled twice.
 struct Filled {
     name: &'static str,
     fill: FillResult,
     /// The part of its capacity that was simulated.
     part: f64,
+    /// What its figures rest on.
+    basis: Basis,
 }
 
 impl Filled {
@@ -286,11 +255,12 @@ fn filled<T>(
         Effort::Quick => 8 << 20,
         Effort::Usual | Effort::Long => 1 << 20,
     };
+    let basis = stage.basis(model)?;
     stage.on(&label, &DrivesNeeded::one(model).of_capacity(part), |lab| {
         // The drive is new, so there is nothing to trim.
         let options = Fill { trim: false, rests: Vec::new(), block_bytes, ..Fill::default() };
         let fill = options.run(lab)?;
-        then(lab, Filled { name: model, fill, part })
+        then(lab, Filled { name: model, fill, part, basis })
     })
 }
 
