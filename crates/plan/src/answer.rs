@@ -11,10 +11,10 @@ use ssd::{Spec, SpecError};
 use crate::candidate::{Candidate, DATASHEET_WRITE, Figure};
 use crate::explain;
 use crate::host::MEMORY_CROSSINGS;
-use crate::limits::{Case, Limit, Load, Need, Obstacle, Subject};
+use crate::limits::{Case, Limit, Load, Need, Obstacle, Sizing, Subject};
 use crate::overhead::Overhead;
 use crate::phases::{Phase, Stage};
-use crate::requirement::Requirement;
+use crate::requirement::{Requirement, Term};
 use crate::sensitivity::{Saving, savings};
 use crate::sets::Split;
 
@@ -60,14 +60,18 @@ pub struct Design {
     pub obstacles: Vec<Obstacle>,
     /// What each limit asks for, with its arithmetic.
     pub needs: Vec<Need>,
+    /// The arithmetic of the rate by both placements, striped first.
+    pub rate_arithmetic: Vec<String>,
     /// Drives for data if chunks were striped: as fast as a drive's slowest moment, times their number.
     pub stripe_drives: Option<u32>,
-    /// As many of those as the rate alone asks for.
+    /// As many of those as the rate alone asks for: they sustain it in their slowest phase, at its slowest moments.
     pub stripe_rate_drives: Option<u32>,
     /// Drives for data under adaptive placement: as fast as the sum of means, with a buffer for dips.
     pub adaptive_drives: Option<u32>,
     /// As many of those as the rate alone asks for.
     pub adaptive_rate_drives: Option<u32>,
+    /// Bytes of buffers that so many need.
+    pub adaptive_rate_buffer_bytes: Option<f64>,
     /// What the datasheet promises of writing, bytes a second, if the profile tells it.
     pub datasheet_bytes_per_s: Option<f64>,
     /// Drives by dividing by that, which is wrong (REC-1).
@@ -167,10 +171,12 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
         array: None,
         obstacles: Vec::new(),
         needs: Vec::new(),
+        rate_arithmetic: Vec::new(),
         stripe_drives: None,
         stripe_rate_drives: None,
         adaptive_drives: None,
         adaptive_rate_drives: None,
+        adaptive_rate_buffer_bytes: None,
         datasheet_bytes_per_s: None,
         datasheet_drives: None,
         evidence: None,
@@ -192,9 +198,20 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
         }
     };
     let case = Case::new(requirement, &subject);
-    let sizing = case.size(requirement.placement);
-    (design.stripe_rate_drives, design.stripe_drives) = placed(&case, Placement::Stripe);
-    (design.adaptive_rate_drives, design.adaptive_drives) = placed(&case, Placement::Adaptive);
+    let stripe = case.size(Placement::Stripe);
+    let adaptive = case.size(Placement::Adaptive);
+    (design.stripe_rate_drives, design.stripe_drives) = (stripe.rate_drives(), stripe.drives());
+    (design.adaptive_rate_drives, design.adaptive_drives) =
+        (adaptive.rate_drives(), adaptive.drives());
+    design.adaptive_rate_buffer_bytes =
+        adaptive.rate_drives().map(|drives| case.buffer_bytes(drives, Placement::Adaptive));
+    for line in [&stripe, &adaptive].into_iter().flat_map(Sizing::rate_arithmetic) {
+        // Both placements begin with the same line, and say why no number will do in the same words.
+        if !design.rate_arithmetic.contains(&line) {
+            design.rate_arithmetic.push(line);
+        }
+    }
+    let sizing = if requirement.is_adaptive() { adaptive } else { stripe };
     let peak = [DATASHEET_WRITE, profile::name::WRITE_FAST, profile::name::WRITE_NATIVE]
         .iter()
         .find_map(|name| candidate.rate(name).filter(|figure| figure.evidence == Trust::Datasheet));
@@ -223,13 +240,6 @@ fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
     design
 }
 
-/// Drives for data under a placement: as the rate alone asks for, and in all.
-fn placed(case: &Case<'_>, placement: Placement) -> (Option<u32>, Option<u32>) {
-    let sizing = case.size(placement);
-    let rate = sizing.needs.iter().find(|need| need.limit == Limit::Rate);
-    (rate.and_then(|need| need.drives), sizing.answer.map(|(drives, _)| drives))
-}
-
 /// What an array of so many data drives comes to.
 pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
     let requirement = case.requirement;
@@ -243,9 +253,9 @@ pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
     let offered = case.load.offered_bytes_per_s;
     let usable = case.subject.usable_bytes(requirement.wraps(), requirement.placement);
     let full_s = usable * f64::from(data) / case.load.space_bytes_per_s - case.turns_s();
+    let retention_s = requirement.duty.span_of(full_s.max(0.0));
     let buffer_bytes = case.buffer_bytes(data, requirement.placement);
     let endurance = candidate.figure(profile::name::ENDURANCE).filter(|figure| figure.value > 0.0);
-    let a_year = case.load.life_bytes / requirement.life_years;
     Array {
         drives,
         data_drives: data,
@@ -255,8 +265,8 @@ pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
         slowest: slowest.stage,
         headroom_percent: (written / offered - 1.0) * 100.0,
         drive_bytes_per_s: offered / f64::from(data),
-        retention_s: requirement.duty.span_of(full_s.max(0.0)),
-        life_years: endurance.map(|figure| figure.value * f64::from(data) / a_year),
+        retention_s,
+        life_years: endurance.map(|figure| figure.value * f64::from(data) / case.load.year_bytes),
         buffer_bytes,
         cost: candidate.price.map(|price| price * f64::from(drives)),
         take: PlannedTake {
@@ -265,7 +275,11 @@ pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
             chunk_bytes: overhead.chunk_bytes,
             buffers: (buffer_bytes / overhead.chunk_max_bytes as f64).ceil() as u32,
             wraps: requirement.wraps(),
-            seconds: requirement.held_s(),
+            seconds: if requirement.term == Term::Whole {
+                retention_s
+            } else {
+                requirement.held_s()
+            },
             placement: requirement.placement.to_string(),
             read_bytes_per_s: requirement.readers.bytes_per_s(),
         },
@@ -305,7 +319,7 @@ fn doubts(case: &Case<'_>, array: &Array) -> Vec<String> {
             array.headroom_percent
         ));
     }
-    if array.life_years.is_none() {
+    if requirement.life_years.is_some() && array.life_years.is_none() {
         doubts.push(
             "how much may be written to it is not known: look up its endurance (TBW)".to_owned(),
         );

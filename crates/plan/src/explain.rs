@@ -3,6 +3,7 @@
 use base::{ByteSize, Duration, Rate};
 
 use crate::answer::Design;
+use crate::limits::Limit;
 
 /// Bytes a second: `12.6 GB/s`.
 pub fn rate(bytes_per_s: f64) -> String {
@@ -75,7 +76,8 @@ pub fn lines(design: &Design) -> Vec<String> {
             offered / peak
         ));
     }
-    for need in &design.needs {
+    lines.extend(design.rate_arithmetic.iter().map(|line| format!("{}: {line}", Limit::Rate)));
+    for need in design.needs.iter().filter(|need| need.limit != Limit::Rate) {
         lines.extend(need.arithmetic.iter().map(|line| format!("{}: {line}", need.limit)));
     }
     if let Some(split) = &design.sets {

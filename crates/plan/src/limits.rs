@@ -25,6 +25,8 @@ const CHUNKS_FILLED: f64 = 2.0;
 /// Those of a recording that leaves parts of drives to readers, as many times over: when buffers fill past half, a recorder writes to
 /// all members, those among them that it should leave alone.
 const APART: f64 = 2.0;
+/// Seconds of a year, as drives' lives are counted.
+const YEAR_S: f64 = 365.0 * 86_400.0;
 /// More drives than this is no answer.
 const DRIVES_MAX: u32 = 1 << 20;
 
@@ -36,7 +38,7 @@ pub enum Limit {
     Rate,
     /// What has to be held.
     Capacity,
-    /// What may be written in the drives' life.
+    /// What may be written in the years that the drives are to last.
     Endurance,
     /// The drives' links.
     Link,
@@ -100,8 +102,10 @@ pub struct Load {
     pub space_bytes_per_s: f64,
     /// What has to be held: seconds at the full rate.
     pub held_s: f64,
-    /// Bytes that are written in the service life.
-    pub life_bytes: f64,
+    /// Bytes that are written in a year of 365 days.
+    pub year_bytes: f64,
+    /// Bytes that are written in the years that the drives are to last; None if that isn't asked.
+    pub life_bytes: Option<f64>,
 }
 
 /// How many drives it takes.
@@ -113,6 +117,27 @@ pub struct Sizing {
     pub answer: Option<(u32, Limit)>,
     /// What prevents it.
     pub obstacles: Vec<Obstacle>,
+}
+
+impl Sizing {
+    /// Drives that hold data; None if no number will do.
+    pub fn drives(&self) -> Option<u32> {
+        self.answer.map(|(drives, _)| drives)
+    }
+
+    /// As many of them as the rate alone asks for.
+    pub fn rate_drives(&self) -> Option<u32> {
+        self.rate().and_then(|need| need.drives)
+    }
+
+    /// The arithmetic of those.
+    pub fn rate_arithmetic(&self) -> Vec<String> {
+        self.rate().map_or_else(Vec::new, |need| need.arithmetic.clone())
+    }
+
+    fn rate(&self) -> Option<&Need> {
+        self.needs.iter().find(|need| need.limit == Limit::Rate)
+    }
 }
 
 impl std::fmt::Display for Limit {
@@ -183,13 +208,14 @@ impl<'a> Case<'a> {
         let packet_bytes_per_s = packets(requirement, subject.wire_per_kept);
         let planned = packet_bytes_per_s * (1.0 + requirement.margin_percent / 100.0);
         let written = planned * overhead.written_per_byte();
-        let life_s = requirement.life_years * 365.0 * 86_400.0;
+        let year_bytes = written * requirement.mean_share() * YEAR_S;
         let load = Load {
             packet_bytes_per_s,
             offered_bytes_per_s: written * requirement.duty.peak(),
             space_bytes_per_s: planned * overhead.space_per_byte(),
             held_s: requirement.duty.busiest(requirement.held_s()),
-            life_bytes: written * requirement.mean_share() * life_s,
+            year_bytes,
+            life_bytes: requirement.life_years.map(|years| year_bytes * years),
         };
         Self { requirement, subject, load }
     }

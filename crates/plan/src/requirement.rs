@@ -31,8 +31,8 @@ pub struct Requirement {
     pub parity: u32,
     /// Drives that wait for others to fail.
     pub spare: u32,
-    /// How many years of 365 days the drives are to last.
-    pub life_years: f64,
+    /// How many years of 365 days the drives are to last; None if that limits nothing.
+    pub life_years: Option<f64>,
     /// Plan for a rate that is higher by this much, in percent.
     pub margin_percent: f64,
     /// Who reads while it is recorded.
@@ -69,6 +69,8 @@ pub enum Frames {
 /// How long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Term {
+    /// A ring over all that the drives hold, however long that is: only the rate is asked for.
+    Whole,
     /// A ring that keeps at least so much, for as long as the drives live.
     Keep(Duration),
     /// Recordings of this length that stop when they are done, each onto drives that were trimmed and have rested.
@@ -122,7 +124,7 @@ pub const FRAME_BYTES_MAX: u32 = 65_535;
 impl Requirement {
     /// Whether the array is a ring, which ends up overwriting.
     pub const fn wraps(&self) -> bool {
-        matches!(self.term, Term::Keep(_))
+        matches!(self.term, Term::Whole | Term::Keep(_))
     }
 
     /// Whether each chunk goes to the drive that is expected to finish it first.
@@ -130,9 +132,10 @@ impl Requirement {
         self.placement == Placement::Adaptive
     }
 
-    /// Seconds to be held: of a ring, or of one mission.
+    /// Seconds to be held: of a ring, or of one mission. Zero if nothing has to be held.
     pub fn held_s(&self) -> f64 {
         match self.term {
+            Term::Whole => 0.0,
             Term::Keep(time) | Term::Mission { length: time, .. } => time.as_secs_f64(),
         }
     }
@@ -140,7 +143,7 @@ impl Requirement {
     /// The share of all time that is recorded at the full rate.
     pub fn mean_share(&self) -> f64 {
         match self.term {
-            Term::Keep(_) => self.duty.mean(),
+            Term::Whole | Term::Keep(_) => self.duty.mean(),
             Term::Mission { length, per_thousand_days } => {
                 let share =
                     length.as_secs_f64() * f64::from(per_thousand_days) / (1000.0 * 86_400.0);

@@ -132,7 +132,9 @@ impl Change {
     fn most(self, r: &Requirement, desperate: bool) -> Option<f64> {
         let less = if desperate { 0.9999 } else { 0.5 };
         match self {
-            Self::Rate | Self::Time | Self::Life => Some(less),
+            Self::Rate => Some(less),
+            Self::Time => (r.term != Term::Whole).then_some(less),
+            Self::Life => r.life_years.map(|_| less),
             Self::Margin => (r.margin_percent > 0.0).then_some(1.0),
             Self::Readers => (r.readers.bytes_per_s() > 0.0).then_some(1.0),
             Self::Memory => r.host.memory.is_some().then_some(if desperate { 999.0 } else { 15.0 }),
@@ -160,6 +162,7 @@ impl Change {
             Self::Rate => r.rate.0 *= less,
             Self::Time => {
                 r.term = match r.term {
+                    Term::Whole => Term::Whole,
                     Term::Keep(time) => Term::Keep(shorter(time)),
                     Term::Mission { length, per_thousand_days } => {
                         Term::Mission { length: shorter(length), per_thousand_days }
@@ -167,7 +170,7 @@ impl Change {
                 }
             }
             Self::Margin => r.margin_percent *= less,
-            Self::Life => r.life_years *= less,
+            Self::Life => r.life_years = r.life_years.map(|years| years * less),
             Self::Readers => r.readers.rate.0 *= less,
             Self::Memory => {
                 r.host.memory =
@@ -208,8 +211,8 @@ impl Change {
             ),
             Self::Life => format!(
                 "life of {} years instead of {}",
-                factor(after.life_years),
-                factor(before.life_years)
+                or(after.life_years.map(factor)),
+                or(before.life_years.map(factor))
             ),
             Self::Readers => format!("readers -{percent} % (to {} each)", after.readers.rate),
             Self::Memory => {

@@ -2,6 +2,7 @@
 //! what came of recording it on simulated drives.
 
 pub mod beside;
+mod columns;
 pub mod proof;
 mod words;
 
@@ -151,28 +152,27 @@ fn need(design: &Design, limit: Limit) -> Option<u32> {
 /// What each limit asks for.
 fn by_limits(answer: &Answer) -> Table {
     let asks = |limit: &Limit| answer.designs.iter().any(|design| need(design, *limit).is_some());
-    let limits: Vec<Limit> = LIMITS.into_iter().filter(asks).collect();
+    let beside_rate = LIMITS.into_iter().filter(|limit| *limit != Limit::Rate);
+    let limits: Vec<Limit> = beside_rate.filter(asks).collect();
     let mut columns = vec![Column::text("Drive")];
+    columns.extend([Column::number("Rate", ""), Column::number("Adaptive", "")]);
     columns.extend(limits.iter().map(|limit| Column::number(title(*limit), "")));
-    columns.extend([
-        Column::text("Binds"),
-        Column::number("Striped", ""),
-        Column::number("Adaptive", ""),
-    ]);
+    columns.push(Column::text("Binds"));
     let row = |design: &Design| {
         let whole = |count: Option<u32>| Cell::maybe(count.map(f64::from), 0);
-        let mut cells = vec![Cell::text(&design.drive)];
+        let mut cells = vec![
+            Cell::text(&design.drive),
+            whole(design.stripe_rate_drives),
+            whole(design.adaptive_rate_drives),
+        ];
         cells.extend(limits.iter().map(|limit| whole(need(design, *limit))));
         let binds = design.array.as_ref().map(|array| array.binds.to_string());
-        cells.extend([
-            Cell::text(binds.unwrap_or_default()),
-            whole(design.stripe_drives),
-            whole(design.adaptive_drives),
-        ]);
+        cells.push(Cell::text(binds.unwrap_or_default()));
         cells
     };
     Table {
-        caption: "Drives for data by limit, and by placement".to_owned(),
+        caption: "Drives for data: by rate at its slowest moments, with adaptive placement, and by each other limit"
+            .to_owned(),
         columns,
         rows: answer.designs.iter().map(row).collect(),
     }

@@ -61,6 +61,36 @@ pub fn json_escaped(json: &str) -> Cow<'_, str> {
     escape(json, |c| c == '\n', put)
 }
 
+/// Columns that a terminal is taken to have at least.
+const WIDTH: usize = 100;
+
+/// Whether every line fits into a terminal.
+pub fn fits(text: &str) -> bool {
+    text.lines().all(|line| line.chars().count() <= WIDTH)
+}
+
+/// A line broken between words so that it fits into a terminal: indented by so many spaces, what follows the first line by two more.
+/// A word that is too long for a line has one of its own.
+pub fn wrapped(line: &str, indent: usize) -> String {
+    let mut lines: Vec<String> = vec![" ".repeat(indent)];
+    let mut empty = true;
+    for word in line.split(' ') {
+        let last = lines.last().map_or(0, |line| line.chars().count());
+        if !empty && last + 1 + word.chars().count() > WIDTH {
+            lines.push(" ".repeat(indent + 2));
+            empty = true;
+        }
+        if let Some(line) = lines.last_mut() {
+            if !empty {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+        empty = false;
+    }
+    lines.join("\n")
+}
+
 /// A plain table; columns in `right` are aligned to the right.
 pub fn table(heads: &[&str], right: &[usize]) -> Table {
     let mut table = comfy_table::Table::new();
@@ -125,6 +155,19 @@ mod tests {
                 assert!(escaped.starts_with('\\') && escaped.is_ascii(), "{escaped}");
             }
         }
+    }
+
+    #[test]
+    fn a_line_is_broken_between_words_and_what_follows_is_indented_further() {
+        let words = ["word"; 40].join(" ");
+        let text = wrapped(&words, 2);
+        assert!(fits(&text) && text.lines().count() == 3, "{text}");
+        let indents = text.lines().map(|line| line.len() - line.trim_start().len());
+        assert_eq!(indents.collect::<Vec<_>>(), [2, 4, 4]);
+        assert_eq!(text.split_whitespace().count(), 40);
+        let long = "x".repeat(120);
+        assert_eq!(wrapped(&format!("a {long} b"), 0), format!("a\n  {long}\n  b"));
+        assert!(!fits(&long));
     }
 
     #[test]

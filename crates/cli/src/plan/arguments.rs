@@ -28,13 +28,13 @@ pub struct PlanArguments {
     /// No packets: blocks of a sensor of this size, stored as they are.
     #[arg(long, value_name = "SIZE")]
     pub raw: Option<String>,
-    /// A ring that always holds the last so long.
+    /// A ring that always holds the last so long [default: nothing has to be held, only the rate counts].
     #[arg(long, value_name = "TIME")]
     pub keep: Option<String>,
     /// Recordings of this length that stop when they are done.
     #[arg(long, value_name = "TIME")]
     pub mission: Option<String>,
-    /// How many missions there are a day, for the drives' life [default: 1].
+    /// How many missions there are a day, for the drives' life; with --mission [default: 1].
     #[arg(long, value_name = "N")]
     pub missions_a_day: Option<f64>,
     /// How much of the day the rate lasts: 30%, or a share from 0 to 1 for each of 24 hours, with commas [default: all].
@@ -46,7 +46,7 @@ pub struct PlanArguments {
     /// Drives that wait for others to fail [default: 0].
     #[arg(long, value_name = "N")]
     pub spare: Option<u32>,
-    /// Years that the drives are to last [default: 5].
+    /// Years that the drives are to last [default: their life limits nothing].
     #[arg(long, value_name = "YEARS")]
     pub life: Option<f64>,
     /// Plan for a rate higher by so many percent [default: 0].
@@ -79,7 +79,8 @@ pub struct PlanArguments {
     /// Network interfaces: PCIe generation, lanes, and how many: 4x16*2.
     #[arg(long, value_name = "GENxLANES[*N]")]
     pub nic: Option<String>,
-    /// How chunks are spread over the drives: adaptive or stripe [default: adaptive].
+    /// How chunks are spread over the drives: adaptive, or stripe, which counts their slowest moments [default: adaptive with --keep or
+    /// --mission, else stripe].
     #[arg(long, value_name = "PLACEMENT")]
     pub placement: Option<String>,
     /// Drives to choose from: names of the library, or files (with a / or ending in .toml) [default: the library's].

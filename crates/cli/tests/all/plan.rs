@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::harness::{asked, line, new_in, scratch};
+use profile::library;
 use serde_json::Value;
 
 /// The drives of a white paper that measured them.
@@ -37,12 +38,114 @@ fn the_white_papers_column_comes_out_with_its_arithmetic() {
     ] {
         let design = design(&answer, drive);
         assert_eq!(needs(design, "rate"), drives, "{drive}");
-        // Eight hours are 360 TB: capacity or life asks for more.
-        assert_ne!(design["array"]["binds"], "rate", "{drive}");
+        // Eight hours are 360 TB: capacity asks for more.
+        assert_eq!(design["array"]["binds"], "capacity", "{drive}");
         assert_eq!(design["evidence"], "published");
         let explained = line(&format!("{command} --explain"), here()).code(0).text();
         assert!(explained.contains(arithmetic), "{drive}: {explained}");
     }
+}
+
+/// What one drive's row of the first table says.
+fn first_row(text: &str, drive: &str) -> Vec<String> {
+    let row = text.lines().find(|line| line.split_whitespace().next() == Some(drive));
+    let row = row.unwrap_or_else(|| panic!("{drive} in {text}"));
+    row.split_whitespace().skip(1).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_rate_alone_tells_first_how_many_drives_sustain_it_at_their_slowest() {
+    let command = format!("plan --rate 100Gb/s {FIVE}");
+    let (answer, text) = (asked(&command, here()), line(&command, here()).code(0).text());
+    for (drive, drives, adaptive) in [
+        ("samsung-970-evo-plus-1tb", 8, 8),
+        ("samsung-970-pro-512gb", 6, 6),
+        ("samsung-pm1725b-1.6tb", 10, 8),
+        ("intel-optane-900p-480gb", 6, 6),
+        ("intel-d7-p5510-3.84tb", 4, 4),
+    ] {
+        let row = first_row(&text, drive);
+        assert_eq!(row[..2], [drives.to_string(), adaptive.to_string()], "{text}");
+        assert_eq!(row.last(), Some(&drives.to_string()), "the total: {text}");
+        let design = design(&answer, drive);
+        assert_eq!(design["stripe_rate_drives"], drives, "{drive}");
+        assert_eq!(design["adaptive_rate_drives"], adaptive, "{drive}");
+        let array = &design["array"];
+        assert_eq!((&array["drives"], &array["binds"]), (&drives.into(), &"rate".into()));
+        // Nothing has to be held and no life is asked for, and yet both are told.
+        assert_eq!((needs(design, "capacity"), needs(design, "endurance")), Default::default());
+        assert!(array["retention_s"].as_f64().unwrap() > 60.0, "{array}");
+        assert_eq!(array["take"]["seconds"], array["retention_s"]);
+        assert_eq!(design["load"]["life_bytes"], Value::Null);
+    }
+    for words in [
+        "a ring over all that the drives hold",
+        "at its slowest moments",
+        "keeps",
+        "lasts",
+        "with its buffers, would save 2 drives of samsung-pm1725b-1.6tb.",
+    ] {
+        assert!(text.contains(words), "'{words}' in {text}");
+    }
+    assert!(!text.contains("drives that last"), "{text}");
+    let draft = &answer["requirement"];
+    for field in ["keep", "mission", "life_years", "placement"] {
+        assert_eq!(draft[field], Value::Null, "{field}");
+    }
+    let explained = line(&format!("{command} --explain"), here()).code(0).text();
+    for words in ["rate: stripe: 12.6 GB/s / 1.30 GB/s", "rate: adaptive: 12.6 GB/s / 1.70 GB/s"] {
+        assert!(explained.contains(words), "'{words}' in {explained}");
+    }
+}
+
+#[test]
+fn drives_life_counts_only_when_it_is_asked_for() {
+    let command = "plan --rate 100Gb/s --keep 1h --drive samsung-970-pro-512gb";
+    let free = asked(command, here());
+    let free = design(&free, "samsung-970-pro-512gb");
+    assert_eq!(needs(free, "endurance"), Value::Null);
+    assert_eq!(free["array"]["binds"], "capacity");
+    let years = free["array"]["life_years"].as_f64().unwrap();
+    assert!(years > 0.0 && years < 5.0, "{years}");
+    let told = line(command, here()).code(0).text();
+    assert!(told.contains("lasts") && !told.contains("drives that last"), "{told}");
+    let asked_for = asked(&format!("{command} --life 5"), here());
+    let asked_for = design(&asked_for, "samsung-970-pro-512gb");
+    assert_eq!(asked_for["array"]["binds"], "endurance");
+    assert_eq!(asked_for["array"]["data_drives"], needs(asked_for, "endurance"));
+    assert!(asked_for["array"]["life_years"].as_f64().unwrap() >= 5.0);
+    let told = line(&format!("{command} --life 5"), here()).code(0).text();
+    let words = "drives that last 5 years, written at the full rate 100 % of the time";
+    assert!(told.contains(words), "{told}");
+    // A rate alone with a life: drives for its slowest moments, or for life if that takes more.
+    let both = asked("plan --rate 100Gb/s --life 1 --drive samsung-970-pro-512gb", here());
+    let both = design(&both, "samsung-970-pro-512gb");
+    assert_eq!(both["array"]["binds"], "endurance");
+}
+
+#[test]
+fn no_line_of_a_plan_is_wider_than_100_columns() {
+    let all = "--keep 8h --life 5 --parity 2 --spare 3 --margin 10 --duty 30% --readers 2x50MB/s,4KiB --memory 64GiB \
+               --uplink 60GB/s --lanes 128 --pcie-generation 5 --nic 5x16 --memory-bandwidth 400GB/s";
+    for options in
+        ["", "--keep 8h", "--mission 2h --life 5", all, "--explain", "--keep 8h --life 5 --explain"]
+    {
+        let text = line(&format!("plan --rate 100Gb/s {options}"), here()).code(0).text();
+        for drive in library::names() {
+            assert!(text.contains(drive), "{drive} in {text}");
+        }
+        for line in text.lines() {
+            assert!(line.chars().count() <= 100, "{options}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_requirement_as_a_file_has_no_life_and_no_time_that_was_not_given() {
+    let text = line("plan --rate 100Gb/s --print toml", here()).code(0).text();
+    assert_eq!(text.trim(), "rate = \"100Gb/s\"");
+    let text = line("plan --rate 100Gb/s --life 3 --print toml", here()).code(0).text();
+    assert!(text.contains("life_years = 3.0"), "{text}");
 }
 
 #[test]
@@ -135,7 +238,7 @@ fn a_requirement_is_written_as_a_file_and_planned_from_it() {
 #[test]
 fn what_can_not_be_required_is_a_wrong_argument_with_the_nearest_that_can() {
     for (options, words) in [
-        ("--rate 100Gb/s", vec!["--keep 8h", "--mission 2h"]),
+        ("--rate 100Gb/s --missions-a-day 2", vec!["doesn't say its mission", "--mission 2h"]),
         ("--keep 8h", vec!["--rate"]),
         ("--rate 100Gb/s --keep 8h --mission 2h", vec!["--keep and --mission contradict"]),
         ("--rate 100Gb/s --keep 8h --life 0", vec!["life of '0'", "0.01"]),

@@ -26,6 +26,11 @@ fn small(folder: &TempDir, name: &str) -> PathBuf {
     file
 }
 
+/// A text as if its lines weren't broken.
+fn unbroken(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What so many percent of a run's reads don't exceed, in microseconds.
 fn us(run: &Value, percent: f64) -> f64 {
     let all = run["latencies"]["percentiles_ns"].as_array().unwrap();
@@ -72,7 +77,7 @@ fn the_arithmetic_of_separate_sets_is_told_in_words() {
     let drive = small(&folder, "memblaze-4tb-vertical");
     let asked = ASKED.replace("1GB/s", "2.5GB/s");
     let command = format!("{asked} --keep 3s --sets separate --turn 2s --explain --drive @");
-    let text = line(&command, &drive).code(0).text();
+    let text = unbroken(&line(&command, &drive).code(0).text());
     for words in [
         "sets: 2 namespaces on 2 vertical NVM Sets",
         "x 0.50 of the flash",
@@ -109,7 +114,8 @@ fn a_plan_with_separate_sets_is_confirmed_by_recording() {
 fn a_drive_without_sets_is_an_obstacle_that_names_what_would_do() {
     let words = ["no namespaces on NVM Sets of their own", "--sets shared", "possible with"];
     let command = format!("{ASKED} --keep 4s --sets separate");
-    let text = line(&format!("{command} --drive memblaze-4tb"), here()).code(1).text();
+    let ran = line(&format!("{command} --drive memblaze-4tb"), here()).code(1);
+    let text = unbroken(&ran.text());
     for words in words {
         assert!(text.contains(words), "'{words}' in {text}");
     }

@@ -84,6 +84,12 @@ fn capacity(case: &Case<'_>, placement: Placement) -> Need {
         let why = "a ring keeps as many segments free as it has: take a larger drive".to_owned();
         return never(Limit::Capacity, Obstacle::TooSmall(why));
     }
+    if case.requirement.term == Term::Whole {
+        return silent(
+            Limit::Capacity,
+            "nothing has to be held: the array keeps what its drives hold",
+        );
+    }
     let drives = (held / usable).ceil().max(1.0);
     let line = format!(
         "{} at {} = {} / {} of each drive ({} of {} segments) = {:.2}: {}",
@@ -99,23 +105,29 @@ fn capacity(case: &Case<'_>, placement: Placement) -> Need {
     needed(Limit::Capacity, drives, line, Vec::new())
 }
 
-/// Drives that may be written as much as there will be in the service life.
+/// Drives that may be written as much as there will be in the years that they are to last.
 fn endurance(case: &Case<'_>) -> Need {
     let requirement = case.requirement;
     let Some(figure) = case.subject.candidate.figure(name::ENDURANCE).filter(|f| f.value > 0.0)
     else {
         return silent(Limit::Endurance, "not known: the profile has no endurance.bytes");
     };
-    let written = case.load.life_bytes;
-    let share = match requirement.term {
-        Term::Keep(_) => "written by a ring",
-        Term::Mission { .. } => "written by all missions",
+    let share = if requirement.wraps() { "written by a ring" } else { "written by all missions" };
+    let Some((years, written)) = requirement.life_years.zip(case.load.life_bytes) else {
+        let line = format!(
+            "{} {share} a year, of {} a drive ({}): no limit, as no --life is asked for",
+            bytes(case.load.year_bytes),
+            bytes(figure.value),
+            figure.evidence,
+        );
+        let (limit, figures) = (Limit::Endurance, vec![figure]);
+        return Need { limit, drives: None, obstacle: None, arithmetic: vec![line], figures };
     };
     let drives = (written / figure.value).ceil().max(1.0);
     let line = format!(
         "{} {share} in {} years, at the full rate {} % of the time / {} a drive ({}) = {:.2}: {}",
         bytes(written),
-        factor(requirement.life_years),
+        factor(years),
         factor(requirement.mean_share() * 100.0),
         bytes(figure.value),
         figure.evidence,

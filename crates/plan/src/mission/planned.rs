@@ -44,7 +44,8 @@ impl Mission {
         };
         let duty = &requirement.duty;
         let rate = Rate(load.offered_bytes_per_s * overhead.share_of_chunks());
-        let held = requirement.held_s();
+        // A ring over all that the drives hold lasts as long as it keeps.
+        let held = design.array.as_ref().map_or(requirement.held_s(), |array| array.take.seconds);
         let drives_of = (0..u64::from(drives)).map(slot).collect();
         let mut mission = Self::new(drives_of, rate, Duration::from_secs_f64(held));
         // What is offered is what comes at the duty's peak.

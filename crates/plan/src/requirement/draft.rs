@@ -39,7 +39,7 @@ pub struct Draft {
     pub parity: Option<u32>,
     /// Spare drives.
     pub spare: Option<u32>,
-    /// Service life in years.
+    /// Years that the drives are to last; their life limits nothing if it isn't said.
     pub life_years: Option<f64>,
     /// Margin on the rate in percent.
     pub margin_percent: Option<f64>,
@@ -61,7 +61,7 @@ pub struct Draft {
     pub memory_bandwidth: Option<String>,
     /// `4x16` or `4x16*2`: generation, lanes, how many.
     pub nic: Option<String>,
-    /// `adaptive` or `stripe`.
+    /// `adaptive` or `stripe`; the default is stripe for a rate alone, adaptive otherwise.
     pub placement: Option<String>,
     /// Candidates: names of the library, or paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -96,8 +96,6 @@ impl FromStr for DutyText {
     }
 }
 
-/// Years that drives are meant to last, unless said otherwise: the usual warranty.
-const LIFE_YEARS: f64 = 5.0;
 /// How long it is recorded to the same part of separate sets, unless said otherwise.
 const TURN: Duration = Duration::from_secs(600);
 /// The longest read beside the recording, in bytes.
@@ -128,9 +126,10 @@ impl Draft {
     }
 
     /// This with all that `over` says instead. What excludes what `over` says goes too: a mission replaces a time to
-    /// keep, shared sets have no turns.
+    /// keep, a ring has no missions a day, shared sets have no turns.
     pub fn overridden(self, over: Self) -> Self {
-        let term = over.keep.is_some() || over.mission.is_some();
+        let ring = over.keep.is_some();
+        let term = ring || over.mission.is_some();
         let kind = over.frame.is_some() || over.raw.is_some();
         let mut prices = self.prices;
         prices.extend(over.prices);
@@ -141,7 +140,7 @@ impl Draft {
             raw: over.raw.or(self.raw.filter(|_| !kind)),
             keep: over.keep.or(self.keep.filter(|_| !term)),
             mission: over.mission.or(self.mission.filter(|_| !term)),
-            missions_a_day: over.missions_a_day.or(self.missions_a_day),
+            missions_a_day: over.missions_a_day.or(self.missions_a_day.filter(|_| !ring)),
             duty: over.duty.or(self.duty),
             parity: over.parity.or(self.parity),
             spare: over.spare.or(self.spare),
@@ -168,6 +167,8 @@ impl Draft {
     /// [`RequirementError`] for the first thing that can't be, with the nearest that can.
     pub fn check(&self) -> Result<Requirement, RequirementError> {
         let (rate, counts, frames) = self.stream()?;
+        let term = self.term()?;
+        let life = |years| number("life", years, 0.01, 100.0);
         for (name, price) in &self.prices {
             if !price.is_finite() || *price < 0.0 {
                 let given = format!("{name}={price}");
@@ -178,16 +179,18 @@ impl Draft {
             rate,
             counts,
             frames,
-            term: self.term()?,
+            term,
             duty: self.duty()?,
             parity: at_most("parity", self.parity.unwrap_or(0), 2)?,
             spare: at_most("spare", self.spare.unwrap_or(0), SPARE_MAX)?,
-            life_years: number("life", self.life_years.unwrap_or(LIFE_YEARS), 0.01, 100.0)?,
+            life_years: self.life_years.map(life).transpose()?,
             margin_percent: number("margin", self.margin_percent.unwrap_or(0.0), 0.0, 1000.0)?,
             readers: self.readers()?,
             sets: self.sets()?,
             host: self.host()?,
             placement: match &self.placement {
+                // Who asks for a rate alone wants a number that relies on no buffer.
+                None if term == Term::Whole => Placement::Stripe,
                 None => Placement::default(),
                 Some(text) => text
                     .parse()
@@ -265,10 +268,11 @@ impl Draft {
                 why: "an array goes round or stops; give --keep for a ring that always holds the last so long, --mission for a \
                       recording that ends",
             }),
-            (None, None) => Err(RequirementError::Missing {
-                field: "time",
-                wanted: "--keep 8h for a ring that always holds the last eight hours, or --mission 2h for recordings that end",
+            (None, None) if self.missions_a_day.is_some() => Err(RequirementError::Missing {
+                field: "mission",
+                wanted: "--mission 2h for recordings of two hours, of which --missions-a-day says how many there are",
             }),
+            (None, None) => Ok(Term::Whole),
             (Some(_), None) if self.missions_a_day.is_some() => {
                 Err(RequirementError::Contradiction {
                     one: "--keep",

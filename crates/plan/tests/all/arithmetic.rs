@@ -47,7 +47,8 @@ fn each_limit_asks_for_what_plain_division_says_and_the_greatest_binds() {
     // 1 GB/s for 5 years is 157.68 PB.
     figures.push((name::ENDURANCE, 40e15));
     let candidate = drive(4_000_000_000_000, &figures);
-    let at = design("rate = \"1GB/s\"\nraw = \"64KiB\"\nkeep = \"3h\"", &candidate);
+    let text = "rate = \"1GB/s\"\nraw = \"64KiB\"\nkeep = \"3h\"";
+    let at = design(&format!("{text}\nlife_years = 5.0"), &candidate);
     assert_eq!(need(&at, Limit::Rate), Some(1));
     // 10.8 TB and a little on 4 TB each.
     assert_eq!(need(&at, Limit::Capacity), Some(3));
@@ -60,6 +61,13 @@ fn each_limit_asks_for_what_plain_division_says_and_the_greatest_binds() {
     assert!((3.9..4.5).contains(&(array.retention_s / 3600.0)));
     // Four write 8 GB/s where 1.0 is needed.
     assert!((690.0..701.0).contains(&array.headroom_percent), "{}", array.headroom_percent);
+    // Nobody asks how long they last: capacity binds, and it is told all the same.
+    let free = design(text, &candidate);
+    assert_eq!(need(&free, Limit::Endurance), None);
+    let array = free.array.unwrap();
+    assert_eq!((array.data_drives, array.binds), (3, Limit::Capacity));
+    let years = array.life_years.unwrap();
+    assert!((3.75..3.81).contains(&years), "{years}");
 }
 
 #[test]
@@ -253,12 +261,14 @@ fn any_requirement() -> impl Strategy<Value = String> {
         prop_oneof![
             (1u32..600).prop_map(|minutes| format!("keep = \"{minutes}m\"")),
             (1u32..600).prop_map(|minutes| format!("mission = \"{minutes}m\"")),
+            Just("placement = \"adaptive\"".to_owned()),
         ],
+        prop_oneof![Just(""), Just("life_years = 5.0\n")],
         prop_oneof![Just(""), Just("readers = \"2x100MB/s\"\n"), Just("parity = 1\n")],
         prop_oneof![Just(""), Just("memory = \"8GB\"\n")],
     )
-        .prop_map(|(rate, term, more, memory)| {
-            format!("rate = \"{rate:.3}GB/s\"\nraw = \"64KiB\"\n{more}{memory}{term}")
+        .prop_map(|(rate, term, life, more, memory)| {
+            format!("rate = \"{rate:.3}GB/s\"\nraw = \"64KiB\"\n{life}{more}{memory}{term}")
         })
 }
 
@@ -288,6 +298,9 @@ proptest! {
             plan::requirement::Term::Mission { length, per_thousand_days } => {
                 let length = base::Duration::from_secs_f64(length.as_secs_f64() * more);
                 plan::requirement::Term::Mission { length, per_thousand_days }
+            }
+            plan::requirement::Term::Whole => {
+                plan::requirement::Term::Keep(base::Duration::from_secs_f64(60.0 * more))
             }
         };
         let mut safer = requirement.clone();
@@ -335,7 +348,8 @@ proptest! {
         prop_assert!(case.sustains(drives, Placement::Adaptive));
         let array = plan::answer::array_of(&case, drives, binds);
         prop_assert!(array.retention_s >= requirement.held_s() * 0.999_999, "{}", array.retention_s);
-        prop_assert!(array.life_years.unwrap() >= requirement.life_years * 0.999_999);
+        let life = requirement.life_years.unwrap_or(0.0);
+        prop_assert!(array.life_years.unwrap() >= life * 0.999_999);
         let memory = requirement.host.memory.map_or(f64::INFINITY, |memory| memory.0 as f64);
         prop_assert!(array.buffer_bytes <= memory);
     }

@@ -17,12 +17,21 @@ fn what_is_not_said_has_the_usual_meaning() {
     assert_eq!((plain.rate, plain.counts), (Rate(12.5e9), Counts::Wire));
     assert_eq!(plain.frames, Frames::Ethernet(vec![(1518, 1)]));
     assert_eq!(plain.term, Term::Keep(Duration::from_secs(8 * 3600)));
-    assert_eq!((plain.parity, plain.spare, plain.life_years), (0, 0, 5.0));
+    assert_eq!((plain.parity, plain.spare, plain.life_years), (0, 0, None));
     assert_eq!((plain.duty.mean(), plain.placement), (1.0, Placement::Adaptive));
     // Bytes are said of data, and blocks that are no packets have no wire.
     assert_eq!(draft("rate = \"1GB/s\"\nkeep = \"1h\"").check().unwrap().counts, Counts::Payload);
     let raw = draft("rate = \"8Gb/s\"\nraw = \"1MiB\"\nkeep = \"1h\"").check().unwrap();
     assert_eq!((raw.counts, raw.frames), (Counts::Payload, Frames::Raw { block_bytes: 1 << 20 }));
+}
+
+#[test]
+fn a_rate_alone_is_a_ring_over_all_that_the_drives_hold_by_their_slowest_moments() {
+    let alone = draft("rate = \"100Gb/s\"").check().unwrap();
+    assert_eq!((alone.term, alone.placement), (Term::Whole, Placement::Stripe));
+    assert!(alone.wraps() && alone.held_s() == 0.0 && alone.mean_share() == 1.0);
+    let adaptive = draft("rate = \"100Gb/s\"\nplacement = \"adaptive\"").check().unwrap();
+    assert_eq!(adaptive.placement, Placement::Adaptive);
 }
 
 #[test]
@@ -42,7 +51,7 @@ fn a_whole_requirement_is_read() {
     assert_eq!(read.readers.bytes_per_s(), 1e9);
     assert_eq!(read.host.drive_lanes(), Some(16));
     assert_eq!(read.host.uplink.unwrap().to_drives, Rate(6e9));
-    assert_eq!(read.placement, Placement::Stripe);
+    assert_eq!((read.placement, read.life_years), (Placement::Stripe, Some(3.0)));
     let imix = draft("rate = \"1Gb/s\"\nframe = \"imix\"\nkeep = \"1h\"").check().unwrap();
     assert_eq!(imix.frames, Frames::Ethernet(IMIX.to_vec()));
 }
@@ -58,6 +67,9 @@ fn options_go_before_a_file_and_take_away_what_they_exclude() {
     assert_eq!((both.frame.as_deref(), both.raw.as_deref()), (None, Some("1MiB")));
     assert_eq!((both.rate.as_deref(), both.spare), (Some("10Gb/s"), Some(0)));
     assert_eq!(both.prices.len(), 2);
+    let missions = draft("rate = \"10Gb/s\"\nmission = \"2h\"\nmissions_a_day = 3.0");
+    let ring = missions.overridden(draft("keep = \"1h\""));
+    assert_eq!((ring.mission.as_deref(), ring.missions_a_day), (None, None));
 }
 
 #[test]
@@ -112,7 +124,9 @@ fn what_excludes_each_other_is_told_with_which_to_choose_when() {
         assert_eq!((a, b), (one, other));
         assert!(error.to_string().contains("; "), "{error}");
     }
-    for (text, field) in [("keep = \"8h\"", "rate"), ("rate = \"10Gb/s\"", "time")] {
+    for (text, field) in
+        [("keep = \"8h\"", "rate"), ("rate = \"10Gb/s\"\nmissions_a_day = 2.0", "mission")]
+    {
         let error = draft(text).check().unwrap_err();
         assert!(
             matches!(error, RequirementError::Missing { field: f, .. } if f == field),

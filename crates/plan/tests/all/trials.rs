@@ -92,6 +92,25 @@ fn a_ring_that_is_slowest_over_stale_data_is_tried_on_full_drives() {
 }
 
 #[test]
+fn a_rate_alone_is_tried_striped_over_every_byte_of_as_many_drives_as_it_asks_for() {
+    let profile = library::get("samsung-970-pro-512gb").unwrap();
+    let text = "rate = \"4GB/s\"\nraw = \"1MiB\"";
+    let (trial, slowest) = trial(text, &profile);
+    assert_eq!((trial.question, slowest), (Question::Rate, Stage::Overwrite));
+    let requirement = Draft::from_toml(text).unwrap().check().unwrap();
+    let candidate = Candidate::new(profile.clone(), None);
+    let answer = plan::plan(&requirement, &[candidate]);
+    let design = &answer.designs[0];
+    assert_eq!(trial.mission.drives.len(), design.stripe_rate_drives.unwrap() as usize);
+    let spec = Spec::from_profile(&profile).unwrap();
+    assert_eq!(trials(&requirement, design, &spec).len(), 1, "nothing has to be held");
+    assert_eq!(trial.mission.placement, recorder::Placement::Stripe);
+    // It goes round once at least.
+    let bytes: f64 = trial.mission.drives.iter().map(|s| s.spec.capacity_bytes as f64).sum();
+    assert!(trial.mission.duration.as_secs_f64() * trial.mission.mean_rate().0 >= bytes);
+}
+
+#[test]
 fn trials_follow_the_load_over_the_day_from_its_busiest_hours_on() {
     let profile = shrinking();
     let third = "rate = \"100MB/s\"\nraw = \"1MiB\"\nkeep = \"48h\"\nduty = \"25%\"";

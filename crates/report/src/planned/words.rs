@@ -1,38 +1,45 @@
-//! A plan in words: what is planned, a table of candidates, and what there is to say of each.
+//! A plan in words: what is planned, tables of candidates, and what there is to say of each.
 
 use std::fmt::Write;
 
-use base::units::grouped;
 use plan::Requirement;
-use plan::answer::{Answer, Array, Design};
-use plan::explain::{bytes, factor, lines, rate, seconds};
-use plan::limits::Limit;
+use plan::answer::{Answer, Design};
+use plan::explain::{factor, lines, rate};
 use plan::requirement::{Counts, Sets, Term};
-use profile::Trust;
+use plan::sensitivity::{Change, Saving};
 
-use crate::text;
+use super::columns::Shown;
+use crate::text::wrapped;
 
 /// Candidates up to which each one's doubts and savings are told without being asked for.
 const FEW: usize = 3;
 
 /// An answer in several lines; the arithmetic of it only if `explain`.
 pub fn text(requirement: &Requirement, answer: &Answer, explain: bool) -> String {
-    let mut text = asked(requirement, answer);
-    text += "\n\n";
-    text += &text::trimmed(&table(requirement, answer));
+    let shown = Shown::new(requirement, answer);
+    let lines = |lines: Vec<String>| {
+        lines.iter().map(|line| wrapped(line, 0)).collect::<Vec<_>>().join("\n")
+    };
+    let mut parts = vec![lines(asked(requirement, answer)), lines(shown.legend())];
+    parts.extend(shown.counts());
+    parts.extend(shown.arrays());
+    if !requirement.is_adaptive() {
+        parts.push(wrapped(&adaptive_saves(answer), 0));
+    }
+    let mut text = parts.join("\n\n");
     let all = explain || answer.designs.len() <= FEW;
     for (at, design) in answer.designs.iter().enumerate() {
         let said = said(design, explain, all || at == 0);
         if !said.is_empty() {
             text += &format!("\n\n{}", design.drive);
-            text.extend(said.iter().map(|line| format!("\n  {line}")));
+            text.extend(said.iter().map(|line| format!("\n{}", wrapped(line, 2))));
         }
     }
     match (explain, all) {
         (true, _) => {}
         (false, true) => text += "\n\n--explain shows the arithmetic.",
         (false, false) => {
-            text += "\n\n--explain shows the arithmetic, and what to know of each drive; --drive NAME plans with one.";
+            text += "\n\n--explain shows the arithmetic, and what to know of each drive; --drive NAME plans with one."
         }
     }
     text
@@ -57,7 +64,10 @@ fn said(design: &Design, explain: bool, doubts: bool) -> Vec<String> {
         said.extend(design.doubts.iter().map(|doubt| format!("note: {doubt}")));
     }
     if doubts || design.array.is_none() {
-        said.extend(design.savings.iter().map(saving));
+        // What adaptive placement saves is told of all drives together.
+        let own =
+            |saving: &&Saving| saving.change != Change::Adaptive || saving.drives_before.is_none();
+        said.extend(design.savings.iter().filter(own).map(saving));
     }
     said
 }
@@ -70,11 +80,14 @@ pub fn facts(requirement: &Requirement) -> Vec<(String, String)> {
     ];
     let mut fact = |label: &str, value: String| facts.push((label.to_owned(), value));
     match requirement.term {
+        Term::Whole => fact("Keeps", "all that the drives hold".to_owned()),
         Term::Keep(time) => fact("Keeps", time.to_string()),
         Term::Mission { length, .. } => fact("Mission", length.to_string()),
     }
     fact("Placement", requirement.placement.to_string());
-    fact("Life", format!("{} years", factor(requirement.life_years)));
+    if let Some(years) = requirement.life_years {
+        fact("Life", life(requirement, years));
+    }
     let more = [
         ("Parity", f64::from(requirement.parity), ""),
         ("Spares", f64::from(requirement.spare), ""),
@@ -102,121 +115,74 @@ pub fn facts(requirement: &Requirement) -> Vec<(String, String)> {
     facts
 }
 
-/// What is planned, in words.
-fn asked(requirement: &Requirement, answer: &Answer) -> String {
+/// A life as it is counted: `5 years, written at the full rate 100 % of the time`.
+fn life(requirement: &Requirement, years: f64) -> String {
+    let share = factor(requirement.mean_share() * 100.0);
+    format!("{} years, written at the full rate {share} % of the time", factor(years))
+}
+
+/// What is planned, line by line.
+fn asked(requirement: &Requirement, answer: &Answer) -> Vec<String> {
     let counts = match requirement.counts {
         Counts::Wire => "on the wire (with preamble, check sequence and gap)",
         Counts::Payload => "of payload",
     };
-    let mut text = format!("{} {counts}, {}", requirement.rate, requirement.frames);
-    if let Some(design) = answer.designs.iter().find(|design| design.load.is_some())
-        && let (Some(load), Some(overhead)) = (design.load, design.overhead)
-    {
-        write!(
-            text,
-            "\n{} of packets, {} with pcapng, chunks and indexes{}",
-            rate(load.packet_bytes_per_s),
-            rate(load.packet_bytes_per_s * overhead.written_per_byte()),
-            if requirement.margin_percent > 0.0 {
-                format!(
-                    ", {} with a margin of {} %",
-                    rate(load.offered_bytes_per_s),
-                    factor(requirement.margin_percent)
-                )
-            } else {
-                String::new()
-            },
-        )
-        .ok();
+    let mut lines = vec![format!("{} {counts}, {}", requirement.rate, requirement.frames)];
+    lines.extend(stream(requirement, answer));
+    lines.push(term(requirement));
+    if let Some(years) = requirement.life_years {
+        lines.push(format!("drives that last {}", life(requirement, years)));
     }
-    let term = match requirement.term {
+    lines
+}
+
+/// What the stream comes to on drives; None if none of them can take it.
+fn stream(requirement: &Requirement, answer: &Answer) -> Option<String> {
+    let found = answer.designs.iter().find_map(|design| design.load.zip(design.overhead));
+    let (load, overhead) = found?;
+    let mut text = format!(
+        "{} of packets, {} with pcapng, chunks and indexes",
+        rate(load.packet_bytes_per_s),
+        rate(load.packet_bytes_per_s * overhead.written_per_byte()),
+    );
+    if requirement.margin_percent > 0.0 {
+        let (planned, margin) =
+            (rate(load.offered_bytes_per_s), factor(requirement.margin_percent));
+        write!(text, ", {planned} with a margin of {margin} %").ok();
+    }
+    Some(text)
+}
+
+fn term(requirement: &Requirement) -> String {
+    let mut text = match requirement.term {
+        Term::Whole => "a ring over all that the drives hold".to_owned(),
         Term::Keep(time) => format!("a ring that keeps {time}"),
         Term::Mission { length, per_thousand_days } => {
-            format!(
-                "missions of {length} that stop, {} a day",
-                factor(f64::from(per_thousand_days) / 1000.0)
-            )
+            let a_day = factor(f64::from(per_thousand_days) / 1000.0);
+            format!("missions of {length} that stop, {a_day} a day")
         }
     };
     let duty = requirement.duty.mean();
-    let load = if duty < 1.0 {
-        format!(", {} % of the rate on average", factor(duty * 100.0))
-    } else {
-        String::new()
-    };
-    write!(
-        text,
-        "\n{term}{load}; {} placement, drives that last {} y",
-        requirement.placement,
-        factor(requirement.life_years)
-    )
-    .ok();
+    if duty < 1.0 {
+        write!(text, ", {} % of the rate on average", factor(duty * 100.0)).ok();
+    }
     text
 }
 
-fn table(requirement: &Requirement, answer: &Answer) -> text::Table {
-    let told = |limit: &Limit| match limit {
-        Limit::Uplink => requirement.host.uplink.is_some(),
-        Limit::Memory => requirement.host.memory.is_some(),
-        _ => true,
-    };
-    let limits: Vec<Limit> =
-        [Limit::Capacity, Limit::Endurance, Limit::Link, Limit::Uplink, Limit::Memory]
-            .into_iter()
-            .filter(told)
-            .collect();
-    let priced = answer.designs.iter().any(|d| d.array.as_ref().is_some_and(|a| a.cost.is_some()));
-    let mut heads: Vec<String> = vec!["drive".into(), "drives".into(), "binds".into()];
-    // The rate is what placement makes a difference to: the one asked for comes first.
-    let adaptive = requirement.is_adaptive();
-    let (this, other) = if adaptive { ("adaptive", "striped") } else { ("striped", "adaptive") };
-    heads.extend([format!("rate {this}"), format!("({other})")]);
-    heads.extend(limits.iter().map(ToString::to_string));
-    let keeps = if requirement.wraps() { "keeps" } else { "records" };
-    heads.extend(
-        ["slowest phase", "headroom", keeps, "life", "buffers", "evidence"].map(String::from),
-    );
-    if priced {
-        heads.push("cost".into());
-    }
-    let names: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let right: Vec<usize> = (0..heads.len())
-        .filter(|at| !["drive", "binds", "slowest phase", "evidence"].contains(&names[*at]))
+/// What adaptive placement saves, where plans are made without it.
+fn adaptive_saves(answer: &Answer) -> String {
+    let saved: Vec<String> = answer
+        .designs
+        .iter()
+        .filter_map(|design| {
+            let less = design.stripe_drives?.checked_sub(design.adaptive_drives?)?;
+            (less > 0).then(|| format!("{} of {}", plan::explain::drives(less), design.drive))
+        })
         .collect();
-    let mut table = text::table(&names, &right);
-    for design in &answer.designs {
-        table.add_row(row(design, &limits, adaptive, priced));
+    if saved.is_empty() {
+        return "Adaptive placement would save no drive.".to_owned();
     }
-    table
-}
-
-fn row(design: &Design, limits: &[Limit], adaptive: bool, priced: bool) -> Vec<String> {
-    let dash = || "-".to_owned();
-    let number = |n: Option<u32>| n.map_or_else(dash, |n| grouped(n.into()));
-    let of = |tell: &dyn Fn(&Array) -> String| design.array.as_ref().map_or_else(dash, tell);
-    let mut cells = vec![
-        design.drive.clone(),
-        number(design.array.as_ref().map(|array| array.drives)),
-        of(&|array| array.binds.to_string()),
-    ];
-    let (one, other) = (design.adaptive_rate_drives, design.stripe_rate_drives);
-    let (this, other) = if adaptive { (one, other) } else { (other, one) };
-    cells.extend([number(this), other.map_or_else(String::new, |n| format!("({n})"))]);
-    cells.extend(limits.iter().map(|limit| {
-        number(design.needs.iter().find(|need| need.limit == *limit).and_then(|need| need.drives))
-    }));
-    cells.extend([
-        of(&|array| array.slowest.to_string()),
-        of(&|array| format!("{} %", factor(array.headroom_percent))),
-        of(&|array| seconds(array.retention_s)),
-        of(&|array| array.life_years.map_or_else(dash, |years| format!("{} y", factor(years)))),
-        of(&|array| bytes(array.buffer_bytes)),
-        design.evidence.map_or_else(dash, |evidence: Trust| evidence.to_string()),
-    ]);
-    if priced {
-        cells.push(of(&|array| array.cost.map_or_else(dash, |cost| format!("{cost:.0}"))));
-    }
-    cells
+    format!("Adaptive placement, with its buffers, would save {}.", saved.join(", "))
 }
 
 fn figure(figure: &plan::candidate::Figure) -> String {
@@ -224,7 +190,7 @@ fn figure(figure: &plan::candidate::Figure) -> String {
     format!("figure {} = {value}: {} ({})", figure.name, figure.evidence, figure.origin)
 }
 
-fn saving(saving: &plan::sensitivity::Saving) -> String {
+fn saving(saving: &Saving) -> String {
     let drives = plan::explain::drives(saving.drives_after);
     match saving.drives_before {
         Some(before) => format!("{drives} instead of {before}: {}", saving.words),
