@@ -10,6 +10,9 @@ const AT_LIMIT: f64 = 0.9;
 /// From here on a plateau may be the link's: a drive and a host may lose this much of it to flow control and waiting.
 const NEAR_LIMIT: f64 = 0.7;
 
+/// A link carries both directions alike: where the other one reaches so many times as much, it isn't what holds this one back.
+const OUTDONE: f64 = 1.1;
+
 /// Whether a link holds drives back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeldBack {
@@ -31,6 +34,9 @@ pub fn judge(rates: &[f64], ceiling: &Ceiling, other: Option<f64>) -> HeldBack {
         [.., before, last] => Some(close(*before, *last)),
         _ => None,
     };
+    if other.is_some_and(|other| other > OUTDONE * top) {
+        return HeldBack::No;
+    }
     let share = top / ceiling.payload.0;
     let both = other.is_some_and(|other| close(top, other));
     match plateau {
@@ -57,6 +63,7 @@ mod tests {
             (&[150e6, 170e6, 200e6], None, HeldBack::Maybe),
             (&[160e6, 160e6, 160e6], Some(161e6), HeldBack::Yes),
             (&[160e6, 160e6, 160e6], Some(100e6), HeldBack::Maybe),
+            (&[180e6, 180e6, 180e6], Some(200e6), HeldBack::No),
             (&[100e6, 130e6, 160e6], Some(161e6), HeldBack::No),
             (&[100e6, 100e6, 100e6], Some(100e6), HeldBack::No),
             (&[200e6], None, HeldBack::Yes),
