@@ -2,8 +2,10 @@
 //! came up slower than it could costs.
 
 mod ceiling;
+mod verdict;
 
 pub use ceiling::{Ceiling, DriveLink};
+pub use verdict::HeldBack;
 
 use base::{Geometry, Rate};
 use load::Verb;
@@ -23,13 +25,12 @@ use crate::lab::{Lab, LabError};
 
 const NAME: &str = "link";
 
-/// Sequential points: block in bytes and depth. Deep enough to keep any link busy.
-const SEQUENTIAL: [(u64, u32); 2] = [(128 << 10, 32), (1 << 20, 16)];
+/// Sequential points: block in bytes and depth. Deep enough to keep any link busy, and the last twice as deep as the one before, to
+/// see whether that brings more.
+const SEQUENTIAL: [(u64, u32); 3] = [(128 << 10, 32), (1 << 20, 16), (1 << 20, 32)];
 /// Depths of random reads.
 const RANDOM_DEPTHS: [u32; 4] = [1, 4, 16, 32];
 const RANDOM_BLOCK: u64 = 4096;
-/// A drive that reaches this share of what its link carries is held back by it.
-const AT_LIMIT: f64 = 0.9;
 /// Generations (transfers a second on each lane, in 10^9) and lanes that ceilings are told for.
 const GIGATRANSFERS: [f64; 6] = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
 const LANES: [u8; 4] = [1, 2, 4, 8];
@@ -239,6 +240,15 @@ impl LinkResult {
         points.filter_map(|p| p.bytes_per_s).reduce(f64::max)
     }
 
+    /// Whether the links hold back sequential commands of this kind; None without a known link or anything that was reached.
+    pub fn held_back(&self, operation: Verb) -> Option<HeldBack> {
+        let points = self.points.iter().filter(|p| !p.random && p.operation == operation);
+        let rates: Vec<f64> = points.filter_map(|p| p.bytes_per_s).collect();
+        let other = if operation == Verb::Write { Verb::Read } else { Verb::Write };
+        let ceiling = self.ceiling.filter(|_| !rates.is_empty())?;
+        Some(verdict::judge(&rates, &ceiling, self.sequential(other)))
+    }
+
     /// Random reads at a depth, in bytes a second.
     pub fn random(&self, depth: u32) -> Option<f64> {
         self.points.iter().find(|p| p.random && p.depth == depth)?.bytes_per_s
@@ -288,14 +298,18 @@ impl LinkResult {
         let Some(ceiling) = self.ceiling else {
             return Some(format!("Sequential {operation}s reach {}.", Rate(reached)));
         };
-        let share = reached / ceiling.payload.1;
-        let verdict =
-            if share >= AT_LIMIT { "the link is the limit" } else { "the link is not the limit" };
-        Some(format!(
-            "Sequential {operation}s reach {}, {:.0} % of what the link carries: {verdict}.",
+        let share = format!(
+            "Sequential {operation}s reach {}, {:.0} % of what the link carries",
             Rate(reached),
-            100.0 * share
-        ))
+            100.0 * reached / ceiling.payload.1
+        );
+        Some(match self.held_back(operation)? {
+            HeldBack::Yes => format!("{share}: the link is the limit."),
+            HeldBack::Maybe => {
+                format!("{share}: the link may be the limit, which only a faster link would show.")
+            }
+            HeldBack::No => format!("{share}: the link is not the limit."),
+        })
     }
 
     fn random_sentence(&self) -> Option<String> {
@@ -339,21 +353,28 @@ impl LinkResult {
     }
 
     fn loss(&self, now: &Ceiling, best: &Ceiling) -> String {
-        let fastest = self.sequential(Verb::Read).into_iter().chain(self.sequential(Verb::Write));
-        let Some((fastest, ceiling)) = fastest.reduce(f64::max).zip(self.ceiling) else {
+        let fastest = [Verb::Read, Verb::Write].into_iter().filter_map(|operation| {
+            Some((self.sequential(operation)?, self.held_back(operation)?))
+        });
+        let fastest = fastest.reduce(|a, b| if b.0 > a.0 { b } else { a });
+        let Some(((rate, held_back), ceiling)) = fastest.zip(self.ceiling) else {
             return "What that costs these workloads is not known.".to_owned();
         };
-        if fastest >= AT_LIMIT * ceiling.payload.1 {
-            format!(
+        match held_back {
+            HeldBack::Yes => format!(
                 "The drives run against it: up to {} more would be possible.",
                 Rate(best.payload.1 - now.payload.1)
-            )
-        } else {
-            format!(
-                "The drives reach {} of {}, so it costs sequential transfers little as yet.",
-                Rate(fastest),
+            ),
+            HeldBack::Maybe => format!(
+                "The drives reach {} of {} and may run against it.",
+                Rate(rate),
                 Rate(ceiling.payload.1)
-            )
+            ),
+            HeldBack::No => format!(
+                "The drives reach {} of {}, so it costs sequential transfers little as yet.",
+                Rate(rate),
+                Rate(ceiling.payload.1)
+            ),
         }
     }
 }

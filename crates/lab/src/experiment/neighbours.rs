@@ -300,6 +300,26 @@ fn point(depth: u32, step: &Step) -> ReadPoint {
     }
 }
 
+/// What a writer has left beside readers.
+fn writer_left(least: f64, alone: f64) -> String {
+    let (least_words, alone_words) = (Rate(least), Rate(alone));
+    if least <= alone {
+        format!(
+            "the writer keeps {least_words} of the {alone_words} that it writes alone, at least"
+        )
+    } else if least <= alone * (1.0 + SAME) {
+        format!("the writer is not slowed: {least_words} at least, {alone_words} alone")
+    } else {
+        format!(
+            "the writer writes {least_words} at least and wrote {alone_words} alone, before: the drives were in another state then, so \
+             what readers cost it is not known"
+        )
+    }
+}
+
+/// Rates this close together, as a share, are the same.
+const SAME: f64 = 0.05;
+
 /// The highest percentile that is known of both, with its two latencies in nanoseconds.
 fn highest_known(a: &LatencySummary, b: &LatencySummary) -> Option<(f64, u64, u64)> {
     let known = |p: f64| Some((p, a.percentile(p)?, b.percentile(p)?));
@@ -331,12 +351,11 @@ impl NeighboursResult {
         let least_write = writes.iter().copied().fold(f64::INFINITY, f64::min);
         let verdict = if least * DISTURBED < 1.0 { "disturbs" } else { "doesn't disturb" };
         said.push(format!(
-            "A sequential writer {} {verdict} the reads: {:.0} to {:.0} % of the reads a second are left, over the depths; the writer keeps {} of the {} that it writes alone, at least.",
+            "A sequential writer {} {verdict} the reads: {:.0} to {:.0} % of the reads a second are left, over the depths; {}.",
             beside.relation,
             100.0 * least,
             100.0 * most,
-            Rate(least_write),
-            Rate(beside.write_alone_bytes_per_s)
+            writer_left(least_write, beside.write_alone_bytes_per_s)
         ));
         for (alone, point) in self.pairs(beside) {
             let median = (alone.response.percentile(50.0), point.response.percentile(50.0));
@@ -485,6 +504,14 @@ mod tests {
                 written.get(&drive).is_some_and(|at| now.since(*at) < Duration::from_millis(5));
             Ok(now + Duration::from_micros(if recent { 250 } else { 100 }))
         })
+    }
+
+    #[test]
+    fn a_writer_keeps_no_more_than_it_writes_alone() {
+        let said = |least| writer_left(least, 181e6);
+        assert!(said(100e6).starts_with("the writer keeps 100 MB/s"), "{}", said(100e6));
+        assert!(said(185e6).starts_with("the writer is not slowed"), "{}", said(185e6));
+        assert!(said(246e6).contains("in another state then"), "{}", said(246e6));
     }
 
     fn both() -> Neighbours {

@@ -234,14 +234,38 @@ impl Filled {
         self.fill.worst_second.map(|window| window.rate)
     }
 
-    /// The rate that half of both passes' intervals exceed.
+    /// The rate that half of both passes' seconds exceed.
     fn median(&self) -> Option<f64> {
-        let mut rates: Vec<f64> =
-            self.fill.empty.iter().chain(&self.fill.overwrite).map(Point::rate).collect();
+        let passes = [&self.fill.empty, &self.fill.overwrite];
+        let seconds = passes.into_iter().flat_map(|points| by_second(points));
+        let mut rates: Vec<f64> = seconds.map(|second| second.rate()).collect();
         rates.sort_unstable_by(f64::total_cmp);
         rates.get(rates.len() / 2).copied()
     }
 }
+
+/// What was written in each second, whatever the intervals of the measurement: a dip is as deep in every figure and picture. The
+/// last one may be shorter.
+fn by_second(points: &[Point]) -> Vec<Point> {
+    // Of a long series only some intervals are kept: each stands for what was written until the next.
+    let ends = points.iter().skip(1).map(|next| next.start_ns);
+    let ends = ends.chain(points.last().map(Point::end_ns));
+    let mut seconds: Vec<Point> = Vec::new();
+    for (point, end_ns) in points.iter().zip(ends) {
+        let duration_ns = end_ns - point.start_ns;
+        let bytes = (point.rate() * duration_ns as f64 / 1e9) as u64;
+        match seconds.last_mut().filter(|second| second.duration_ns < SECOND_NS) {
+            Some(second) => {
+                second.duration_ns = end_ns - second.start_ns;
+                second.bytes += bytes;
+            }
+            None => seconds.push(Point { start_ns: point.start_ns, duration_ns, bytes }),
+        }
+    }
+    seconds
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Fills a drive twice and then does something more with it.
 fn filled<T>(
@@ -507,20 +531,16 @@ fn gigabytes(rate: f64) -> String {
 fn curves(all: &[&Filled], overwriting: bool) -> Plot {
     let curve = |filled: &&Filled| {
         let fill = &filled.fill;
-        let points = if overwriting { &fill.overwrite } else { &fill.empty };
-        // Of a long series only some intervals are kept: each stands for what was written until the next.
-        let ends = points.iter().skip(1).map(|next| next.start_ns);
-        let ends = ends.chain(points.last().map(Point::end_ns));
-        let written: Vec<f64> = points
+        let seconds = by_second(if overwriting { &fill.overwrite } else { &fill.empty });
+        let written: Vec<f64> = seconds
             .iter()
-            .zip(ends)
-            .scan(0.0, |sum, (point, end)| {
-                *sum += point.rate() * (end - point.start_ns) as f64;
+            .scan(0.0, |sum, second| {
+                *sum += second.bytes as f64;
                 Some(*sum)
             })
             .collect();
         let whole = written.last().copied().unwrap_or(1.0);
-        let rates = points.iter().map(|point| point.rate() / 1e9);
+        let rates = seconds.iter().map(|second| second.rate() / 1e9);
         Curve::new(filled.name, written.iter().map(|at| 100.0 * at / whole).zip(rates))
     };
     let (title, caption) = if overwriting {
@@ -540,4 +560,26 @@ fn curves(all: &[&Filled], overwriting: bool) -> Plot {
         all.iter().map(curve).collect(),
     );
     plot.level(LINE.0 / 8e9, "an eighth of 100 Gb/s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dip_of_a_tenth_of_a_second_is_a_tenth_of_its_second_whatever_the_intervals() {
+        // Three seconds at 1 GB/s, but for 100 ms in the second of them.
+        let rate = |at_ms: u64| if (1_400..1_500).contains(&at_ms) { 0 } else { 1_000_000 };
+        for interval_ms in [10, 50, 100] {
+            let point = |start_ms: u64| Point {
+                start_ns: start_ms * 1_000_000,
+                duration_ns: interval_ms * 1_000_000,
+                bytes: interval_ms * rate(start_ms),
+            };
+            let points: Vec<Point> = (0..3_000).step_by(interval_ms as usize).map(point).collect();
+            let seconds = by_second(&points);
+            let rates: Vec<f64> = seconds.iter().map(Point::rate).collect();
+            assert_eq!(rates, [1e9, 0.9e9, 1e9], "{interval_ms} ms");
+        }
+    }
 }

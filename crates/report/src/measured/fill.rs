@@ -35,6 +35,7 @@ impl Shown for FillResult {
                 let length = Duration::from_nanos(window.length_ns);
                 format!("The slowest {length} wrote {rate}; no pass lasted a minute, so a recording may differ.")
             });
+            said.extend(self.slowest_second());
         }
         if let Some(found) = self.fill.cache.found() {
             let (bytes, change) = (base::ByteSize(found.change.bytes), &found.change);

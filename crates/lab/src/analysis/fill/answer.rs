@@ -72,13 +72,36 @@ fn shrink(fill: &Fill) -> Option<String> {
             threshold.attribution.evidence,
             sureness(threshold)
         )),
-        Finding::NotSeen { drop_missed_max } => Some(format!(
-            "After that it kept its native rate of {}: no fill level slowed it further. {}",
-            Rate(fill.rate(PhaseKind::Native)?),
-            missed(*drop_missed_max)
-        )),
+        Finding::NotSeen { drop_missed_max } => Some({
+            let native = Rate(fill.rate(PhaseKind::Native)?);
+            if fell_otherwise(fill) {
+                format!(
+                    "After that its native rate was {native} on average; it fell further, as said below."
+                )
+            } else {
+                format!(
+                    "After that it kept its native rate of {native}: no fill level slowed it further. {}",
+                    missed(*drop_missed_max)
+                )
+            }
+        }),
         Finding::NotMeasured => None,
     }
+}
+
+/// Whether the empty pass has a drop that is none of the thresholds.
+fn fell_otherwise(fill: &Fill) -> bool {
+    let named = named(fill);
+    let changes = fill.passes.first().into_iter().flat_map(|pass| &pass.segmentation.changes);
+    changes.filter(|change| !named.contains(&change.at_ns)).any(|c| c.after < c.before)
+}
+
+/// When the changes began that are thresholds.
+fn named(fill: &Fill) -> Vec<u64> {
+    [&fill.cache, &fill.shrink]
+        .into_iter()
+        .filter_map(|finding| finding.found().map(|t| t.change.at_ns))
+        .collect()
 }
 
 fn overwrite(fill: &Fill) -> Option<String> {
@@ -106,10 +129,7 @@ fn overwrite(fill: &Fill) -> Option<String> {
 
 /// Changes that are none of the thresholds.
 fn other_changes(fill: &Fill) -> Vec<String> {
-    let named: Vec<u64> = [&fill.cache, &fill.shrink]
-        .into_iter()
-        .filter_map(|finding| finding.found().map(|t| t.change.at_ns))
-        .collect();
+    let named = named(fill);
     let mut said = Vec::new();
     for (pass, name) in fill.passes.iter().zip(["the empty pass", "overwriting"]) {
         for (change, why) in pass.segmentation.changes.iter().zip(&pass.attributions) {

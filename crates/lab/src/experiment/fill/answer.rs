@@ -17,6 +17,9 @@ const WHOLE_SHARE: f64 = 0.999;
 const EVEN_SHARE: f64 = 0.01;
 const MINUTE_NS: u64 = 60_000_000_000;
 
+/// A second below this share of what can be relied on is a dip that a recording has to ride out.
+const DIP_SHARE: f64 = 0.95;
+
 impl Answer for FillResult {
     fn question(&self) -> &'static str {
         "How fast do the drives write from empty to full and over stale data, where does the rate change, and what do \
@@ -33,6 +36,7 @@ impl Answer for FillResult {
                 Rate(window.rate),
                 window_words(window.length_ns)
             ));
+            said.extend(self.slowest_second());
         }
         said.extend(self.rest_sentences());
         said.extend(told(&self.notes));
@@ -81,6 +85,20 @@ impl FillResult {
                 )
             }
         }
+    }
+
+    /// What a buffer has to hold in the slowest second, where that is slower than what can be relied on.
+    pub fn slowest_second(&self) -> Option<String> {
+        let sustained = self.sustained?;
+        let second = self.worst_second.filter(|second| {
+            second.length_ns < sustained.length_ns && second.rate < DIP_SHARE * sustained.rate
+        })?;
+        let missed = (sustained.rate - second.rate) * second.length_ns as f64 / 1e9;
+        Some(format!(
+            "Its slowest second wrote {}: a recording at that rate needs buffers for at least {} to ride it out.",
+            Rate(second.rate),
+            ByteSize(missed as u64)
+        ))
     }
 
     /// What was not seen.

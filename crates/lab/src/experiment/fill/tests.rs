@@ -81,6 +81,33 @@ fn cache_native_rate_overwriting_and_rests_are_found() {
 }
 
 #[test]
+fn a_drop_that_is_no_threshold_and_a_second_that_dips_are_not_denied() {
+    let capacity = 4096 * MIB;
+    let (mut result, _) = run(&fill(), vec![drive(capacity)], cached(capacity));
+    let window =
+        |seconds: u64, rate| WorstWindow { length_ns: seconds * 1_000_000_000, start_ns: 0, rate };
+    result.sustained = Some(window(60, 1.74e9));
+    result.worst_second = Some(window(1, 1.70e9));
+    let said = result.answer().join(" ");
+    assert!(said.contains("no fill level slowed it further"), "{said}");
+    assert!(said.contains("can rely on 1.74 GB/s"), "{said}");
+    assert!(!said.contains("slowest second"), "{said}");
+
+    result.worst_second = Some(window(1, 1.38e9));
+    let pass = &mut result.fill.passes[0];
+    let mut drop = pass.segmentation.changes[0].clone();
+    (drop.at_ns, drop.before, drop.after) = (drop.at_ns + 1_000_000_000, 5e8, 4.7e8);
+    pass.segmentation.changes.push(drop);
+    pass.attributions.push(pass.attributions[0].clone());
+    let said = result.answer().join(" ");
+    assert!(!said.contains("no fill level slowed it further"), "{said}");
+    assert!(said.contains("it fell further, as said below"), "{said}");
+    assert!(said.contains("the rate went from 500 MB/s"), "{said}");
+    assert!(said.contains("slowest second wrote 1.38 GB/s"), "{said}");
+    assert!(said.contains("buffers for at least 360 MB"), "{said}");
+}
+
+#[test]
 fn a_flat_drive_shows_neither_a_cache_nor_anything_to_recover() {
     let fill = Fill { rests: vec![Duration::from_secs(10)], ..fill() };
     let flat = rated(Rate(1e9), Rate(1e9), Duration::from_micros(50));
