@@ -3,7 +3,7 @@
 mod series;
 
 use format::superblock::MEMBERS_MAX;
-use profile::Trust;
+use profile::{Profile, Trust};
 use recorder::Placement;
 use serde::Serialize;
 use ssd::{Spec, SpecError};
@@ -162,33 +162,39 @@ pub fn plan(requirement: &Requirement, candidates: &[Candidate]) -> Answer {
     Answer { designs }
 }
 
+impl Design {
+    /// A drive's, with nothing known of it yet.
+    fn of(profile: &Profile) -> Self {
+        Self {
+            drive: profile.name.clone(),
+            model: profile.model.clone(),
+            capacity_bytes: profile.capacity_bytes,
+            array: None,
+            obstacles: Vec::new(),
+            needs: Vec::new(),
+            rate_arithmetic: Vec::new(),
+            stripe_drives: None,
+            stripe_rate_drives: None,
+            adaptive_drives: None,
+            adaptive_rate_drives: None,
+            adaptive_rate_buffer_bytes: None,
+            datasheet_bytes_per_s: None,
+            datasheet_drives: None,
+            evidence: None,
+            doubts: Vec::new(),
+            savings: Vec::new(),
+            load: None,
+            overhead: None,
+            phases: Vec::new(),
+            figures: Vec::new(),
+            series: None,
+            sets: None,
+        }
+    }
+}
+
 fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
-    let profile = &candidate.profile;
-    let mut design = Design {
-        drive: profile.name.clone(),
-        model: profile.model.clone(),
-        capacity_bytes: profile.capacity_bytes,
-        array: None,
-        obstacles: Vec::new(),
-        needs: Vec::new(),
-        rate_arithmetic: Vec::new(),
-        stripe_drives: None,
-        stripe_rate_drives: None,
-        adaptive_drives: None,
-        adaptive_rate_drives: None,
-        adaptive_rate_buffer_bytes: None,
-        datasheet_bytes_per_s: None,
-        datasheet_drives: None,
-        evidence: None,
-        doubts: Vec::new(),
-        savings: Vec::new(),
-        load: None,
-        overhead: None,
-        phases: Vec::new(),
-        figures: Vec::new(),
-        series: None,
-        sets: None,
-    };
+    let mut design = Design::of(&candidate.profile);
     let subject = match Subject::new(candidate, requirement) {
         Ok(subject) => subject,
         Err(obstacle) => {
