@@ -72,7 +72,7 @@ fn a_rate_alone_tells_first_how_many_drives_sustain_it_at_their_slowest() {
         assert_eq!(design["adaptive_rate_drives"], adaptive, "{drive}");
         let array = &design["array"];
         assert_eq!((&array["drives"], &array["binds"]), (&drives.into(), &"rate".into()));
-        // Nothing has to be held and no life is asked for, and yet both are told.
+        // Neither --keep nor --life is given, and the answer still says how long data is kept and drives last.
         assert_eq!((needs(design, "capacity"), needs(design, "endurance")), Default::default());
         assert!(array["retention_s"].as_f64().unwrap() > 60.0, "{array}");
         assert_eq!(array["take"]["seconds"], array["retention_s"]);

@@ -38,7 +38,10 @@ fn in_the_handbook(row: &Row, whole: bool) {
                 in_book.starts_with(&begins) && in_book.ends_with(&ends)
             }
         });
-        assert!(found, "docs/reproduced.md lacks {line}: write it anew with --markdown");
+        assert!(
+            found,
+            "docs/reproduced.md lacks {line}: generate it again with `longtake reproduce --markdown`"
+        );
     }
 }
 
@@ -47,7 +50,7 @@ fn handbook() -> String {
     fs::read_to_string(path).expect("docs/reproduced.md is there")
 }
 
-/// What each claim of a group comes to: as listed, and calibrated where it isn't listed. The handbook says the same.
+/// Each claim of a group has the verdict listed for it, or is calibrated if none is listed; the handbook agrees.
 #[track_caller]
 fn comes_to(words: &str, group: Group, listed: &[(ClaimVerdict, &[&str])]) {
     let rows: Vec<Row> = reproduced(words).into_iter().flat_map(|group| group.rows).collect();

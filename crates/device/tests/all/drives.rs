@@ -71,7 +71,7 @@ impl Drop for LoopDevice {
 pub struct OnDrives<D> {
     pub bank: UringBank,
     pub pool: Arc<Pool>,
-    /// After the bank, which must be gone before its drives.
+    /// Declared after the bank, so that the bank is dropped before its drives are removed.
     pub _drives: D,
 }
 

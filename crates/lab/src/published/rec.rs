@@ -346,7 +346,7 @@ fn thresholds(row: Row, qlc: &Filled) -> Row {
     )
     .words("(d): overwriting", "slower than past that level", slower(shrunk, over), seen(over))
     .contradicted_in_words(
-        "the simulated drive empties stale blocks while others are programmed, and its cache is gone by then",
+        "the simulated drive erases stale blocks while it programs others, and by then it has no cache left",
     )
 }
 

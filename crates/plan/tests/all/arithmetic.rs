@@ -61,7 +61,7 @@ fn each_limit_asks_for_what_plain_division_says_and_the_greatest_binds() {
     assert!((3.9..4.5).contains(&(array.retention_s / 3600.0)));
     // Four write 8 GB/s where 1.0 is needed.
     assert!((690.0..701.0).contains(&array.headroom_percent), "{}", array.headroom_percent);
-    // Nobody asks how long they last: capacity binds, and it is told all the same.
+    // No --life is given: capacity binds, and the answer still says how long the drives last.
     let free = design(text, &candidate);
     assert_eq!(need(&free, Limit::Endurance), None);
     let array = free.array.unwrap();

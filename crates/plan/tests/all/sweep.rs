@@ -165,7 +165,7 @@ fn arithmetic_and_recording_of_one_design_stand_side_by_side() {
     assert_eq!(number(&one, "mission.lossless"), 0.0);
     assert!(number(&one, "mission.lost_percent") > 20.0, "{one:?}");
     assert!(!one.contains_key("plan.drives"));
-    // A rate alone is a design too, recorded until its ring has gone round.
+    // A design by the rate alone is proved by recording until its ring has wrapped.
     let alone = "drive = \"samsung-970-pro-512gb\"\nrate = \"4GB/s\"";
     let figures = done("\"plan\", \"mission\"", alone).unwrap();
     assert_eq!(number(&figures, "plan.drives"), 2.0);

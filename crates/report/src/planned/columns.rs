@@ -113,7 +113,7 @@ impl<'a> Shown<'a> {
         self.tables(columns)
     }
 
-    /// Limits beside the rate that are asked for, or that ask for more than it does.
+    /// Limits other than the rate: those that the user set, and those that need more drives than the rate does.
     fn limits(&self) -> Vec<Limit> {
         let host = &self.requirement.host;
         let slots = host.lanes.is_some() || host.generation.is_some() || host.nic.is_some();

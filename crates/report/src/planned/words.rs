@@ -64,7 +64,7 @@ fn said(design: &Design, explain: bool, doubts: bool) -> Vec<String> {
         said.extend(design.doubts.iter().map(|doubt| format!("note: {doubt}")));
     }
     if doubts || design.array.is_none() {
-        // What adaptive placement saves is told of all drives together.
+        // One sentence says for all drives what adaptive placement saves.
         let own =
             |saving: &&Saving| saving.change != Change::Adaptive || saving.drives_before.is_none();
         said.extend(design.savings.iter().filter(own).map(saving));
@@ -136,7 +136,7 @@ fn asked(requirement: &Requirement, answer: &Answer) -> Vec<String> {
     lines
 }
 
-/// What the stream comes to on drives; None if none of them can take it.
+/// The rate of packets and of what is written for them; None if no drive can take the stream.
 fn stream(requirement: &Requirement, answer: &Answer) -> Option<String> {
     let found = answer.designs.iter().find_map(|design| design.load.zip(design.overhead));
     let (load, overhead) = found?;

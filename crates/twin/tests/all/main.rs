@@ -1,3 +1,3 @@
-//! Findings about simulated drives, held against what other simulations of the same drives show.
+//! Verdicts on simulated drives, checked by simulating the same drives under other conditions.
 
 mod links;
