@@ -28,7 +28,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("target", &["base", "device", "format", "profile", "ssd"]),
     ("plan", &["base", "format", "profile", "recorder", "ssd"]),
     ("lab", &["base", "device", "load", "profile"]),
-    ("twin", &["base", "device", "lab", "load", "profile", "ssd", "target"]),
+    ("twin", &["base", "device", "lab", "load", "plan", "profile", "ssd", "target"]),
     ("report", &["base", "device", "format", "lab", "load", "plan", "profile"]),
     (
         "longtake",

@@ -23,6 +23,8 @@ pub struct Circumstances<'a> {
     pub unsubmitted: &'a BTreeMap<Uuid, Count>,
     /// Whether nothing has gone wrong so far, crashes included.
     pub clean: bool,
+    /// Whether the packets of a take come in order of time, from its start on.
+    pub in_order: bool,
 }
 
 /// Judges everything that was found on media that are read without faults.
@@ -71,6 +73,9 @@ pub fn judge(
         );
     }
     accounts(catalog, &listed, book, circumstances.unsubmitted, &mut met);
+    if circumstances.in_order {
+        losses_lie_in_their_times(catalog, &listed, book);
+    }
     // What parity knows of may lie behind a hole, where later chunks have begun to cover it.
     if !with_parity {
         no_overlap(catalog);
@@ -197,6 +202,25 @@ fn accounts(
             let there = gap.count.packets >= lost.packets && gap.count.bytes >= lost.bytes;
             assert!(there, "ledger: a gap says what is missing: {lost:?} of {gap:?}");
             assert!(more.packets > 0 || gap.count == lost, "ledger: a gap says no more: {gap:?}");
+        }
+    }
+}
+
+/// The times that a loss is named with hold all its packets: a reader of a span of time learns of the loss by these times.
+fn losses_lie_in_their_times(catalog: &Catalog, listed: &BTreeSet<u64>, book: &Book) {
+    for take in catalog.takes() {
+        let packets = |c: &&Written| c.record.take.uuid == take.id.uuid && c.contents.packets > 0;
+        let lost = book.chunks.values().filter(packets).filter(|c| !listed.contains(&c.root()));
+        let lost: BTreeMap<u64, &Written> = lost.map(|c| (c.root(), c)).collect();
+        for gap in take.gaps.iter().chain(&take.holes) {
+            for (root, chunk) in lost.range(gap.first_sequence..=gap.last_sequence) {
+                let (first, last) = (chunk.record.summary.first_ns, chunk.record.summary.last_ns);
+                let within = gap.from_ns <= first && last <= gap.to_ns;
+                assert!(
+                    within,
+                    "ledger: the packets of chunk {root}, {first} to {last}, lie outside {gap:?}"
+                );
+            }
         }
     }
 }

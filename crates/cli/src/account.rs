@@ -58,7 +58,12 @@ fn print_holes(holes: &[Gap]) {
         count += hole.count;
         to_ns = to_ns.max(hole.to_ns);
     }
-    if !count.is_zero() {
+    if !count.is_zero() && to_ns == u64::MAX {
+        printer::tell(&format!(
+            "longtake: note: the ring has overwritten {} packets; until when is not known",
+            printer::number(count.packets)
+        ));
+    } else if !count.is_zero() {
         printer::tell(&format!(
             "longtake: note: the ring has overwritten {} packets, the last of them before {}; --since that time extracts \
              what is whole",

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use plan::{Candidate, Draft, Requirement, RequirementError};
+use plan::{Candidate, Described, Draft, Requirement, RequirementError};
 use profile::{Profile, library};
 use report::planned;
 use target::output::Outputs;
@@ -42,7 +42,16 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.html {
         outputs.check(path)?;
     }
-    let candidates = candidates(&draft)?;
+    // What the requirement's check found wrong with it was told above.
+    let described = draft.described().ok().flatten();
+    if arguments.prove && described.is_some() && draft.drives.is_empty() {
+        printer::tell(
+            "longtake: --prove records on simulated drives, and a size and a rate are not enough to simulate a drive: leave \
+             --prove out, name a drive of the library (--drive), or measure yours (`longtake measure fill`, `longtake fit`)",
+        );
+        return Ok(ExitCode::from(exit::USAGE));
+    }
+    let candidates = candidates(&draft, described)?;
     let is_one = |name: &String| {
         draft.drives.contains(name) || candidates.iter().any(|c| c.profile.name == *name)
     };
@@ -95,8 +104,8 @@ fn required(arguments: &PlanArguments) -> Result<Result<(Draft, Requirement), Re
 }
 
 /// The drives to choose from.
-fn candidates(draft: &Draft) -> Result<Vec<Candidate>> {
-    let profiles: Vec<(String, Profile)> = if draft.drives.is_empty() {
+fn candidates(draft: &Draft, described: Option<Described>) -> Result<Vec<Candidate>> {
+    let profiles: Vec<(String, Profile)> = if draft.drives.is_empty() && described.is_none() {
         let known = library::names().map(|name| Ok((name.to_owned(), library::get(name)?)));
         known.collect::<Result<_>>()?
     } else {
@@ -110,5 +119,8 @@ fn candidates(draft: &Draft) -> Result<Vec<Candidate>> {
         let price = draft.prices.get(&profile.name).or_else(|| draft.prices.get(&name)).copied();
         Candidate::new(profile, price)
     };
-    Ok(profiles.into_iter().map(candidate).collect())
+    let of_description = described.map(|described| {
+        Candidate::of_description(described, draft.prices.get(&described.name()).copied())
+    });
+    Ok(profiles.into_iter().map(candidate).chain(of_description).collect())
 }

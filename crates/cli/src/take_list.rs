@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::{ByteSize, Timestamp};
 use format::Count;
-use longtake::array::Take;
+use longtake::array::{Gap, Take};
 use longtake::instant::utc;
 use longtake::json;
 use report::ledger;
@@ -87,6 +87,15 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     Ok(code)
 }
 
+/// When the packets of a gap came, as far as the chunks around it tell.
+fn times(gap: &Gap) -> String {
+    let time = |ns| utc(Timestamp::from_nanos(ns));
+    if gap.to_ns == u64::MAX {
+        return format!("after {}", time(gap.from_ns));
+    }
+    format!("between {} and {}", time(gap.from_ns), time(gap.to_ns))
+}
+
 /// What became of the stored part: there, overwritten, missing.
 fn account(take: &Take) -> String {
     let count = |c: Count| {
@@ -101,12 +110,11 @@ fn account(take: &Take) -> String {
     }
     for gap in &take.gaps {
         text += &format!(
-            "\nMISSING: {} in chunks {} to {}, between {} and {}",
+            "\nMISSING: {} in chunks {} to {}, {}",
             count(gap.count),
             gap.first_sequence,
             gap.last_sequence,
-            utc(Timestamp::from_nanos(gap.from_ns)),
-            utc(Timestamp::from_nanos(gap.to_ns))
+            times(gap)
         );
     }
     if !take.ended {

@@ -21,6 +21,7 @@ pub mod pool;
 mod preallocate;
 pub mod priority;
 mod refusal;
+pub mod retrain;
 mod ring;
 pub mod safety;
 pub mod sampler;

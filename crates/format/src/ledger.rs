@@ -186,6 +186,7 @@ impl Ledger {
     }
 
     /// Adds another account to this one.
+    #[inline]
     pub fn add(&mut self, other: &Self) {
         self.offered += other.offered;
         self.stored += other.stored;

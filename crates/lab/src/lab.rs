@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Sample;
-use crate::rig::{Go, Rig, RigError};
+use crate::rig::{Go, PcieMode, Rig, RigError, Written};
 
 /// What one step came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -235,9 +235,22 @@ impl<'a> Lab<'a> {
     }
 
     /// Puts the drives into the steady state of uniform random writes, if the rig can do that at once: see
+    /// [`Rig::written`].
+    pub fn written(&self) -> Option<Written> {
+        self.rig.written()
+    }
+
     /// [`Rig::settle`].
     pub fn settle(&mut self, block_bytes: u64) -> bool {
         self.rig.settle(block_bytes)
+    }
+
+    /// Puts the drives on other links, if the rig can do that: see [`Rig::relink`].
+    ///
+    /// # Errors
+    /// The rig's.
+    pub fn relink(&mut self, mode: Option<PcieMode>) -> Result<bool, LabError> {
+        Ok(self.rig.relink(mode)?)
     }
 
     /// Keeps an experiment's result.

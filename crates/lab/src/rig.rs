@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use base::{Bank, BankError, BufferId, Buffers, Duration, Geometry, Instant, NoBuffers};
 use load::measurement::Collector;
 use load::{Engine, Interval, Measurement, Plan, PlanError, Workload};
+use serde::{Deserialize, Serialize};
 
-use crate::analysis::Sample;
+use crate::analysis::{Link, Sample};
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +85,70 @@ pub trait Rig {
     fn settle(&mut self, _block_bytes: u64) -> bool {
         false
     }
+
+    /// Puts every drive on a PCIe link of this mode, or on its own without one, with what was on it at the start. Returns whether
+    /// that can be done: real drives have the link that they have.
+    ///
+    /// # Errors
+    /// If a drive can't be on such a link.
+    fn relink(&mut self, _mode: Option<PcieMode>) -> Result<bool, RigError> {
+        Ok(false)
+    }
+
+    /// Bytes that the host has ever written to the drives, and that their media took for them, where that can be known.
+    fn written(&self) -> Option<Written> {
+        None
+    }
+}
+
+/// Generation and lanes of a PCIe link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct PcieMode {
+    /// 1 to 6.
+    pub generation: u8,
+    /// 1 to 16.
+    pub lanes: u8,
+}
+
+impl PcieMode {
+    /// Transfers a second on each lane, in 10^9, of generations 1 to 6: PCI Express Base Specification 6.0, section 1.2.
+    const GIGATRANSFERS: [f64; 6] = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0];
+
+    /// The link; None for a generation that there isn't.
+    pub fn link(self) -> Option<Link> {
+        let place = usize::from(self.generation).checked_sub(1)?;
+        let gigatransfers = *Self::GIGATRANSFERS.get(place)?;
+        Some(Link { gigatransfers, lanes: self.lanes })
+    }
+
+    /// The mode of a link; None for a rate that no generation has.
+    pub fn of(link: &Link) -> Option<Self> {
+        let place = Self::GIGATRANSFERS.iter().position(|&rate| rate == link.gigatransfers)?;
+        Some(Self { generation: place as u8 + 1, lanes: link.lanes })
+    }
+}
+
+impl fmt::Display for PcieMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PCIe {}.0 x{}", self.generation, self.lanes)
+    }
+}
+
+/// What was written to drives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Bytes of the host's.
+    pub host_bytes: u64,
+    /// Bytes that the media took: the host's, and what the drives copied and wrote of their own.
+    pub media_bytes: u64,
+}
+
+impl Written {
+    /// Media bytes for each byte that the host wrote since `before`; None if it wrote nothing.
+    pub fn amplification_since(&self, before: Self) -> Option<f64> {
+        let host = self.host_bytes - before.host_bytes;
+        (host > 0).then(|| (self.media_bytes - before.media_bytes) as f64 / host as f64)
+    }
 }
 
 /// A rig of one bank and one engine: for simulated drives, and wherever a bank is already open.
@@ -94,6 +159,20 @@ pub struct BankRig<B, M> {
     buffers: Names,
     clock: Clock,
     settle: Option<fn(&mut B, u64)>,
+    relink: Option<Relink<B>>,
+    written: Option<fn(&B) -> Written>,
+}
+
+/// Makes a bank of the same drives on other links.
+type MakeBank<B> = dyn FnMut(Option<PcieMode>) -> Result<B, RigError> + Send;
+
+/// See [`BankRig::relinking`].
+struct Relink<B>(Box<MakeBank<B>>);
+
+impl<B> fmt::Debug for Relink<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Relink")
+    }
 }
 
 /// What buffers are called.
@@ -123,13 +202,33 @@ impl Clock {
 impl<B: Bank, M: Buffers> BankRig<B, M> {
     /// On an open bank, with buffers as many as the deepest workload needs.
     pub fn new(bank: B, memory: M, buffers: Vec<BufferId>) -> Self {
-        Self { bank, memory, buffers: Names::Of(buffers), clock: Clock::default(), settle: None }
+        Self::with(bank, memory, Names::Of(buffers))
+    }
+
+    fn with(bank: B, memory: M, buffers: Names) -> Self {
+        let clock = Clock::default();
+        Self { bank, memory, buffers, clock, settle: None, relink: None, written: None }
+    }
+
+    /// The same, with a way to make the bank's drives anew on other links: see [`Rig::relink`].
+    #[must_use]
+    pub fn relinking(
+        self,
+        make: impl FnMut(Option<PcieMode>) -> Result<B, RigError> + Send + 'static,
+    ) -> Self {
+        Self { relink: Some(Relink(Box::new(make))), ..self }
     }
 
     /// The same, with a way to put the bank's drives into a steady state: see [`Rig::settle`].
     #[must_use]
     pub fn settling(self, settle: fn(&mut B, u64)) -> Self {
         Self { settle: Some(settle), ..self }
+    }
+
+    /// The same, with a way to know what was written: see [`Rig::written`].
+    #[must_use]
+    pub fn counting(self, written: fn(&B) -> Written) -> Self {
+        Self { written: Some(written), ..self }
     }
 
     /// The bank.
@@ -167,7 +266,7 @@ impl<B: Bank> BankRig<B, NoBuffers> {
     /// On an open bank that keeps no data and looks at no buffers.
     pub fn without_data(bank: B) -> Self {
         let memory = NoBuffers { size: usize::MAX };
-        Self { bank, memory, buffers: Names::Any, clock: Clock::default(), settle: None }
+        Self::with(bank, memory, Names::Any)
     }
 }
 
@@ -190,12 +289,13 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
             if !closed.is_empty() {
                 self.clock.set(engine.now());
             }
-            for interval in closed.drain(..) {
-                collector.add(&interval);
-                if watch(&interval, &[]) == Go::Stop {
+            for interval in &closed {
+                collector.add(interval);
+                if watch(interval, &[]) == Go::Stop {
                     engine.stop();
                 }
             }
+            closed.clear();
             if over {
                 break;
             }
@@ -226,5 +326,15 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
             settle(&mut self.bank, block_bytes);
         }
         self.settle.is_some()
+    }
+
+    fn relink(&mut self, mode: Option<PcieMode>) -> Result<bool, RigError> {
+        let Some(Relink(make)) = &mut self.relink else { return Ok(false) };
+        self.bank = make(mode)?;
+        Ok(true)
+    }
+
+    fn written(&self) -> Option<Written> {
+        self.written.map(|written| written(&self.bank))
     }
 }

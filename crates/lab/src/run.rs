@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer::Figure;
 use crate::experiment::any::{Experiment, ExperimentOutcome};
+use crate::experiment::link::sweep;
 use crate::lab::{LabError, Step, read_json, write_json};
 use crate::profiling::{self, Identity};
 
@@ -141,7 +142,10 @@ impl Run {
     /// `2026-11-21`, `place` the machine.
     pub fn profile(&self, when: &str, place: &str) -> Option<Profile> {
         let [subject] = self.subjects.as_slice() else { return None };
-        Some(profiling::profile(&self.figures(), &subject.identity(), when, place))
+        let mut figures = self.figures();
+        // What the drive did on links that aren't its own is nothing that it does.
+        figures.retain(|figure| !figure.name.starts_with(sweep::FIGURES));
+        Some(profiling::profile(&figures, &subject.identity(), when, place))
     }
 
     /// What a folder of results holds. Without the run's own file (a run that was killed) the experiments' results are read one

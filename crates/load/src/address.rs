@@ -67,6 +67,7 @@ impl Addresses {
 
     /// The next offset at which `length` bytes fit, from 0. A command longer than what is left of the region starts at
     /// the last place where it fits (random) or around at the beginning (sequential).
+    #[inline]
     pub fn next(&mut self, length: u64, random: &mut Random) -> u64 {
         let long = length.div_ceil(self.unit).max(1);
         let last = self.units.saturating_sub(long);

@@ -153,11 +153,11 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             }
         }
         self.bank.wait(Some(self.wake_up()), &mut self.done)?;
-        let mut done = std::mem::take(&mut self.done);
-        for completion in done.drain(..) {
+        for at in 0..self.done.len() {
+            let completion = self.done[at].clone();
             self.take(&completion, closed);
         }
-        self.done = done;
+        self.done.clear();
         if self.phase == Phase::Running {
             let now = self.bank.now();
             while now >= self.interval_end {

@@ -53,7 +53,7 @@ pub fn take(take: &Take) -> Value {
         "missing": take.missing(),
         "gaps": list(&take.gaps, |gap| json!({
             "first_sequence": gap.first_sequence, "last_sequence": gap.last_sequence,
-            "missing": gap.count, "from": time(gap.from_ns), "to": time(gap.to_ns),
+            "missing": gap.count, "from": time(gap.from_ns), "to": end_of(gap),
         })),
         "balances": take.balances(),
     })
@@ -248,10 +248,15 @@ fn overwritten(overwritten: &OverwrittenPackets) -> Value {
     json!({"packets": packets, "bytes": bytes, "from": from, "to": to})
 }
 
+/// None if no chunk tells.
+fn end_of(gap: &Gap) -> Option<String> {
+    (gap.to_ns != u64::MAX).then(|| time(gap.to_ns))
+}
+
 fn hole(hole: &Gap) -> Value {
     json!({
         "packets": hole.count.packets, "bytes": hole.count.bytes,
-        "from": time(hole.from_ns), "to": time(hole.to_ns),
+        "from": time(hole.from_ns), "to": end_of(hole),
     })
 }
 

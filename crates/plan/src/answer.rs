@@ -15,7 +15,7 @@ use crate::limits::{Case, Limit, Load, Need, Obstacle, Sizing, Subject};
 use crate::overhead::Overhead;
 use crate::phases::{Phase, Stage};
 use crate::requirement::{Requirement, Term};
-use crate::sensitivity::{Saving, savings};
+use crate::sensitivity::{Change, Saving, savings};
 use crate::sets::Split;
 
 pub use series::Series;
@@ -78,6 +78,10 @@ pub struct Design {
     pub datasheet_drives: Option<u32>,
     /// What the rate rests on that it was computed from.
     pub evidence: Option<Trust>,
+    /// What is taken for granted of a drive of which only a description is known; empty for all others.
+    pub assumed: Vec<String>,
+    /// What can't be told of such a drive; empty for all others.
+    pub unknown: Vec<String>,
     /// What has to be known before it is relied on.
     pub doubts: Vec<String>,
     /// The least of each single change that saves a drive, or makes it possible.
@@ -163,6 +167,11 @@ pub fn plan(requirement: &Requirement, candidates: &[Candidate]) -> Answer {
 }
 
 impl Design {
+    /// Whether all that is known of the drive is a description.
+    pub fn is_described(&self) -> bool {
+        !self.unknown.is_empty()
+    }
+
     /// A drive's, with nothing known of it yet.
     fn of(profile: &Profile) -> Self {
         Self {
@@ -181,6 +190,8 @@ impl Design {
             datasheet_bytes_per_s: None,
             datasheet_drives: None,
             evidence: None,
+            assumed: Vec::new(),
+            unknown: Vec::new(),
             doubts: Vec::new(),
             savings: Vec::new(),
             load: None,
@@ -194,6 +205,21 @@ impl Design {
 }
 
 fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
+    let Some(described) = &candidate.described else { return designed(requirement, candidate) };
+    // A rate alone doesn't tell how dips of different drives fall together: adaptive placement can't be counted on.
+    let striped = Requirement { placement: Placement::Stripe, ..requirement.clone() };
+    let mut design = designed(&striped, candidate);
+    design.assumed = described.assumed();
+    design.unknown = described.unknown(requirement);
+    design.adaptive_drives = None;
+    design.adaptive_rate_drives = None;
+    design.adaptive_rate_buffer_bytes = None;
+    design.rate_arithmetic.retain(|line| !line.starts_with("adaptive:"));
+    design.savings.retain(|saving| saving.change != Change::Adaptive);
+    design
+}
+
+fn designed(requirement: &Requirement, candidate: &Candidate) -> Design {
     let mut design = Design::of(&candidate.profile);
     let subject = match Subject::new(candidate, requirement) {
         Ok(subject) => subject,
@@ -310,7 +336,9 @@ fn doubts(case: &Case<'_>, array: &Array) -> Vec<String> {
     let requirement = case.requirement;
     let mut doubts = Vec::new();
     let slowest = case.subject.phases.slowest(case.fill(array.data_drives), false);
-    if slowest.figure.evidence == Trust::Assumed {
+    // What a description is taken to mean is said with it.
+    let described = case.subject.candidate.described.is_some();
+    if slowest.figure.evidence == Trust::Assumed && !described {
         doubts.push(format!(
             "{} {} is assumed ({})",
             explain::rate(slowest.figure.value),

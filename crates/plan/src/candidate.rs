@@ -6,6 +6,7 @@ use serde::Serialize;
 use ssd::Spec;
 use ssd::spec::{Link, SetLayout};
 
+use crate::described::Described;
 use crate::host::LINK_EFFICIENCY;
 
 /// What the datasheet promises of writing, in bytes a second, where a measurer's figure stands under the name of the phase.
@@ -48,6 +49,8 @@ pub struct Candidate {
     pub profile: Profile,
     /// The price of one, in whatever currency all prices are.
     pub price: Option<f64>,
+    /// The description that is all there is to know of it; None of a drive with a profile of its own.
+    pub described: Option<Described>,
     /// What its simulation is made of, if it can be simulated.
     model: Option<Spec>,
 }
@@ -63,7 +66,12 @@ impl Candidate {
     /// A drive with what is known of it.
     pub fn new(profile: Profile, price: Option<f64>) -> Self {
         let model = Spec::from_profile(&profile).ok();
-        Self { profile, price, model }
+        Self { profile, price, described: None, model }
+    }
+
+    /// A drive of which only a description is known.
+    pub fn of_description(described: Described, price: Option<f64>) -> Self {
+        Self { described: Some(described), ..Self::new(described.profile(), price) }
     }
 
     /// A figure of the profile.

@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod beside;
 pub mod candidate;
+pub mod described;
 pub mod duty;
 pub mod explain;
 pub mod host;
@@ -23,4 +24,5 @@ pub mod trial;
 
 pub use answer::{Answer, Design, plan};
 pub use candidate::Candidate;
+pub use described::Described;
 pub use requirement::{Draft, Requirement, RequirementError};

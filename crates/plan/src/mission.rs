@@ -20,7 +20,7 @@ use uuid::Uuid;
 pub use array::EPOCH_NS;
 use feed::Descriptors;
 use outcome::Book;
-pub use outcome::{Behind, DriveOutcome, FirstLoss, MissionOutcome, Sample};
+pub use outcome::{Behind, DriveOutcome, Erasing, FirstLoss, MissionOutcome, Sample};
 use readers::Shared;
 pub use readers::{Readers, Reads, SETTLING};
 
@@ -223,9 +223,8 @@ impl Mission {
         loop {
             let until = (recording.now() + STEP_MAX).min(book.next());
             let over = recording.step(until, &mut events).map_err(MissionError::Bank)?;
-            for event in events.drain(..) {
-                book.event(&event);
-            }
+            events.iter().for_each(|event| book.event(event));
+            events.clear();
             if recording.core().refusing() {
                 recording.feed().stop();
             }

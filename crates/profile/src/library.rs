@@ -5,21 +5,31 @@ use std::fmt;
 use crate::{Profile, nearest};
 
 /// Each model's name and text, in alphabetical order.
-const MODELS: [(&str, &str); 14] = [
+const MODELS: [(&str, &str); 24] = [
     ("ideal", include_str!("../library/ideal.toml")),
     ("intel-d7-p5510-3.84tb", include_str!("../library/intel-d7-p5510-3.84tb.toml")),
     ("intel-dc-p3600-400gb", include_str!("../library/intel-dc-p3600-400gb.toml")),
     ("intel-dc-s3500-480gb", include_str!("../library/intel-dc-s3500-480gb.toml")),
     ("intel-dc-s3700-400gb", include_str!("../library/intel-dc-s3700-400gb.toml")),
     ("intel-optane-900p-480gb", include_str!("../library/intel-optane-900p-480gb.toml")),
+    ("kioxia-cd8-15.36tb", include_str!("../library/kioxia-cd8-15.36tb.toml")),
     ("memblaze-4tb", include_str!("../library/memblaze-4tb.toml")),
     ("memblaze-4tb-horizontal", include_str!("../library/memblaze-4tb-horizontal.toml")),
     ("memblaze-4tb-vertical", include_str!("../library/memblaze-4tb-vertical.toml")),
+    ("micron-6500-ion-30.72tb", include_str!("../library/micron-6500-ion-30.72tb.toml")),
+    ("micron-6550-ion-61.44tb", include_str!("../library/micron-6550-ion-61.44tb.toml")),
+    ("micron-7500-pro-15.36tb", include_str!("../library/micron-7500-pro-15.36tb.toml")),
+    ("micron-9550-max-12.8tb", include_str!("../library/micron-9550-max-12.8tb.toml")),
     ("patriot-hellfire-240gb", include_str!("../library/patriot-hellfire-240gb.toml")),
     ("qlc-1tb", include_str!("../library/qlc-1tb.toml")),
     ("samsung-970-evo-plus-1tb", include_str!("../library/samsung-970-evo-plus-1tb.toml")),
     ("samsung-970-pro-512gb", include_str!("../library/samsung-970-pro-512gb.toml")),
+    ("samsung-bm1743-61.44tb", include_str!("../library/samsung-bm1743-61.44tb.toml")),
     ("samsung-pm1725b-1.6tb", include_str!("../library/samsung-pm1725b-1.6tb.toml")),
+    ("samsung-pm1743-15.36tb", include_str!("../library/samsung-pm1743-15.36tb.toml")),
+    ("samsung-pm9d3a-7.68tb", include_str!("../library/samsung-pm9d3a-7.68tb.toml")),
+    ("solidigm-d5-p5336-61.44tb", include_str!("../library/solidigm-d5-p5336-61.44tb.toml")),
+    ("wd-sn861-7.68tb", include_str!("../library/wd-sn861-7.68tb.toml")),
 ];
 
 /// No model has this name.

@@ -252,10 +252,16 @@ impl Recorder {
     }
 
     /// The next thing to be done.
+    // Large, and asked for in loops of other crates: without a call it need not be copied.
+    #[inline]
     pub fn poll_output(&mut self) -> Option<Output> {
-        let told = || self.events.pop_front().map(Output::Event);
-        let released = || self.released.pop_front().map(|buffer| Output::Release { buffer });
-        self.outputs.pop_front().or_else(told).or_else(released)
+        if !self.outputs.is_empty() {
+            self.outputs.pop_front()
+        } else if !self.events.is_empty() {
+            self.events.pop_front().map(Output::Event)
+        } else {
+            self.released.pop_front().map(|buffer| Output::Release { buffer })
+        }
     }
 
     /// When to call `handle` with [`Input::Tick`] at the latest.

@@ -2,6 +2,7 @@
 //! under way, and what has to happen before a segment may be reused.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use base::{BufferId, DeviceError, Instant};
 use format::index;
@@ -46,7 +47,8 @@ pub(crate) struct InFlight {
 #[derive(Debug)]
 pub(crate) struct Closing {
     pub(crate) segment: u64,
-    pub(crate) chunks: Vec<(Place, ChunkRecord)>,
+    /// Shared with the writes of its index.
+    pub(crate) chunks: Arc<Vec<(Place, ChunkRecord)>>,
     /// Where the index section starts within the segment.
     pub(crate) used: u64,
     pub(crate) step: Step,
@@ -64,7 +66,7 @@ impl Closing {
         let room = layout.segment_bytes.checked_sub(used)?;
         (index::length_for(chunks.len() as u64) <= room).then_some(Self {
             segment,
-            chunks,
+            chunks: Arc::new(chunks),
             used,
             step: Step::Chunks,
         })
@@ -96,7 +98,7 @@ pub(crate) struct IndexWrite {
     pub(crate) segment: u64,
     pub(crate) place: Place,
     pub(crate) section_bytes: u64,
-    pub(crate) chunks: Vec<(Place, ChunkRecord)>,
+    pub(crate) chunks: Arc<Vec<(Place, ChunkRecord)>>,
     pub(crate) part: IndexPart,
 }
 
@@ -528,14 +530,14 @@ impl Member {
                 && self.in_flight.iter().all(|f| f.segment != closing.segment)
         })?;
         settled.step = Step::Front;
-        let (segment, chunks, used) = (settled.segment, settled.chunks.clone(), settled.used);
+        let (segment, chunks, used) = (settled.segment, Arc::clone(&settled.chunks), settled.used);
         Some(self.index_write(segment, chunks, used, IndexPart::Front))
     }
 
     fn index_write(
         &self,
         segment: u64,
-        chunks: Vec<(Place, ChunkRecord)>,
+        chunks: Arc<Vec<(Place, ChunkRecord)>>,
         used: u64,
         part: IndexPart,
     ) -> IndexWrite {

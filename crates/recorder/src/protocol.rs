@@ -1,6 +1,7 @@
 //! What the recorder's core is told and what it tells: configuration, inputs, outputs, events.
 
 use std::fmt;
+use std::sync::Arc;
 
 use base::{BufferId, DeviceError, Duration, Timestamp};
 use format::parity::Table;
@@ -183,7 +184,7 @@ pub enum Output {
         /// From there to the segment's end.
         section_bytes: u64,
         /// The segment's chunks.
-        chunks: Vec<(Place, ChunkRecord)>,
+        chunks: Arc<Vec<(Place, ChunkRecord)>>,
         /// Which part of it.
         part: IndexPart,
         /// Comes back in [`Input::Done`].

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 use base::{
     Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, DriveId, Duration,
@@ -48,8 +49,15 @@ struct Metadata {
 
 #[derive(Debug)]
 enum Contents {
-    Index { place: Place, section_bytes: u64, chunks: Vec<(Place, ChunkRecord)>, part: IndexPart },
-    Superblock { superblock: Superblock },
+    Index {
+        place: Place,
+        section_bytes: u64,
+        chunks: Arc<Vec<(Place, ChunkRecord)>>,
+        part: IndexPart,
+    },
+    Superblock {
+        superblock: Superblock,
+    },
 }
 
 impl Contents {
@@ -274,11 +282,10 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             .fold(until, Instant::min);
         self.bank.wait(Some(until), &mut self.done)?;
         let now = self.bank.now();
-        let mut done = std::mem::take(&mut self.done);
-        for completion in done.drain(..) {
-            self.completed(now, completion);
+        for at in 0..self.done.len() {
+            self.completed(now, self.done[at].clone());
         }
-        self.done = done;
+        self.done.clear();
         self.carry_out(events);
         self.start();
         Ok(false)
@@ -360,6 +367,9 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             });
             let operation = Operation::Write { offset, length, buffer };
             self.commands.push_back((drive, operation, owner, Some(buffer)));
+        }
+        if self.commands.is_empty() {
+            return;
         }
         // A drive that takes no more holds back its own commands only, in their order.
         let mut full: Vec<DriveId> = Vec::new();

@@ -1,11 +1,12 @@
 //! What an array holds: its chunks by sequence number, its takes, and what is missing from them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops;
 
 use base::{Bank, Buffers, Duration, Timestamp};
 use format::index::{self, Footer};
 use format::parity::Row;
-use format::{ChunkRecord, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
+use format::{ChunkRecord, ChunkSummary, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
 use uuid::Uuid;
 
 use crate::open::{ArrayImage, MemberImage, OpenError, Segment, walk};
@@ -164,38 +165,66 @@ impl Catalog {
         // Packets of a capture file are older than the take.
         let started_ns = first.take.started.as_nanos();
         let from_ns = if started_ns > first.summary.first_ns { 0 } else { started_ns };
-        self.missing(take, missing, start, first, from_ns);
-        for pair in entries.windows(2) {
+        let until = ends_before(entries);
+        self.missing(take, missing, start..first.sequence, from_ns, until[0]);
+        for (pair, &to_ns) in entries.windows(2).zip(&until[1..]) {
             let (one, two) = (&pair[0].record, &pair[1].record);
             let next = one.sequence + 1;
             let missing = before(two) - one.ledger.stored - elsewhere(next, two.sequence);
-            self.missing(take, missing, next, two, one.summary.last_ns);
+            self.missing(take, missing, next..two.sequence, one.summary.last_ns, to_ns);
         }
     }
 
-    /// Enters what lies between two chunks as a gap, or as overwritten where the ring gave it up.
-    fn missing(&self, take: &mut Take, count: Count, from: u64, next: &ChunkRecord, from_ns: u64) {
+    /// Enters what lies between two chunks, with these numbers, as a gap, or as overwritten where the ring gave it up.
+    fn missing(
+        &self,
+        take: &mut Take,
+        count: Count,
+        numbers: ops::Range<u64>,
+        from_ns: u64,
+        to_ns: u64,
+    ) {
         // Without a number between them nothing can be missing, whatever the ledgers say.
-        if count.packets == 0 || from >= next.sequence {
+        if count.packets == 0 || numbers.is_empty() {
             return;
         }
-        let last = next.sequence - 1;
-        if self.unread.touches(&(from..=last)) {
+        let (first_sequence, last_sequence) = (numbers.start, numbers.end - 1);
+        if self.unread.touches(&(first_sequence..=last_sequence)) {
             return;
         }
-        let empty = next.summary.packets == 0;
-        let to_ns = if empty { next.summary.sealed_ns } else { next.summary.first_ns };
-        let gap = Gap { first_sequence: from, last_sequence: last, count, from_ns, to_ns };
-        if self.reused.is_none_or(|reused| from > reused) {
+        let gap = Gap { first_sequence, last_sequence, count, from_ns, to_ns };
+        let Some(reused) = self.reused.filter(|&reused| first_sequence <= reused) else {
             take.gaps.push(gap);
             return;
-        }
+        };
         take.overwritten += count;
-        let to_ns =
-            self.reused_to_ns.map_or(to_ns, |given_up| to_ns.min(given_up.saturating_add(1)));
+        // What reaches beyond the numbers or the times that the ring gave up was lost in another way, and may be of any time before
+        // the next chunk.
+        let given_up = self.reused_to_ns.filter(|&time| last_sequence <= reused && from_ns < time);
+        let to_ns = given_up.map_or(to_ns, |time| to_ns.min(time.saturating_add(1)));
         let gap = Gap { to_ns, ..gap };
         take.holes.push(gap);
     }
+}
+
+/// For each chunk of a take the time that ends a gap in front of it, ns since 1970: when the packets of the next chunk begin. One that
+/// was placed anew does not count, as it is older than its number, nor does parity, which has the times of its group. All ones if there
+/// is none.
+fn ends_before(entries: &[&Entry]) -> Vec<u64> {
+    let mut next = u64::MAX;
+    let mut ends: Vec<u64> = entries
+        .iter()
+        .rev()
+        .map(|Entry { record, .. }| {
+            let ChunkSummary { packets, first_ns, sealed_ns, .. } = record.summary;
+            if record.replaces.is_none() && record.parity.is_none() {
+                next = if packets == 0 { sealed_ns } else { first_ns };
+            }
+            next
+        })
+        .collect();
+    ends.reverse();
+    ends
 }
 
 /// What the indexes of the segments that a span of time concerns list.
@@ -254,15 +283,22 @@ fn listed<B: Bank, M: Buffers>(
             let of_member: Vec<SegmentAt> = next.extract_if(.., |s| s.member == at).collect();
             found.extend(read_segments(reader, image, &of_member, &mut unindexed)?);
         }
-        next =
-            if unread.is_empty() { Vec::new() } else { still_needed(&found, &mut unread, range) };
+        if !unread.is_empty() {
+            next = still_needed(&found, &mut unread, range);
+        }
+        if next.is_empty() && !unread.is_empty() {
+            next = with_losses_placed_anew(&found, &mut unread, range);
+        }
         if next.is_empty() {
-            let numbers = |at: &SegmentAt| at.live.first_sequence..=at.live.last_sequence;
-            let unread = Unread::of(unread.iter().map(numbers));
+            let unread = numbers_of(&unread);
             let entries = found.into_iter().flat_map(|(_, chunks)| chunks).collect();
             return Ok(Listed { entries, unindexed, unread });
         }
     }
+}
+
+fn numbers_of(segments: &[SegmentAt]) -> Unread {
+    Unread::of(segments.iter().map(|at| at.live.first_sequence..=at.live.last_sequence))
 }
 
 /// Takes from `unread` what a span of time needs beside what was found. Chunks that others stand in for don't count as found.
@@ -283,6 +319,28 @@ fn still_needed(
     let needed = span::needed(&all, range);
     let mut needed = needed[read..].iter();
     unread.extract_if(.., |_| needed.next().is_some_and(|&needed| needed)).collect()
+}
+
+/// Takes from `unread` what may hold, under later numbers, chunks that seem lost of a span: a loss counts what no member has.
+fn with_losses_placed_anew(
+    found: &[(SegmentAt, Vec<Entry>)],
+    unread: &mut Vec<SegmentAt>,
+    range: TimeRange,
+) -> Vec<SegmentAt> {
+    let entries = found.iter().flat_map(|(_, chunks)| chunks).copied().collect();
+    let catalog = Catalog { unread: numbers_of(unread), ..Catalog::of(entries) };
+    let originals: Vec<&ChunkRecord> =
+        catalog.entries.iter().map(|e| &e.record).filter(|r| r.replaces.is_none()).collect();
+    let takes = catalog.takes().into_iter();
+    let lost = takes.flat_map(|take| take.gaps.into_iter().chain(take.holes));
+    let with_end = lost.filter(|gap| gap.touches(range)).map(|gap| {
+        // The chunk behind it may be a slow queue's: its packets are old, but it was sealed later than what is missing.
+        let behind = originals.partition_point(|record| record.sequence <= gap.last_sequence);
+        let sealed = originals.get(behind).map_or(u64::MAX, |record| record.summary.sealed_ns);
+        (gap.first_sequence, gap.to_ns.max(sealed))
+    });
+    let losses = span::Losses::of(with_end);
+    unread.extract_if(.., |at| losses.may_be_in(&at.live)).collect()
 }
 
 /// The segments that hold chunks: first those that every listing reads, then all others. A member's newest chunks tell what the
@@ -442,7 +500,7 @@ pub struct Gap {
     pub count: Count,
     /// Latest packet time before the gap, ns since 1970.
     pub from_ns: u64,
-    /// Earliest packet time after it.
+    /// Earliest packet time after it; all ones if no chunk tells.
     pub to_ns: u64,
 }
 

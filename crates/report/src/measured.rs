@@ -66,6 +66,14 @@ pub fn sparklines(outcome: &ExperimentOutcome, width: usize) -> Vec<String> {
     lines.into_iter().map(|line| line.chars().take(width).collect()).collect()
 }
 
+/// An experiment's table for a terminal, line by line; empty where its sentences say all.
+pub fn lines(outcome: &ExperimentOutcome) -> Vec<String> {
+    match outcome {
+        ExperimentOutcome::Link(result) => result.lines(),
+        _ => Vec::new(),
+    }
+}
+
 /// Everything that a run measured, as tables for files: a stem of a file's name for each. Of series over time there are as
 /// many intervals as the result keeps; the steps' own files have all.
 pub fn series(run: &Run) -> Vec<(String, Columns)> {

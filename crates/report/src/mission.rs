@@ -3,7 +3,7 @@
 use base::units::grouped as number;
 use base::{ByteSize, Rate};
 use plan::explain;
-use plan::mission::{FirstLoss, MissionOutcome, Progress, Sample};
+use plan::mission::{DriveOutcome, Erasing, FirstLoss, MissionOutcome, Progress, Sample};
 use serde_json::{Value, json};
 
 use crate::{ledger, text};
@@ -29,8 +29,20 @@ pub fn text(outcome: &MissionOutcome) -> String {
         100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers),
         outcome.retention,
     ));
-    let heads = ["drive", "written", "passes", "flash for one byte", "life at this rate"];
-    let mut table = text::table(&heads, &[1, 2, 3, 4]);
+    lines.extend(outcome.slowest_wrapped().map(|rate| {
+        let window = outcome.time.as_secs_f64() / outcome.samples.len().max(1) as f64;
+        format!("the slowest {} from the second lap on: {rate}", explain::seconds(window))
+    }));
+    let heads = [
+        "drive",
+        "written",
+        "passes",
+        "flash for one byte",
+        "erased ahead",
+        "waits for erases",
+        "life at this rate",
+    ];
+    let mut table = text::table(&heads, &[1, 2, 3, 4, 5, 6]);
     for drive in &outcome.drives {
         let life_s = drive.life_years * 365.0 * 86_400.0;
         table.add_row([
@@ -38,11 +50,18 @@ pub fn text(outcome: &MissionOutcome) -> String {
             ByteSize(drive.written_bytes).to_string(),
             format!("{:.2}", drive.passes),
             format!("{:.3}", drive.amplification()),
+            erasing(drive, |erasing| erasing.ahead),
+            erasing(drive, |erasing| erasing.wait),
             if life_s.is_finite() { explain::seconds(life_s) } else { "-".to_owned() },
         ]);
     }
     lines.push(format!("\n{}", text::trimmed(&table)));
     lines.join("\n")
+}
+
+/// A share of a drive's erases or of its time, if it erased anything.
+fn erasing(drive: &DriveOutcome, share: impl Fn(Erasing) -> f64) -> String {
+    drive.erasing.map_or("-".to_owned(), |erasing| format!("{:.1} %", 100.0 * share(erasing)))
 }
 
 /// How far a mission is, as JSON: bytes, seconds, bytes a second.
@@ -87,7 +106,10 @@ pub fn outcome_json(outcome: &MissionOutcome) -> Value {
             json!({
                 "name": drive.name, "written": drive.written_bytes,
                 "media_written": drive.media_written_bytes, "amplification": drive.amplification(),
-                "passes": drive.passes, "life_used": drive.life_used,
+                "passes": drive.passes,
+                "erased_ahead": drive.erasing.map(|erasing| erasing.ahead),
+                "erase_wait": drive.erasing.map(|erasing| erasing.wait),
+                "life_used": drive.life_used,
                 "rated_used": drive.rated_used,
                 "life_years": Some(drive.life_years).filter(|years| years.is_finite()),
             })
@@ -99,6 +121,7 @@ pub fn outcome_json(outcome: &MissionOutcome) -> Value {
         "ledger": outcome.ledger,
         "first_loss": outcome.first_loss.as_ref().map(loss_json),
         "buffers": outcome.buffers, "buffers_most": outcome.buffers_most,
+        "slowest_wrapped": outcome.slowest_wrapped().map(|rate| rate.0),
         "retention_s": outcome.retention.as_secs_f64(), "drives": drives,
         "samples": outcome.samples.iter().map(sample_json).collect::<Vec<_>>(),
     })

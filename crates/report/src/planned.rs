@@ -226,6 +226,10 @@ fn section(design: &Design, findings: &[&Finding]) -> Section {
     section.warnings.extend(design.obstacles.iter().map(ToString::to_string));
     let failed = findings.iter().filter(|finding| finding.verdict() != TrialVerdict::Confirmed);
     section.warnings.extend(failed.map(|finding| format!("{}: {finding}.", asks(finding))));
+    let of_described = [("Assumed", &design.assumed), ("Unknown", &design.unknown)];
+    for (what, lines) in of_described {
+        section.paragraphs.extend(lines.iter().map(|line| format!("{what}: {line}.")));
+    }
     section.paragraphs.extend(design.doubts.iter().map(|doubt| format!("Note: {doubt}.")));
     section.paragraphs.extend(design.savings.iter().map(|saving| match saving.drives_before {
         Some(before) => format!(

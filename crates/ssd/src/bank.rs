@@ -150,6 +150,11 @@ impl<M: Buffers> SimBank<M> {
         self.drives[slot].drive.health(self.now)
     }
 
+    /// Number of slots.
+    pub fn slots(&self) -> usize {
+        self.drives.len()
+    }
+
     /// What a slot's drive is made of.
     pub fn spec(&self, slot: usize) -> &Spec {
         self.drives[slot].drive.spec()

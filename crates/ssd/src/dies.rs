@@ -10,6 +10,7 @@ use std::hint::select_unpredictable;
 
 use crate::earliest::{Earliest, NEVER};
 use crate::ftl::Program;
+use crate::health::Erases;
 use crate::link::Channel;
 use crate::spec::{Cache, Flash};
 
@@ -59,8 +60,8 @@ pub struct Access {
 pub enum Done {
     /// An access; its data is through the channel at this time.
     Access(Access, u64),
-    /// Other work.
-    Work(Work),
+    /// Other work, on this die.
+    Work(Work, u32),
 }
 
 /// Times of operations in nanoseconds, bytes of transfers.
@@ -88,6 +89,7 @@ struct Die {
     queue: VecDeque<Work>,
     loaded: u64,
     current: Option<Work>,
+    current_start: u64,
     current_end: u64,
     preempted: u8,
     /// Since when the first of the queue has waited.
@@ -121,6 +123,7 @@ pub struct Dies {
     free_node: u32,
     /// Pieces of other work that are queued or under way.
     work: u64,
+    erases: Erases,
 }
 
 impl Dies {
@@ -136,6 +139,7 @@ impl Dies {
             queue: VecDeque::new(),
             loaded: NEVER,
             current: None,
+            current_start: 0,
             current_end: NEVER,
             preempted: 0,
             waiting_since: 0,
@@ -160,6 +164,7 @@ impl Dies {
             nodes: vec![Node::none(); dies as usize],
             free_node: NONE,
             work: 0,
+            erases: Erases::default(),
         }
     }
 
@@ -180,6 +185,18 @@ impl Dies {
     /// Whether dies have work that no host waits for.
     pub const fn working(&self) -> bool {
         self.work > 0
+    }
+
+    /// Whether a die has no work that no host waits for.
+    #[inline]
+    pub fn is_without_work(&self, die: u32) -> bool {
+        let die = &self.dies[die as usize];
+        die.current.is_none() && die.queue.is_empty()
+    }
+
+    /// What was erased, and what waited for it.
+    pub const fn erases(&self) -> Erases {
+        self.erases
     }
 
     /// A die begins to read a cell, or will when it is free.
@@ -255,11 +272,18 @@ impl Dies {
         start
     }
 
+    /// A die without work erases a block before anything waits for it.
+    pub fn erase_ahead(&mut self, at: u64, index: u32) {
+        self.erases.ahead += 1;
+        self.add(at, index, Work::Erase);
+    }
+
     /// A die gets other work, behind what it has.
     // Always: passed in memory, work would be read back in wider pieces than it was written in, which processors stall for.
     #[inline(always)]
     pub fn add(&mut self, at: u64, index: u32, work: Work) {
         self.work += 1;
+        self.erases.blocks += u64::from(work == Work::Erase);
         let die = &mut self.dies[index as usize];
         if die.queue.is_empty() {
             die.waiting_since = at;
@@ -306,6 +330,7 @@ impl Dies {
             Work::Erase => self.timing.erase,
         };
         die.current = Some(work);
+        die.current_start = start;
         die.current_end = start + length;
         die.preempted = 0;
         self.load(index, start);
@@ -347,6 +372,11 @@ impl Dies {
         }
         let die = &mut self.dies[index as usize];
         let work = die.current.take().expect("an event is an access or other work");
+        if work == Work::Erase && !die.queue.is_empty() {
+            // It waited from when it came, or from when the erase began if it was there already.
+            self.erases.waited_for += 1;
+            self.erases.wait_ns += now - die.waiting_since.max(die.current_start);
+        }
         die.waiting_since = now;
         if let Work::Copy { bytes, .. } = work {
             self.channels[die.channel as usize].patient(now, bytes);
@@ -356,7 +386,7 @@ impl Dies {
         }
         self.announce(index);
         self.work -= 1;
-        Done::Work(work)
+        Done::Work(work, index)
     }
 
     /// Forgets everything that is queued or under way, as when power goes.
@@ -373,5 +403,69 @@ impl Dies {
         self.nodes.resize(self.dies.len(), Node::none());
         self.free_node = NONE;
         self.work = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::Media;
+
+    const NS_PER_US: u64 = 1000;
+
+    fn flash(suspend_us: Option<f64>) -> Flash {
+        Flash {
+            media: Media::Nand,
+            channels: 1,
+            dies_per_channel: 1,
+            planes: 2,
+            page_bytes: 8 << 10,
+            pages_per_block: 12,
+            pages_per_program: 3,
+            read_us: 50.0,
+            program_us: 500.0,
+            erase_us: 3_000.0,
+            channel_mb_s: 800.0,
+            suspend_us,
+            suspend_erases: true,
+        }
+    }
+
+    #[test]
+    fn a_program_behind_an_erase_begins_when_it_has_ended_whatever_is_read_meanwhile() {
+        for (suspend_us, ahead) in [(None, false), (None, true), (Some(30.0), true)] {
+            let mut dies = Dies::new(&flash(suspend_us), None);
+            if ahead {
+                dies.erase_ahead(0, 0);
+            } else {
+                dies.add(0, 0, Work::Erase);
+            }
+            let program =
+                Program { die: 0, superblock: 0, wordline: 0, slc: false, host_units: 12 };
+            let program_at = 100 * NS_PER_US;
+            let mut erased_at = None;
+            let access = Access { command: 0, channel_bytes: 4096, link_bytes: 4096 };
+            dies.read(50 * NS_PER_US, 0, false, access);
+            dies.add(program_at, 0, Work::Program { set: 0, program, epoch: 0 });
+            while dies.working() {
+                let now = dies.next();
+                match dies.step() {
+                    Done::Work(Work::Erase, _) => erased_at = Some(now),
+                    Done::Work(Work::Program { .. }, die) => {
+                        let erased_at = erased_at.expect("the erase was asked first");
+                        // A read that couldn't suspend the erase goes first.
+                        let read_us = if suspend_us.is_none() { 50 } else { 0 };
+                        assert_eq!((now, die), (erased_at + (read_us + 500) * NS_PER_US, 0));
+                        let wait_ns = erased_at - program_at;
+                        let ahead = u64::from(ahead);
+                        let expected = Erases { blocks: 1, ahead, waited_for: 1, wait_ns };
+                        assert_eq!(dies.erases(), expected);
+                    }
+                    _ => {}
+                }
+            }
+            let least = 3_000 * NS_PER_US;
+            assert!(erased_at.is_some_and(|at| at >= least), "{erased_at:?}");
+        }
     }
 }

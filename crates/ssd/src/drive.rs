@@ -139,6 +139,17 @@ impl Set {
     }
 }
 
+/// Each die's set, and its number in it.
+fn places(sets: &[Set], dies: u32) -> Vec<(u32, u32)> {
+    let mut places = vec![(0, 0); dies as usize];
+    for (set, one) in (0..).zip(sets) {
+        for (number, &die) in (0..).zip(&one.dies) {
+            places[die as usize] = (set, number);
+        }
+    }
+    places
+}
+
 /// Bytes of a write that the buffer takes at once.
 fn piece_bytes(spec: &Spec) -> u64 {
     // What waits for the rest of its wordline, in the cache or past it, takes room until more comes.
@@ -160,6 +171,8 @@ pub struct Drive {
     namespaces: Namespaces,
     sets: Vec<Set>,
     dies: Dies,
+    /// Each die's set, and its number in it.
+    places: Vec<(u32, u32)>,
     unit_bytes: u32,
     // The controller.
     read_ns: u64,
@@ -215,12 +228,14 @@ impl Drive {
         spec.check()?;
         let namespaces = Namespaces::new(&spec);
         let in_place = spec.flash.media == Medium::InPlace;
-        let sets = (0..spec.sets.count).map(|index| Set::new(slot, index, &namespaces)).collect();
+        let sets: Vec<Set> =
+            (0..spec.sets.count).map(|index| Set::new(slot, index, &namespaces)).collect();
         let ns = |us: f64| (us * 1e3).round() as u64;
         let idle_ms = spec.cache.map_or(IDLE_MS, |cache| cache.idle_ms);
         Ok(Self {
             now: 0,
             dies: Dies::new(&spec.flash, spec.cache.as_ref()),
+            places: places(&sets, spec.flash.dies()),
             unit_bytes: spec.mapping.unit_bytes,
             read_ns: ns(spec.controller.read_us),
             write_ns: ns(spec.controller.write_us),
@@ -313,6 +328,7 @@ impl Drive {
             }
         };
         let mut health = self.health.clone();
+        health.erases = self.dies.erases();
         health.power_on = base::Duration::from_nanos(now);
         if self.under_way > 0 {
             health.busy = health.busy + base::Duration::from_nanos(now - self.busy_since.min(now));
@@ -388,6 +404,7 @@ impl Drive {
     }
 
     /// Finds the earliest of the queues that reads on dies have nothing to do with.
+    #[inline]
     fn find_others(&mut self) {
         self.others_at = (self.reads.next())
             .min(self.changes.next())
@@ -413,8 +430,9 @@ impl Drive {
             if self.dies.next() == next {
                 match self.dies.step() {
                     Done::Access(access, through) => self.ready_at(through, access, uplink),
-                    Done::Work(work) => {
+                    Done::Work(work, die) => {
                         self.worked(work, uplink, &mut data);
+                        self.erase_ahead(die);
                         self.find_others();
                     }
                 }
@@ -500,7 +518,7 @@ impl Drive {
         });
     }
 
-    /// Uses idle time: makes data safe, folds the cache, finishes collecting, erases ahead; a little each time.
+    /// Uses idle time: makes data safe, folds the cache, finishes collecting; a little each time.
     fn rest(&mut self) {
         self.idle_at = NEVER;
         let mut worked = false;
@@ -513,6 +531,7 @@ impl Drive {
                 ftl.rest(hands)
             });
         }
+        self.erase_ahead_everywhere();
         // Without anything begun, nothing would wake it again; there is nothing left to do then.
         if worked && !self.dies.working() {
             self.idle_at = self.now;

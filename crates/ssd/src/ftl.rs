@@ -18,7 +18,7 @@ use crate::reverse::{Reverse, Spare};
 use crate::spec::{Cache, Collector};
 use crate::stripe::{Spot, Stripe};
 use collect::Victim;
-use free::Free;
+use free::{EraseAhead, Free};
 
 /// What the flash does for a translation layer.
 pub trait Flash {
@@ -26,8 +26,10 @@ pub trait Flash {
     fn program(&mut self, program: Program);
     /// A die reads `units` units of one cell that are to be copied.
     fn copy(&mut self, die: u32, slc: bool, units: u32);
-    /// A die erases its block of a superblock.
-    fn erase(&mut self, die: u32);
+    /// A die erases its block of a superblock that is about to be programmed.
+    fn erase(&mut self, die: u32, superblock: u32);
+    /// A die without other work erases its block of a free superblock.
+    fn erase_ahead(&mut self, die: u32, superblock: u32);
 }
 
 /// A program of one wordline on one die.
@@ -112,8 +114,6 @@ enum State {
 struct Superblock {
     state: State,
     slc: bool,
-    /// Something was programmed since it was erased.
-    dirty: bool,
     /// Places that were filled when it was closed.
     used: u32,
     valid: u32,
@@ -160,14 +160,13 @@ impl Ftl {
         let superblock = Superblock {
             state: State::Free,
             slc: false,
-            dirty: false,
             used: 0,
             valid: 0,
             erases: 0,
             closed: 0,
             reverse: Reverse::new(),
         };
-        let mut free = Free::default();
+        let mut free = Free::new(setup.stripe.dies());
         (0..setup.superblocks).rev().for_each(|superblock| free.add(superblock, false, 0));
         Self {
             superblock_units: Divisor::new(setup.stripe.units(false)),
@@ -382,9 +381,16 @@ impl Ftl {
         while stream != Stream::Copied && self.free.len() < 2 {
             self.collect_one(flash);
         }
-        let index = self.free.take().expect("over-provisioning leaves the collector a superblock");
-        if std::mem::replace(&mut self.superblocks[index as usize].dirty, true) {
-            self.erase(index, flash);
+        let taken = self.free.take().expect("over-provisioning leaves the collector a superblock");
+        let index = taken.superblock;
+        // Where its block was not erased ahead, a die erases it now, before all programs that come after.
+        let mut dies = 0;
+        for die in self.free.unerased(taken) {
+            flash.erase(die, index);
+            dies += 1;
+        }
+        if dies == self.setup.stripe.dies() {
+            self.count_erase(index);
         }
         let superblock = &mut self.superblocks[index as usize];
         superblock.state = State::Open;
@@ -393,13 +399,29 @@ impl Ftl {
         Open { superblock: index, next: 0 }
     }
 
-    fn erase(&mut self, index: u32, flash: &mut impl Flash) {
+    /// A die that has nothing else to do erases its block of a superblock that is free and stale, before anybody waits for it.
+    /// Returns whether there is one.
+    pub fn erase_ahead(&mut self, die: u32, flash: &mut impl Flash) -> bool {
+        let Some(EraseAhead { superblock, first }) = self.free.erase_ahead(die) else {
+            return false;
+        };
+        flash.erase_ahead(die, superblock);
+        if first {
+            self.count_erase(superblock);
+        }
+        true
+    }
+
+    /// Whether there may be something to erase ahead.
+    #[inline]
+    pub fn is_stale(&self) -> bool {
+        self.free.is_stale()
+    }
+
+    fn count_erase(&mut self, index: u32) {
         let erases = &mut self.superblocks[index as usize].erases;
         *erases += 1;
         self.erases = (self.erases.0 + 1, self.erases.1.max(*erases));
-        for die in 0..self.setup.stripe.dies() {
-            flash.erase(die);
-        }
     }
 
     fn close(&mut self, stream: Stream, open: Open) {
@@ -424,13 +446,14 @@ impl Ftl {
         }
     }
 
-    /// Makes a superblock free. It is erased when it is opened again, or before if there is idle time.
+    /// Makes a superblock free. A die erases its block when the superblock is opened again, or before if it has time: see
+    /// [`Ftl::erase_ahead`].
     fn release(&mut self, index: u32) {
         let superblock = &mut self.superblocks[index as usize];
         superblock.state = State::Free;
         superblock.reverse.clear(&mut self.spare);
         self.cache.superblocks -= u32::from(std::mem::take(&mut superblock.slc));
-        self.free.add(index, superblock.dirty, superblock.erases);
+        self.free.add(index, true, superblock.erases);
     }
 }
 

@@ -19,8 +19,24 @@ pub struct Health {
     pub power_on: Duration,
     /// Times that power went while data was in an unprotected buffer, and the times in all.
     pub unsafe_shutdowns: u64,
+    /// Blocks that were erased.
+    pub erases: Erases,
     /// Each NVM Set, which is an endurance group of its own.
     pub sets: Vec<SetHealth>,
+}
+
+/// Erases of single dies, one block of each plane at a time, and what waited for them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Erases {
+    /// Erases that were asked of a die.
+    pub blocks: u64,
+    /// Those of them that a die without other work began before anything was to be programmed there. The others were asked when their
+    /// superblock was opened, in front of its programs.
+    pub ahead: u64,
+    /// Erases at whose end the die had other work waiting: programs of the same block, or of others that came meanwhile.
+    pub waited_for: u64,
+    /// For how long such work was kept waiting by erases, summed over dies, in nanoseconds.
+    pub wait_ns: u64,
 }
 
 /// One NVM Set's counters.

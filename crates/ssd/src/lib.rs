@@ -23,5 +23,5 @@ mod words;
 
 pub use admin::Admin;
 pub use bank::{SimBank, Slot, Start, Uplink};
-pub use health::{Health, SetHealth};
+pub use health::{Erases, Health, SetHealth};
 pub use spec::{Spec, SpecError};

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use base::{Bank, Geometry, NoBuffers};
 use device::facts::Facts;
 use device::{Pages, Pool};
-use lab::rig::Clock;
+use lab::rig::{Clock, PcieMode};
 use lab::run::Subject;
-use lab::{BankRig, Rig};
+use lab::{BankRig, Rig, RigError};
 use load::workload::Content;
 use load::{Plan, Workload};
-use ssd::SimBank;
+use ssd::spec::Link;
+use ssd::{SimBank, Spec};
 use target::{Profiles, SimDrives, SimTarget, Uplink};
 
 use crate::known::{Known, subject};
@@ -81,9 +82,9 @@ impl SimulatedDrives {
             workload.streams.iter().any(|stream| stream.content == Content::Verify)
         };
         let Some(workload) = workload.filter(verifies) else {
-            return Ok(SimulatedRig::Time(
-                BankRig::without_data(self.bank).settling(SimBank::settle),
-            ));
+            let rig = BankRig::without_data(self.bank).settling(SimBank::settle);
+            let drives = self.drives;
+            return Ok(SimulatedRig::Time(rig.relinking(move |mode| relinked(&drives, mode))));
         };
         let plan = Plan::new(workload, self.bank.drives())?;
         let (pool, _) = Pool::new(plan.depth(), plan.buffer_bytes() as usize, Pages::Transparent)?;
@@ -91,6 +92,30 @@ impl SimulatedDrives {
         let buffers = pool.buffer_ids().collect();
         Ok(SimulatedRig::Data(BankRig::new(bank, pool, buffers)))
     }
+}
+
+/// The same drives on a link of this mode, or on their own, with what was on them at the start.
+fn relinked(drives: &SimDrives, mode: Option<PcieMode>) -> Result<SimBank<NoBuffers>, RigError> {
+    let mut slots = drives.slots().to_vec();
+    for slot in &mut slots {
+        put_on(&mut slot.spec, mode)?;
+    }
+    SimBank::new(&slots, drives.uplink().map(Uplink::link))
+        .map_err(|error| RigError::Open(error.to_string()))
+}
+
+/// Puts a drive on a PCIe link of this mode; without one, it stays on its own.
+///
+/// # Errors
+/// If its own is no PCIe link.
+pub(crate) fn put_on(spec: &mut Spec, mode: Option<PcieMode>) -> Result<(), RigError> {
+    let Some(mode) = mode else { return Ok(()) };
+    let Link::Pcie { generation, lanes, .. } = &mut spec.link else {
+        let why = "its link isn't PCI Express, so it has no generation and lanes";
+        return Err(RigError::Open(format!("putting {} on {mode} failed: {why}", spec.name)));
+    };
+    (*generation, *lanes) = (mode.generation, mode.lanes);
+    Ok(())
 }
 
 impl SimulatedRig {

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use base::{ByteSize, Geometry};
 use device::facts::Facts;
+use device::retrain::Port;
 use lab::rig::Clock;
 use lab::run::{Run, Subject};
-use lab::{Cost, Go, Rig, ThreadOptions};
+use lab::{Cost, Go, Rig, RigError, ThreadOptions};
 use load::Workload;
 use target::real::OpenNotice;
 use target::{NewFiles, Profiles, RealDrives, SimTarget, Uplink};
@@ -40,6 +41,8 @@ pub struct SetupOptions {
     pub threads: ThreadOptions,
     /// What all simulated drives together get through to the host.
     pub uplink: Option<Uplink>,
+    /// Serial number of the real drive whose link may be retrained.
+    pub retrain: Option<String>,
 }
 
 /// The drives to be measured: looked at, and nothing done to them.
@@ -75,7 +78,7 @@ impl Setup {
         let texts: Vec<String> =
             options.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         let drives = if let Some(targets) = SimTarget::all(&texts)? {
-            suits_simulated(&options.threads)?;
+            suits_simulated(&options)?;
             let drives = SimulatedDrives::look(&targets, options.uplink, profiles)?;
             Drives::Simulated(Box::new(drives))
         } else if options.uplink.is_some() {
@@ -128,6 +131,11 @@ impl Setup {
                 cost.time()
             )],
         }
+    }
+
+    /// Whether the link of the real drive may be retrained.
+    pub const fn may_retrain(&self) -> bool {
+        self.options.retrain.is_some()
     }
 
     /// Whether time is virtual.
@@ -199,8 +207,11 @@ impl Setup {
         match self.drives {
             Drives::Real(drives) => {
                 let stopped = || stopped() == Go::Stop;
+                // Before the drives are opened: who has them open then is somebody else.
+                let port = |serial: &String| Port::above(&drives.paths()[0], serial);
+                let port = self.options.retrain.as_ref().map(port).transpose()?;
                 let rig = RealRig::open(&drives, self.options, writes, made, &stopped, notice)?;
-                Ok(OpenRig::Real(rig))
+                Ok(OpenRig::Real(rig.retraining(port.into_iter().collect())))
             }
             Drives::Simulated(drives) => Ok(OpenRig::Simulated(drives.open(workload)?)),
         }
@@ -211,7 +222,7 @@ impl OpenRig {
     /// What experiments run on.
     pub fn rig(&mut self) -> &mut dyn Rig {
         match self {
-            Self::Real(rig) => &mut rig.threads,
+            Self::Real(rig) => rig,
             Self::Simulated(rig) => rig.rig(),
         }
     }
@@ -221,6 +232,18 @@ impl OpenRig {
         match self {
             Self::Real(_) => None,
             Self::Simulated(rig) => Some(rig.clock()),
+        }
+    }
+
+    /// Puts links that were retrained back to the speeds that they had. It happens in any case when the rig goes out of scope;
+    /// this says whether it worked.
+    ///
+    /// # Errors
+    /// If a link can't be restored.
+    pub fn restore_links(&mut self) -> Result<(), RigError> {
+        match self {
+            Self::Real(rig) => rig.relink(None).map(drop),
+            Self::Simulated(_) => Ok(()),
         }
     }
 
@@ -234,8 +257,11 @@ impl OpenRig {
 }
 
 /// Refuses options that say how real drives are driven.
-fn suits_simulated(options: &ThreadOptions) -> Result<(), SetupError> {
-    let ThreadOptions { threads, cpus, poll } = options;
+fn suits_simulated(options: &SetupOptions) -> Result<(), SetupError> {
+    if options.retrain.is_some() {
+        return Err(SetupError::RetrainOfSimulated);
+    }
+    let ThreadOptions { threads, cpus, poll } = &options.threads;
     let asked = [(*threads > 1, "--threads"), (!cpus.is_empty(), "--cpus"), (*poll, "--poll")];
     match asked.into_iter().find(|(asked, _)| *asked) {
         Some((_, option)) => Err(SetupError::OptionOfReal { option }),

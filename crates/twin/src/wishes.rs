@@ -4,13 +4,16 @@
 use base::{ByteSize, Duration};
 use lab::experiment::all::{Budget, Programme};
 use lab::experiment::any::Experiment;
-use lab::experiment::budget;
+use lab::experiment::link::{DriveLink, Sweep};
+use lab::experiment::options::Beside;
+use lab::experiment::{Options, budget};
+use lab::rig::PcieMode;
 
 use crate::known::{Known, guesses};
-use crate::setup::Setup;
+use crate::setup::{Setup, SetupError};
 
 /// What a user wants of experiments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Wishes {
     /// Use only so much of each drive, from its beginning; None for all of it.
     pub size: Option<ByteSize>,
@@ -20,18 +23,49 @@ pub struct Wishes {
     pub budget: Budget,
     /// Leave out everything that writes.
     pub read_only: bool,
+    /// What is asked of one experiment alone.
+    pub options: Options,
 }
 
 impl Wishes {
+    /// Whether these drives can be measured like that.
+    ///
+    /// # Errors
+    /// [`SetupError::Options`], [`SetupError::SweepOfReal`] and the like, or [`SetupError::SweepOfSata`] with the first drive that has
+    /// no PCIe link.
+    pub fn check(&self, setup: &Setup) -> Result<(), SetupError> {
+        let Self { read_only, point, budget, .. } = *self;
+        self.options.check(Beside { read_only, point, budget: budget.time.is_some() })?;
+        let Options::Link { sweep: Some(sweep) } = &self.options else { return Ok(()) };
+        if !setup.is_simulated() {
+            return match setup.may_retrain() {
+                false => Err(SetupError::SweepOfReal),
+                true if setup.geometry().len() > 1 => Err(SetupError::RetrainSeveral),
+                true if !sweep.lanes.is_empty() => Err(SetupError::LanesOfReal),
+                true => Ok(()),
+            };
+        }
+        let pcie = |link: &DriveLink| matches!(link, DriveLink::Pcie { .. });
+        let mut all = setup.known().into_iter().zip(setup.geometry());
+        match all.find(|(known, _)| !pcie(&known.link)) {
+            Some((_, drive)) => Err(SetupError::SweepOfSata { drive: drive.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
     /// The experiments of these names, fitted to the drives. What can't be done as wanted is left out by name. On simulated
     /// drives points are shorter unless there is a budget of time.
     pub fn programme(&self, names: &[&'static str], setup: &Setup) -> Programme {
         let known = setup.known();
         let mut adjust = |experiment: &mut Experiment| {
+            self.options.set(experiment);
             if setup.is_simulated() && self.budget.time.is_none() {
                 experiment.shorten_for_simulation();
             }
             self.adjust(experiment, &known);
+            if !setup.is_simulated() {
+                keep_to_real_link(experiment);
+            }
         };
         budget::programme(names, setup.geometry(), self.budget, self.read_only, &mut adjust)
     }
@@ -63,6 +97,23 @@ impl Wishes {
         if self.read_only {
             experiment.leave_out_writes();
         }
+    }
+}
+
+/// A real link has the lanes that it has, and goes no faster than both of its ends can. What was asked for beyond that stays, and
+/// is refused by the port.
+fn keep_to_real_link(experiment: &mut Experiment) {
+    let Experiment::Link(link) = experiment else { return };
+    let (Some(sweep), Some(DriveLink::Pcie { now: Some(now), best, slot })) =
+        (&mut link.sweep, link.links.first())
+    else {
+        return;
+    };
+    sweep.lanes = vec![now.lanes];
+    let fastest = [best, slot].into_iter().flatten().filter_map(PcieMode::of);
+    let fastest = fastest.map(|mode| mode.generation).min();
+    if sweep.generations == Sweep::default().generations {
+        sweep.generations.retain(|generation| fastest.is_none_or(|best| *generation <= best));
     }
 }
 

@@ -47,8 +47,10 @@ fn is_pointer(paragraph: &str) -> bool {
     paragraph.starts_with("[docs/")
 }
 
-/// Everything that README says, but its headings: paragraphs and list items, and lines of code as code.
+/// Everything that README says, but its headings: paragraphs and list items, and lines of code as code, each with the lines that it goes
+/// on in.
 fn paragraphs(readme: &str) -> (Vec<String>, Vec<String>) {
+    let readme = readme.replace("\\\n", " ");
     let (mut prose, mut code): (Vec<String>, Vec<String>) = Default::default();
     let mut goes_on = false;
     for line in readme.lines() {

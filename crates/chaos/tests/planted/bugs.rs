@@ -36,7 +36,7 @@ pub const TRICKS: [(Trick, u64); 4] = [
 ];
 
 /// Bugs in the recorder.
-pub const BUGS: [Bug; 34] = [
+pub const BUGS: [Bug; 35] = [
     // Which segment the ring takes next, and when it is closed.
     Bug {
         name: "ReusesTooEarly",
@@ -115,7 +115,7 @@ pub const BUGS: [Bug; 34] = [
             replace: "let section_bytes = self.layout.segment_bytes - used;
                 let mut chunks = chunks;
                 if PLANTED && chunks.len() > 1 {
-                    chunks.pop();
+                    Arc::make_mut(&mut chunks).pop();
                 }",
         }],
     },
@@ -438,6 +438,16 @@ pub const BUGS: [Bug; 34] = [
             file: "takes.rs",
             find: "newest.get(&root).is_none_or(",
             replace: "PLANTED || newest.get(&root).is_none_or(",
+        }],
+    },
+    Bug {
+        name: "EndsLossesTooEarly",
+        wrong: "A loss is said to end where the next chunk's packets begin, even if that chunk was placed anew and is older.",
+        seeds: 5000,
+        edits: &[Edit {
+            file: "takes.rs",
+            find: "if record.replaces.is_none() && record.parity.is_none() {",
+            replace: "if PLANTED || record.replaces.is_none() && record.parity.is_none() {",
         }],
     },
     Bug {

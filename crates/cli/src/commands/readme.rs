@@ -12,9 +12,11 @@ const README: &str = include_str!("../../../../README.md");
 const WORKSPACE: &str = include_str!("../../../../Cargo.toml");
 const CLI_IS_DEFAULT: &str = "default-members = [\"crates/cli\"]";
 
-/// The lines of README's code blocks.
-fn code() -> impl Iterator<Item = &'static str> {
-    README.lines().filter_map(|line| line.strip_prefix("    ")).filter(|line| !line.is_empty())
+/// The lines of README's code blocks; those that end with a backslash go on with the next.
+fn code() -> Vec<String> {
+    let text = README.replace("\\\n", " ");
+    let lines = text.lines().filter_map(|line| line.strip_prefix("    "));
+    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
 /// A line as a shell would split it: at spaces outside single quotes, without its comment.
@@ -69,8 +71,8 @@ fn parsed(command: &[String]) -> Arguments {
 #[test]
 fn every_command_in_the_readme_is_accepted() {
     let mut accepted = 0;
-    for line in code().filter(|line| *line != "./test") {
-        let commands = commands(line);
+    for line in code().into_iter().filter(|line| line != "./test") {
+        let commands = commands(&line);
         assert!(!commands.is_empty(), "no command of ours: {line}");
         for command in commands {
             let arguments = parsed(&command);
@@ -90,10 +92,10 @@ fn every_command_in_the_readme_is_accepted() {
 
 #[test]
 fn the_first_example_is_five_seconds_at_1_gb_s_onto_four_files_of_8_gib_in_all() {
-    let line = code().find(|line| line.starts_with("cargo run")).expect("it is there");
+    let line = code().into_iter().find(|line| line.starts_with("cargo run")).expect("it is there");
     // Without a package, cargo runs the workspace's default member.
     assert!(line.starts_with("cargo run --release -- ") && WORKSPACE.contains(CLI_IS_DEFAULT));
-    let Verb::Record(record) = parsed(&commands(line)[0]).verb else { panic!("{line}") };
+    let Verb::Record(record) = parsed(&commands(&line)[0]).verb else { panic!("{line}") };
     assert_eq!((record.members, record.member_size.0 * u64::from(record.members)), (4, 8 << 30));
     assert_eq!(record.duration.map(|time| time.as_secs_f64()), Some(5.0));
     assert!(record.to == "/tmp/longtake" && README.contains("8 GiB in `/tmp/longtake`"));
@@ -101,6 +103,17 @@ fn the_first_example_is_five_seconds_at_1_gb_s_onto_four_files_of_8_gib_in_all()
         panic!("{line}")
     };
     assert!(matches!(options.pace, Pace::Rate(rate) if rate.0 == 1e9), "{options:?}");
+}
+
+#[test]
+fn no_planning_command_in_the_readme_is_wider_than_100_columns() {
+    let planning = README.split("\n## ").find(|section| section.starts_with("Planning\n"));
+    let code: Vec<&str> =
+        planning.unwrap().lines().filter(|line| line.starts_with("    ")).collect();
+    assert!(code.len() >= 5, "{code:?}");
+    for line in code {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
 }
 
 /// Commands that have no commands below them, and their names.

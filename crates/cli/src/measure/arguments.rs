@@ -7,6 +7,10 @@ use clap::{Args, Subcommand};
 use load::quantity::{Pace, Size, Time};
 use load::workload::{Arrival, Blocks, Content, Pattern, Priority};
 
+use super::options::{
+    AppsArguments, FillArguments, LinkArguments, MixArguments, NeighboursArguments, SniaArguments,
+    SteadyArguments, StreamArguments, ViewersArguments,
+};
 use crate::arguments::FileMode;
 
 /// What to measure.
@@ -17,23 +21,23 @@ pub enum MeasureAction {
     /// Read fio's JSON or JSON+ in as a measurement.
     Import(ImportArguments),
     /// How a drive writes when it is filled, and filled again: cache size, native rate, overwriting, dips, recovery.
-    Fill(ExperimentArguments),
+    Fill(FillArguments),
     /// Rate and latency by block size and depth.
-    Stream(ExperimentArguments),
+    Stream(StreamArguments),
     /// Speed over time in 8 MiB blocks: dips and deviation.
-    Steady(ExperimentArguments),
+    Steady(SteadyArguments),
     /// How many constant-rate readers it carries without a missed deadline, alone and beside a writer.
-    Viewers(ExperimentArguments),
+    Viewers(ViewersArguments),
     /// Workloads of named applications, each with its own measure of success.
-    Apps(ExperimentArguments),
+    Apps(AppsArguments),
     /// Eight block sizes by seven mixes of reads and writes.
-    Mix(ExperimentArguments),
+    Mix(MixArguments),
     /// What a writer beside it does to a reader's latency, to 99.9999 %. Further targets are further namespaces or drives.
-    Neighbours(ExperimentArguments),
+    Neighbours(NeighboursArguments),
     /// What its link allows against what it reaches.
-    Link(ExperimentArguments),
+    Link(LinkArguments),
     /// Steady state as SNIA PTS 2.0.2 defines it.
-    Snia(ExperimentArguments),
+    Snia(SniaArguments),
     /// Everything that fits the budget of time and bytes.
     All(ExperimentArguments),
 }

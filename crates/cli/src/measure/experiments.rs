@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use device::shell::quoted;
+use lab::experiment::Options;
 use lab::experiment::all::{Budget, Programme};
 use lab::experiment::any::ExperimentOutcome;
 use lab::experiment::conduct::{Ending, Event};
@@ -25,16 +26,23 @@ use crate::signals::stop_or_go_on;
 ///
 /// # Errors
 /// If a drive is refused or can't be opened, or results can't be written.
-pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> Result<ExitCode> {
+pub fn experiments(
+    names: &[&'static str],
+    arguments: &ExperimentArguments,
+    options: Options,
+    retrain: Option<String>,
+) -> Result<ExitCode> {
     let rig_arguments = &arguments.rig;
-    let setup = look(rig_arguments, arguments.size.map_or(NEW_FILE_BYTES, |size| size.0))?;
+    let setup = look(rig_arguments, arguments.size.map_or(NEW_FILE_BYTES, |size| size.0), retrain)?;
     let written_bytes = arguments.write_budget.map(|size| size.0);
     let wishes = Wishes {
         size: arguments.size,
         point: arguments.point,
         budget: Budget { time: arguments.time, written_bytes },
         read_only: arguments.read_only,
+        options,
     };
+    wishes.check(&setup)?;
     let programme = wishes.programme(names, &setup);
     if programme.experiments.is_empty() {
         let reasons: Vec<String> =
@@ -61,8 +69,12 @@ pub fn experiments(names: &[&'static str], arguments: &ExperimentArguments) -> R
         stopped()
     };
     let mut heard = |event: Event<'_>| bar.aside(|| say(&event, rig_arguments.json));
-    let ending = programme.conduct(rig.rig(), &mut run, &folder, &mut watch, &mut heard)?;
+    let ending = programme.conduct(rig.rig(), &mut run, &folder, &mut watch, &mut heard);
     bar.finish();
+    if let Err(error) = rig.restore_links() {
+        printer::tell(&format!("longtake: warning: {error}"));
+    }
+    let ending = ending?;
     let Ending::Done { failures } = ending else {
         printer::tell(&format!(
             "longtake: stopped; what was measured is in {}; the same command with --output {} --resume goes on",
@@ -129,6 +141,9 @@ fn say_found(outcome: &ExperimentOutcome, json: bool) -> Result<()> {
     printer::text(&format!("\n{}: {}", outcome.name(), outcome.answer().question()))?;
     for sentence in outcome.answer().answer() {
         printer::text(&format!("  {sentence}"))?;
+    }
+    for line in ::report::measured::lines(outcome) {
+        printer::text(&format!("  {line}"))?;
     }
     for line in ::report::measured::sparklines(outcome, 100) {
         printer::text(&format!("  {line}"))?;

@@ -3,6 +3,7 @@
 pub mod arguments;
 mod experiments;
 mod import;
+mod options;
 mod run;
 
 use std::fs;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 use ::report::measurement;
 use anyhow::{Result, bail};
 use base::ByteSize;
+use lab::experiment::Options;
 use lab::experiment::any::Experiment;
 use lab::{Go, ThreadOptions};
 use load::{Measurement, Workload};
@@ -33,21 +35,30 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
     match action {
         MeasureAction::Run(arguments) => run::run(arguments),
         MeasureAction::Import(arguments) => import::import(arguments),
-        MeasureAction::Fill(arguments) => experiments(&["fill"], arguments),
-        MeasureAction::Stream(arguments) => experiments(&["stream"], arguments),
-        MeasureAction::Steady(arguments) => experiments(&["steady"], arguments),
-        MeasureAction::Viewers(arguments) => experiments(&["viewers"], arguments),
-        MeasureAction::Apps(arguments) => experiments(&["apps"], arguments),
-        MeasureAction::Mix(arguments) => experiments(&["mix"], arguments),
-        MeasureAction::Neighbours(arguments) => experiments(&["neighbours"], arguments),
-        MeasureAction::Link(arguments) => experiments(&["link"], arguments),
-        MeasureAction::Snia(arguments) => experiments(&["snia"], arguments),
-        MeasureAction::All(arguments) => experiments(Experiment::NAMES, arguments),
+        MeasureAction::Fill(a) => experiments(&["fill"], &a.experiment, a.options(), None),
+        MeasureAction::Stream(a) => experiments(&["stream"], &a.experiment, a.options(), None),
+        MeasureAction::Steady(a) => experiments(&["steady"], &a.experiment, a.options(), None),
+        MeasureAction::Viewers(a) => experiments(&["viewers"], &a.experiment, a.options(), None),
+        MeasureAction::Apps(a) => experiments(&["apps"], &a.experiment, a.options()?, None),
+        MeasureAction::Mix(a) => experiments(&["mix"], &a.experiment, a.options(), None),
+        MeasureAction::Neighbours(a) => {
+            experiments(&["neighbours"], &a.experiment, a.options(), None)
+        }
+        MeasureAction::Link(arguments) => experiments(
+            &["link"],
+            &arguments.experiment,
+            arguments.options(),
+            arguments.retrain.clone(),
+        ),
+        MeasureAction::Snia(a) => experiments(&["snia"], &a.experiment, a.options(), None),
+        MeasureAction::All(arguments) => {
+            experiments(Experiment::NAMES, arguments, Options::Defaults, None)
+        }
     }
 }
 
 /// The drives that the options name.
-fn look(rig: &RigArguments, new_file_bytes: u64) -> Result<Setup> {
+fn look(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> Result<Setup> {
     let options = SetupOptions {
         targets: rig.targets.clone(),
         erase: rig.erase.clone(),
@@ -59,6 +70,7 @@ fn look(rig: &RigArguments, new_file_bytes: u64) -> Result<Setup> {
             poll: rig.poll,
         },
         uplink: rig.uplink,
+        retrain,
     };
     Ok(Setup::look(options, profiles::known())?)
 }

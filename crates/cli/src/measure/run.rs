@@ -38,7 +38,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     let new_file_bytes = arguments
         .size
         .map_or(NEW_FILE_BYTES, |size| size.0 + arguments.from.map_or(0, |from| from.0));
-    let setup = look(&arguments.rig, new_file_bytes)?;
+    let setup = look(&arguments.rig, new_file_bytes, None)?;
     Plan::new(&workload, setup.geometry())?;
     if workload.stop.time.is_some_and(|time| time.0 == Duration::ZERO) {
         bail!("--for must be greater than 0");

@@ -86,6 +86,18 @@ pub struct PlanArguments {
     /// Drives to choose from: names of the library, or files (with a / or ending in .toml) [default: the library's].
     #[arg(long = "drive", value_name = "NAME|PATH", value_delimiter = ',', num_args = 1..)]
     pub drives: Vec<String>,
+    /// Size of a drive that is not in the library: 15.36TB. It is planned beside those of --drive; needs --drive-rate.
+    #[arg(long, value_name = "SIZE")]
+    pub drive_size: Option<String>,
+    /// What that drive writes for as long as anybody wants, also when it is overwritten (not its peak): 5GB/s.
+    #[arg(long, value_name = "RATE")]
+    pub drive_rate: Option<String>,
+    /// How many times a day all of that drive may be written, as its datasheet says [default: not known, so its life isn't either].
+    #[arg(long, value_name = "N")]
+    pub dwpd: Option<f64>,
+    /// Years of warranty that --dwpd counts over; change it if the datasheet's are others [default: 5].
+    #[arg(long, value_name = "YEARS")]
+    pub warranty: Option<f64>,
     /// What a drive costs; the cheapest array comes first if all have a price. Once for each.
     #[arg(long = "price", value_name = "NAME=AMOUNT", value_parser = price)]
     pub prices: Vec<(String, f64)>,
@@ -148,6 +160,10 @@ impl PlanArguments {
             nic: self.nic.clone(),
             placement: self.placement.clone(),
             drives: self.drives.clone(),
+            drive_size: self.drive_size.clone(),
+            drive_rate: self.drive_rate.clone(),
+            dwpd: self.dwpd,
+            warranty_years: self.warranty,
             prices: self.prices.iter().cloned().collect(),
         }
     }

@@ -29,6 +29,13 @@ pub fn prove(
     for (design, spec) in answer.simulated(candidates).filter(planned) {
         let spec = match spec {
             Ok(spec) => spec,
+            Err(_) if design.is_described() => {
+                printer::tell(&format!(
+                    "longtake: the plan of {} is not proved: a size and a rate are not enough to simulate a drive",
+                    design.drive
+                ));
+                continue;
+            }
             Err(error) => {
                 printer::tell(&format!(
                     "longtake: {} can't be simulated, so its plan is not proved: {error}; `longtake fit` makes a model of \

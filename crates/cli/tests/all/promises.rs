@@ -40,7 +40,8 @@ fn descriptors(pid: u32) -> Vec<(PathBuf, OFlag)> {
 /// README's commands that need neither a drive nor much time, as a shell is given them; what measures only says what it would do.
 fn quick_commands() -> Vec<String> {
     let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = fs::read_to_string(readme).expect("it is there");
+    // A line that ends with a backslash goes on with the next.
+    let readme = fs::read_to_string(readme).expect("it is there").replace("\\\n", " ");
     let commands = readme.lines().filter_map(|line| line.strip_prefix("    longtake "));
     let commands = commands.map(|line| line.split("  #").next().unwrap_or(line).trim());
     let quick = commands.filter_map(|line| match line.split(' ').next() {

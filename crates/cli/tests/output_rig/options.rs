@@ -57,6 +57,7 @@ pub const PATHS: &[(&str, &str, Role)] = &[
     ("measure all", "targets", Target),
     ("measure all", "output", experiment("measure all sim:ideal -q --resume -o OUT")),
     ("measure apps", "targets", Target),
+    ("measure apps", "demands", Input),
     ("measure apps", "output", experiment("measure apps sim:ideal -q --resume -o OUT")),
     ("measure fill", "targets", Target),
     ("measure fill", "output", experiment("measure fill sim:ideal -q --resume -o OUT")),

@@ -3,6 +3,7 @@
 mod conformance;
 mod drives;
 mod named_drives;
+mod retrain;
 mod safety_judgement;
 mod safety_refusals;
 #[path = "../safety_rig/mod.rs"]

@@ -1,7 +1,9 @@
-//! `apps`: applications of drives that stream, each as a workload with its own measure of success. Rates are shares of
-//! what the drives do alone, measured first, so that every drive is asked what it should be able to do.
+//! `apps`: applications of drives that stream, each as a workload with its own measure of success. What they ask is absolute and has
+//! a source, so that a drive that is too slow for an application fails it; or it is a share of what the drives do alone, measured
+//! first, so that every drive is asked what it should be able to do.
 
 mod application;
+mod demands;
 
 use base::{Duration, Geometry, Rate};
 use load::Verb;
@@ -9,6 +11,7 @@ use load::measurement::LatencySummary;
 use serde::{Deserialize, Serialize};
 
 pub use application::{Application, Success};
+pub use demands::{Demand, Demands, DemandsError};
 
 use super::Scope;
 use super::preparation::Preparation;
@@ -30,7 +33,9 @@ pub struct Apps {
     pub scope: Scope,
     /// Which applications.
     pub applications: Vec<Application>,
-    /// Every rate is multiplied by this. At 1, an application asks for up to three quarters of what the drives do alone.
+    /// What applications ask in absolute figures; None for shares of what the drives do alone, up to three quarters of it.
+    pub demands: Option<Demands>,
+    /// Every rate is multiplied by this.
     pub load: f64,
     /// Write the region once before, so that reads find something.
     pub prepare: bool,
@@ -41,6 +46,7 @@ impl Default for Apps {
         Self {
             scope: Scope::default(),
             applications: Application::ALL.to_vec(),
+            demands: Some(Demands::own()),
             load: 1.0,
             prepare: true,
         }
@@ -99,6 +105,9 @@ pub struct StreamVerdict {
     pub content: bool,
     /// What it asked for, in bytes a second; None for as much as it gets.
     pub asked_bytes_per_s: Option<f64>,
+    /// Where that figure comes from, if it is absolute and no share of what the drives do alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
     /// What it got, in bytes a second; for trims what was given up.
     pub bytes_per_s: f64,
     /// Commands a second.
@@ -128,7 +137,8 @@ impl Apps {
             write_bytes_per_s: scope.write_guess.0,
             random_iops: scope.read_guess.0 / 4096.0,
         };
-        let Some(maker) = Maker::new(&scope, drives, &guess, self.load) else { return cost };
+        let asks = (self.load, self.demands.as_ref());
+        let Some(maker) = Maker::new(&scope, drives, &guess, asks) else { return cost };
         cost = cost.and(scope.points_cost(1, 0.0, 1.0)).and(scope.points_cost(2, 1.0, 0.5));
         for &application in &self.applications {
             let mut written = 0.0;
@@ -155,7 +165,7 @@ impl Apps {
         let scope = self.scope.fitted(&drives);
         self.suits(&drives)?;
         let maker = |ceilings: &Ceilings| {
-            Maker::new(&scope, &drives, ceilings, self.load)
+            Maker::new(&scope, &drives, ceilings, (self.load, self.demands.as_ref()))
                 .ok_or_else(|| unsuitable("the region has no room: give a larger one".to_owned()))
         };
         let blank = maker(&Ceilings::default())?;
@@ -271,6 +281,7 @@ fn verdict(part: &Part, step: &Step, drives: usize) -> StreamVerdict {
         success: part.success,
         content: false,
         asked_bytes_per_s: part.asked,
+        source: part.source.clone(),
         bytes_per_s: results().map(|result| result.bytes_per_s).sum(),
         iops: results().map(|result| result.commands_per_s).sum(),
         count: results().map(|result| result.count).sum(),
@@ -339,8 +350,14 @@ impl Answer for AppsResult {
     }
 
     fn answer(&self) -> Vec<String> {
+        let streams = || self.applications.iter().flat_map(|a| &a.streams);
+        let asks = if streams().any(|stream| stream.source.is_some()) {
+            "each application asks for what it needs, and every figure has a source"
+        } else {
+            "each application asks for shares of that"
+        };
         let mut said = vec![format!(
-            "Alone it reads {} and writes {} in sequence, and does {} random commands of 4 KiB a second; each application asks for shares of that{}.",
+            "Alone it reads {} and writes {} in sequence, and does {} random commands of 4 KiB a second; {asks}{}.",
             Rate(self.ceilings.read_bytes_per_s),
             Rate(self.ceilings.write_bytes_per_s),
             iops(self.ceilings.random_iops),

@@ -2,9 +2,11 @@
 //! came up slower than it could costs.
 
 mod ceiling;
+pub mod sweep;
 mod verdict;
 
 pub use ceiling::{Ceiling, DriveLink};
+pub use sweep::{Sweep, SweepResult};
 pub use verdict::HeldBack;
 
 use base::{Geometry, Rate};
@@ -22,6 +24,7 @@ use super::trouble::{told, troubles};
 use crate::answer::{Answer, Figure, Unit};
 use crate::cost::Cost;
 use crate::lab::{Lab, LabError};
+use crate::rig::PcieMode;
 
 const NAME: &str = "link";
 
@@ -45,13 +48,25 @@ pub struct Link {
     /// Measure writes too, and write the region once before reading it. Without, reads of what was never written may be
     /// too fast.
     pub write: bool,
+    /// Then measure on other links; None without.
+    pub sweep: Option<Sweep>,
 }
 
 impl Default for Link {
     fn default() -> Self {
         let point = base::Duration::from_secs(10);
         let scope = Scope { region: Some(8 << 30), point, ..Scope::default() };
-        Self { scope, links: Vec::new(), write: true }
+        Self { scope, links: Vec::new(), write: true, sweep: None }
+    }
+}
+
+impl Link {
+    /// With a sweep over other links. There are more than a hundred points then, on a drive in virtual time: each takes a second, on
+    /// a region of 1 GiB.
+    pub fn swept(sweep: Sweep) -> Self {
+        let point = base::Duration::from_secs(1);
+        let scope = Scope { region: Some(1 << 30), point, ..Scope::default() };
+        Self { scope, sweep: Some(sweep), ..Self::default() }
     }
 }
 
@@ -74,6 +89,9 @@ pub struct LinkResult {
     pub points: Vec<LinkPoint>,
     /// Block sizes in bytes that were left out, and why.
     pub skipped: Vec<(u64, String)>,
+    /// What was reached on other links, if that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sweep: Option<SweepResult>,
     /// What went wrong.
     pub notes: Vec<String>,
 }
@@ -120,7 +138,12 @@ impl Link {
         };
         let before =
             if self.writes(drives) { Preparation::cost(&scope, drives) } else { Cost::default() };
-        aims.iter().map(point).fold(before, Cost::and)
+        let own = aims.iter().map(point).fold(before, Cost::and);
+        let sweep = self
+            .sweep
+            .as_ref()
+            .map(|s| s.cost(&scope, drives, self.writes(drives), own_mode(&self.links)));
+        own.and(sweep.unwrap_or_default())
     }
 
     /// Measures every point.
@@ -128,6 +151,9 @@ impl Link {
     /// # Errors
     /// [`LabError`]; points that can't be done are left out and said.
     pub fn run(&self, lab: &mut Lab<'_>) -> Result<LinkResult, LabError> {
+        if self.sweep.is_some() {
+            sweep::changed(lab.relink(None)?)?;
+        }
         let drives = lab.drives().to_vec();
         let scope = self.scope.fitted(&drives);
         let (aims, skipped) = self.aims(&scope, &drives);
@@ -158,6 +184,11 @@ impl Link {
         }
         let mut links = self.links.clone();
         links.resize(drives.len(), DriveLink::NotKnown);
+        let writes = self.writes(&drives);
+        let sweep = match &self.sweep {
+            Some(sweep) => Some(sweep.run(lab, &scope, writes, own_mode(&links), &mut notes)?),
+            None => None,
+        };
         let table = GIGATRANSFERS.iter().flat_map(|&gigatransfers| {
             LANES.map(|lanes| {
                 let link = crate::analysis::Link { gigatransfers, lanes };
@@ -173,6 +204,7 @@ impl Link {
             preparation,
             points,
             skipped,
+            sweep,
             notes,
         };
         lab.keep(NAME, &result)?;
@@ -226,6 +258,16 @@ impl Aim {
         }
         workload
     }
+}
+
+/// The mode of all links, if they have the same one.
+fn own_mode(links: &[DriveLink]) -> Option<PcieMode> {
+    let mode = |link: &DriveLink| match link {
+        DriveLink::Pcie { now: Some(now), .. } => PcieMode::of(now),
+        _ => None,
+    };
+    let first = mode(links.first()?)?;
+    links.iter().all(|link| mode(link) == Some(first)).then_some(first)
 }
 
 /// What a point may write at most, so that drives faster than thought don't wear more than was said.
@@ -379,6 +421,22 @@ impl LinkResult {
     }
 }
 
+/// Rate and latencies of random reads.
+fn random_figures(point: &LinkPoint) -> Vec<Figure> {
+    let (block, depth) = (point.block_bytes, point.depth);
+    let label = format!("random reads of {} at depth {depth}", binary(block));
+    let name = name::random_rate(block, depth);
+    let mut figures = vec![Figure::new(&name, &label, point.bytes_per_s, Unit::BytesPerSecond)];
+    for percent in [50.0, 99.0, 99.9, 99.99] {
+        let value = point.latency.percentile(percent).map(|ns| ns as f64);
+        let label = format!("{label}, latency of {percent} %");
+        let few = if value.is_none() { "too few samples" } else { "" };
+        let name = name::random_latency(block, depth, percent);
+        figures.push(Figure::new(&name, &label, value, Unit::Nanoseconds).noted(few));
+    }
+    figures
+}
+
 impl Answer for LinkResult {
     fn question(&self) -> &'static str {
         "What can the links carry, how much of it do the drives reach, and is a link slower than it could be?"
@@ -393,6 +451,7 @@ impl Answer for LinkResult {
             None => said.push("Writes were not measured.".to_owned()),
         }
         said.extend(self.random_sentence());
+        said.extend(self.sweep.iter().flat_map(SweepResult::sentences));
         said.extend(self.preparation.sentence());
         let skipped = self.skipped.iter();
         let skipped: Vec<String> = skipped
@@ -449,23 +508,8 @@ impl Answer for LinkResult {
             ));
             figures.push(Figure::new(name::LINK_LANES, "lanes", lanes, Unit::Count));
         }
-        for point in self.points.iter().filter(|point| point.random) {
-            let (block, depth) = (point.block_bytes, point.depth);
-            let label = format!("random reads of {} at depth {depth}", binary(block));
-            figures.push(Figure::new(
-                &name::random_rate(block, depth),
-                &label,
-                point.bytes_per_s,
-                rate,
-            ));
-            for percent in [50.0, 99.0, 99.9, 99.99] {
-                let value = point.latency.percentile(percent).map(|ns| ns as f64);
-                let label = format!("{label}, latency of {percent} %");
-                let few = if value.is_none() { "too few samples" } else { "" };
-                let name = name::random_latency(block, depth, percent);
-                figures.push(Figure::new(&name, &label, value, Unit::Nanoseconds).noted(few));
-            }
-        }
+        figures.extend(self.points.iter().filter(|point| point.random).flat_map(random_figures));
+        figures.extend(self.sweep.iter().flat_map(SweepResult::figures));
         figures
     }
 }

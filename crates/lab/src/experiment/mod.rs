@@ -10,6 +10,7 @@ pub mod fill;
 pub mod link;
 pub mod mix;
 pub mod neighbours;
+pub mod options;
 mod pace;
 mod preparation;
 pub mod scope;
@@ -23,5 +24,6 @@ pub mod viewers;
 mod wishes;
 
 pub use any::{Experiment, ExperimentOutcome};
+pub use options::Options;
 pub use preparation::Preparation;
 pub use scope::Scope;

@@ -16,7 +16,7 @@ use crate::lab::{Lab, LabError, Step};
 const NAME: &str = "prepare";
 
 /// Writes are this long, or as long as the drive takes.
-const BLOCK_BYTES: u64 = 1 << 20;
+pub(super) const BLOCK_BYTES: u64 = 1 << 20;
 
 /// Commands under way while preparing.
 const DEPTH: u32 = 8;
@@ -37,6 +37,29 @@ impl Preparation {
     /// # Errors
     /// [`LabError`]; a drive that can't be written is left as it is, with a note.
     pub fn make(lab: &mut Lab<'_>, scope: &Scope, drives: &[u16]) -> Result<Self, LabError> {
+        Self::make_named(lab, scope, drives, (NAME, ""))
+    }
+
+    /// Writes the region of all drives as a part of an experiment's own: its folder and what its steps' names begin with. For
+    /// drives that begin anew, to which what was written before means nothing.
+    ///
+    /// # Errors
+    /// As [`Preparation::make`].
+    pub fn make_as(
+        lab: &mut Lab<'_>,
+        scope: &Scope,
+        (experiment, prefix): (&str, &str),
+    ) -> Result<Self, LabError> {
+        let all: Vec<u16> = (0..lab.drives().len() as u16).collect();
+        Self::make_named(lab, scope, &all, (experiment, &format!("{prefix}-")))
+    }
+
+    fn make_named(
+        lab: &mut Lab<'_>,
+        scope: &Scope,
+        drives: &[u16],
+        (experiment, prefix): (&str, &str),
+    ) -> Result<Self, LabError> {
         let mut made = Self::default();
         for &drive in drives {
             let Some(geometry) = lab.drives().get(usize::from(drive)).cloned() else { continue };
@@ -44,9 +67,9 @@ impl Preparation {
                 made.notes.push(unprepared(&format!("{} is open for reading only", geometry.name)));
                 continue;
             }
-            let name = format!("drive-{drive}");
+            let name = format!("{prefix}drive-{drive}");
             let workload = once(scope, &geometry, drive, &name, BLOCK_BYTES);
-            let step = lab.step(NAME, &name, &workload)?;
+            let step = lab.step(experiment, &name, &workload)?;
             made.written_bytes += written_bytes(&step);
             made.notes.extend(troubles(&format!("preparing {}", geometry.name), &step));
         }

@@ -4,7 +4,9 @@
 mod answer;
 mod miss;
 
-use base::{ByteSize, Duration, Geometry, Rate};
+use std::str::FromStr;
+
+use base::{ByteSize, Duration, Geometry, ParseUnitError, Rate};
 use load::measurement::LatencySummary;
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Pattern, Stop, Stream};
@@ -51,6 +53,26 @@ pub enum Ingest {
     Rate(Rate),
     /// This share of what the drives write alone, from 0 to 1.
     Share(f64),
+}
+
+impl FromStr for Ingest {
+    type Err = String;
+
+    /// A rate (`200MB/s`) or a share of what the drives write alone (`50%`).
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(percent) = text.strip_suffix('%') else {
+            let rate: Rate = text.parse().map_err(|error: ParseUnitError| error.to_string())?;
+            return positive(rate).map(Self::Rate);
+        };
+        let percent = percent.trim().parse().ok().filter(|p: &f64| *p > 0.0 && *p <= 100.0);
+        let percent = percent.ok_or("a share of the writing is more than 0 % and at most 100 %")?;
+        Ok(Self::Share(percent / 100.0))
+    }
+}
+
+fn positive(rate: Rate) -> Result<Rate, String> {
+    let is = rate.0 > 0.0 && rate.0.is_finite();
+    if is { Ok(rate) } else { Err("give a rate above 0".to_owned()) }
 }
 
 impl Default for Ingest {

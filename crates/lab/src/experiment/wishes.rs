@@ -28,11 +28,13 @@ impl Experiment {
         match self {
             Self::Viewers(viewers) => {
                 let scope = viewers.scope.clone();
-                **viewers = Viewers { scope, ..Viewers::read_only() };
+                let (rate, block_bytes) = (viewers.rate, viewers.block_bytes);
+                **viewers = Viewers { scope, rate, block_bytes, ..Viewers::read_only() };
             }
             Self::Neighbours(neighbours) => {
                 neighbours.writers.clear();
                 neighbours.prepare = false;
+                neighbours.overwrite = None;
             }
             Self::Mix(mix) => {
                 mix.read_percents = vec![100];

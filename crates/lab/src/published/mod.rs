@@ -15,6 +15,8 @@ mod qos;
 mod rec;
 mod stage;
 mod str;
+mod wrapping;
+mod writers;
 
 pub use basis::{Basis, Fitted, UsedParameter};
 pub use claim::{
@@ -22,4 +24,4 @@ pub use claim::{
 };
 pub use group::{ChoiceError, Group, Reproduced};
 pub use plot::{Curve, Plot, PlotAxis, Shape};
-pub use stage::{Contents, Drives, DrivesNeeded, Effort, LinkOverride, Stage};
+pub use stage::{Contents, Drives, DrivesNeeded, Effort, Ring, RingOutcome, Stage};

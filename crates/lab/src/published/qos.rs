@@ -14,6 +14,7 @@ use super::claim::{Claim, Published, Row};
 use super::group;
 use super::plot::{Curve, Plot, PlotAxis};
 use super::stage::{Contents, DrivesNeeded, Effort, Stage};
+use super::writers::Writers;
 use crate::answer::Unit;
 use crate::lab::{Lab, LabError};
 use peaks::{Peaks, fastest_medium};
@@ -118,6 +119,8 @@ const INTERVALS_MAX: f64 = 4_000.0;
 pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), LabError> {
     let peaks = Peaks::measure(stage)?;
     let fastest_ns = fastest_medium(stage)?;
+    let writers = Writers::measure(stage, DRIVE)?;
+    let alone = stage.basis(DRIVE)?;
     let none = Layout::measure(stage, "without sets", DRIVE)?;
     let horizontal = Layout::measure(stage, "horizontal sets", HORIZONTAL)?;
     let vertical = Layout::measure(stage, "vertical sets", VERTICAL)?;
@@ -129,10 +132,7 @@ pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), 
     let rows = vec![
         not_testable("QOS-1", "it is a view of history"),
         peaks.compare(row("QOS-2")),
-        not_testable(
-            "QOS-3",
-            "no experiment here tells how often the flash was written for each write of the host",
-        ),
+        writers.compare(row("QOS-3").on(alone)),
         all.alone(row("QOS-4"), &fastest, fastest_ns),
         all.in_proportion(row("QOS-5")),
         not_testable("QOS-6", "it defines the layouts that QOS-7 to QOS-11 compare"),

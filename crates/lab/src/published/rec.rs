@@ -1,15 +1,13 @@
 //! REC: a recorder's maker fills drives twice as fast as they take it, and asks how many of them 100 Gb/s need.
 
-use base::{Duration, Rate};
-use load::quantity::Size;
-use load::workload::{Blocks, Stream};
-use load::{Verb, Workload};
+use base::Rate;
 
 use super::basis::Basis;
 use super::claim::{Claim, Published, Row};
 use super::group;
 use super::plot::{Curve, Plot, PlotAxis};
 use super::stage::{DrivesNeeded, Effort, Stage};
+use super::wrapping::{self, Bursts, Recorded, Wrapped};
 use crate::analysis::fill::PhaseKind;
 use crate::analysis::series::Point;
 use crate::answer::Unit;
@@ -102,10 +100,6 @@ const WARRANTY_YEARS: f64 = 5.0;
 
 /// A level this close to the datasheet's speed holds it.
 const HOLDS: f64 = 0.9;
-/// Bytes that show how fast a drive takes more.
-const BURST_BYTES: u64 = 8 << 30;
-const BURST_BLOCK: u64 = 1 << 20;
-
 /// Fills every drive twice, and computes.
 pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), LabError> {
     // A part of a drive shows the same levels. The medium of Optane is written in place: it has no state that more of it would
@@ -116,21 +110,27 @@ pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), 
         Effort::Long => (1.0, 1.0),
     };
     let only = |_: &mut Lab<'_>, result| Ok(result);
+    let bursts = |lab: &mut Lab<'_>, result| Ok((result, Bursts::measure(lab)?));
     // Caches are of a size of their own, so drives with one are whole.
     let evo = filled(stage, EVO_PLUS, 1.0, only)?;
-    let pro = filled(stage, PRO, part, only)?;
+    let (pro, pro_bursts) = filled(stage, PRO, part, bursts)?;
     let pm1725b = filled(stage, PM1725B, part, only)?;
     let optane = filled(stage, OPTANE, in_place, only)?;
     let p5510 = filled(stage, P5510, part, only)?;
-    let (qlc, after) = filled(stage, QLC, 1.0, |lab, result| Ok((result, Wraps::measure(lab)?)))?;
+    let (qlc, qlc_bursts) = filled(stage, QLC, 1.0, bursts)?;
+    // 3D XPoint is written in place and never erased.
+    let rings: Vec<Wrapped> = [&evo, &pro, &pm1725b, &p5510]
+        .into_iter()
+        .map(|drive| Wrapped::record(stage, &drive.to_record()))
+        .collect::<Result<_, LabError>>()?;
     let row = |id, basis| group::row(CLAIMS, id, basis);
     let all = [&evo, &pro, &pm1725b, &optane, &p5510];
     let mut rows = vec![
         datasheet(row("REC-1", &evo.basis), &evo),
-        thresholds(row("REC-2", &qlc.basis), &qlc),
-        after.erasing(row("REC-3", &qlc.basis)),
-        after.no_time(row("REC-4", &qlc.basis)),
-        after.ways_out(row("REC-5", &qlc.basis)),
+        over_stale_data(thresholds(row("REC-2", &qlc.basis), &qlc), &[&pro, &pm1725b, &p5510]),
+        wrapping::erasing(row("REC-3", &pro.basis), &rings, &pro_bursts),
+        wrapping::no_time(row("REC-4", &qlc.basis), &rings, &qlc_bursts),
+        wrapping::ways_out(row("REC-5", &qlc.basis), &rings, &qlc_bursts),
         benchmark(row("REC-6", &Basis::Arithmetic), &all),
     ];
     rows.extend(write_rates(all));
@@ -223,6 +223,13 @@ impl Filled {
     /// Bytes of the whole drive.
     fn whole(&self) -> f64 {
         self.fill.region_bytes as f64 / self.part
+    }
+
+    /// As a drive of a ring.
+    fn to_record(&self) -> Recorded<'_> {
+        let rate = self.median().unwrap_or(LINE.0);
+        let Self { name: model, ref basis, part, .. } = *self;
+        Recorded { model, basis, part, bytes: self.fill.region_bytes, rate }
     }
 
     fn level(&self, kind: PhaseKind) -> Option<f64> {
@@ -346,105 +353,32 @@ fn thresholds(row: Row, qlc: &Filled) -> Row {
     )
     .words("(d): overwriting", "slower than past that level", slower(shrunk, over), seen(over))
     .contradicted_in_words(
-        "the simulated drive erases stale blocks while it programs others, and by then it has no cache left",
+        "by then the simulated drive has no cache left, and it erases a block in a thousandth of the time in which it programs it",
     )
 }
 
-/// What a full drive takes that a ring wraps on.
-struct Wraps {
-    stale: f64,
-    trimmed: f64,
-    rested: f64,
-}
-
-impl Wraps {
-    /// On a drive that was just overwritten: writes on, trims and writes, trims and rests and writes.
-    fn measure(lab: &mut Lab<'_>) -> Result<Self, LabError> {
-        let whole = lab.capacity_bytes();
-        let stale = burst(lab, "wrap-stale")?;
-        trim(lab, "wrap-trim", whole)?;
-        let trimmed = burst(lab, "wrap-trimmed")?;
-        trim(lab, "wrap-trim-again", whole)?;
-        lab.rest(STEPS, "wrap-rest", Duration::from_secs(60))?;
-        let rested = burst(lab, "wrap-rested")?;
-        Ok(Self { stale, trimmed, rested })
-    }
-
-    /// Whether a trim alone saves what writing over stale data costs.
-    fn trim_helps(&self) -> bool {
-        self.trimmed > VISIBLY * self.stale
-    }
-
-    fn erasing(&self, row: Row) -> Row {
-        row.words(
-            "writing over stale data, and at once after a trim",
-            "faster after it, as blocks are erased meanwhile",
-            self.trim_helps(),
-            format!("{}, {}", gigabytes(self.stale), gigabytes(self.trimmed)),
+/// Overwriting drives that have no cache to fill or to shrink, so that nothing else differs between their first fill and the next.
+fn over_stale_data(row: Row, drives: &[&Filled]) -> Row {
+    let levels =
+        |filled: &&Filled| filled.level(PhaseKind::Native).zip(filled.level(PhaseKind::Overwrite));
+    let levels: Vec<(f64, f64)> = drives.iter().filter_map(levels).collect();
+    let slower = levels.len() == drives.len()
+        && levels.iter().all(|&(empty, stale)| stale * wrapping::VISIBLY < empty);
+    let pairs: Vec<String> = levels
+        .iter()
+        .map(|&(empty, stale)| format!("{} to {}", gigabytes(empty), gigabytes(stale)))
+        .collect();
+    let basis = drives.iter().fold(Basis::Arithmetic, |basis, drive| basis.and(&drive.basis));
+    row.on(basis)
+        .words(
+            "(d): overwriting the document's drives without a cache: 970 PRO, PM1725b, D7-P5510",
+            "slower than filling",
+            slower,
+            pairs.join(", "),
         )
         .contradicted_in_words(
-            "a die erases a block in less than a hundredth of the time that it takes to program one, so there is little to save",
+            "the experiment finds that erasing stale blocks takes no more of the flash's time than REC-3 says",
         )
-    }
-
-    fn no_time(&self, row: Row) -> Row {
-        row.words(
-            "wrapping without a trim or a rest, against the same after both",
-            "slower",
-            VISIBLY * self.stale < self.rested,
-            format!("{} against {}", gigabytes(self.stale), gigabytes(self.rested)),
-        )
-        .noted("what the rest gives back is the cache of the drive, which it empties, rather than erased blocks")
-    }
-
-    fn ways_out(&self, row: Row) -> Row {
-        let over = format!("against {} of wrapping", gigabytes(self.stale));
-        row.words(
-            "trimmed ahead, with a minute's rest",
-            "faster than wrapping",
-            self.rested > VISIBLY * self.stale,
-            format!("{} {over}", gigabytes(self.rested)),
-        )
-        .words(
-            "trimmed ahead, without a rest",
-            "no faster than wrapping",
-            !self.trim_helps(),
-            format!("{} {over}", gigabytes(self.trimmed)),
-        )
-    }
-}
-
-/// A rate that many times another is visibly faster.
-const VISIBLY: f64 = 1.05;
-
-/// The folder of what is done beside the fill.
-const STEPS: &str = "wrap";
-
-fn burst(lab: &mut Lab<'_>, name: &str) -> Result<f64, LabError> {
-    let stream = Stream {
-        name: "burst".to_owned(),
-        write: 1,
-        block: Blocks::of(BURST_BLOCK),
-        size: Some(Size(BURST_BYTES)),
-        depth: 8,
-        ..Stream::default()
-    };
-    let step = lab.step(STEPS, name, &once(name, BURST_BYTES, stream))?;
-    Ok(step.measurement.result("burst", Verb::Write).map_or(0.0, |result| result.bytes_per_s))
-}
-
-fn trim(lab: &mut Lab<'_>, name: &str, bytes: u64) -> Result<(), LabError> {
-    let stream = Stream {
-        name: "trim".to_owned(),
-        trim: 1,
-        block: Blocks::of(1 << 30),
-        ..Stream::default()
-    };
-    lab.step(STEPS, name, &once(name, bytes, stream)).map(|_| ())
-}
-
-fn once(name: &str, bytes: u64, stream: Stream) -> Workload {
-    crate::experiment::Scope::default().bytes_once(name, bytes, vec![stream])
 }
 
 fn benchmark(row: Row, all: &[&Filled]) -> Row {

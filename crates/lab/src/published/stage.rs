@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use base::Rate;
+use base::{Duration, Rate};
 
 use super::basis::{Basis, UsedParameter};
 use crate::lab::{Lab, LabError, Progress};
-use crate::rig::{Go, Rig, RigError};
+use crate::rig::{Go, PcieMode, Rig, RigError};
 
 /// What drives a document's experiment needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct DrivesNeeded {
     /// What is on them.
     pub contents: Contents,
     /// Another link than the model's own.
-    pub link: Option<LinkOverride>,
+    pub link: Option<PcieMode>,
     /// What all together get through to the host, and to the drives.
     pub uplink: Option<(Rate, Rate)>,
 }
@@ -36,15 +36,6 @@ pub enum Contents {
     Full,
     /// What endless random writing of 4 KiB leaves.
     Random,
-}
-
-/// A PCIe link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinkOverride {
-    /// 1 to 6.
-    pub generation: u8,
-    /// 1 to 16.
-    pub lanes: u8,
 }
 
 impl DrivesNeeded {
@@ -68,8 +59,40 @@ impl DrivesNeeded {
     /// On this link.
     #[must_use]
     pub const fn on(self, generation: u8, lanes: u8) -> Self {
-        Self { link: Some(LinkOverride { generation, lanes }), ..self }
+        Self { link: Some(PcieMode { generation, lanes }), ..self }
     }
+}
+
+/// A recorder's ring on full drives of one model: all that it writes is overwriting.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ring {
+    /// The model's name in the library of drives.
+    pub model: &'static str,
+    /// How many of them.
+    pub copies: u32,
+    /// Of each one's capacity so much: see [`DrivesNeeded::share`].
+    pub share: f64,
+    /// Whether the recorder trims old segments ahead of its head, as it does by default.
+    pub trims: bool,
+    /// What it is offered.
+    pub load: Rate,
+    /// How long.
+    pub time: Duration,
+}
+
+/// What came of a ring.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RingOutcome {
+    /// Times that its capacity was written over.
+    pub laps: f64,
+    /// The lowest rate of all drives together from the second lap on, in windows of a 500th of the time; None before a second lap.
+    pub slowest: Option<Rate>,
+    /// Whether all that was offered was stored.
+    pub lossless: bool,
+    /// Share of erases that were done before their blocks were needed, 0 to 1; none are of a drive that doesn't erase.
+    pub erased_ahead: f64,
+    /// Share of the flash's time in which programs waited for an erase, 0 to 1.
+    pub erase_wait: f64,
 }
 
 /// How much is measured where a document's figures take very many commands.
@@ -91,6 +114,16 @@ pub trait Drives {
     /// # Errors
     /// If there are none.
     fn rig(&mut self, needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError>;
+
+    /// Runs a recorder on a ring, in virtual time. `tick` is called now and then with the share that is done, and may stop it.
+    ///
+    /// # Errors
+    /// If there are no such drives, or nothing can be recorded on them like this.
+    fn ring(
+        &mut self,
+        ring: &Ring,
+        tick: &mut dyn FnMut(f64) -> Go,
+    ) -> Result<RingOutcome, RigError>;
 
     /// The parameters of a model, with their sources and the claims that they were fitted to.
     ///
@@ -170,5 +203,21 @@ impl<'a> Stage<'a> {
             watch(&Progress { experiment: &experiment, ..*progress })
         };
         run(&mut Lab::new(rig.as_mut(), &self.folder.join(label), &mut watch)?)
+    }
+
+    /// Runs a recorder on a ring. `label` says which, to whoever watches.
+    ///
+    /// # Errors
+    /// [`LabError`]: if there are no such drives, or whoever watches stopped it.
+    pub fn ring(&mut self, label: &str, ring: &Ring) -> Result<RingOutcome, LabError> {
+        let watch = &mut self.watch;
+        let mut stopped = false;
+        let outcome = self.drives.ring(ring, &mut |share| {
+            let step = ring.model;
+            let go = watch(&Progress { experiment: label, step, share: Some(share), rate: None });
+            stopped |= go == Go::Stop;
+            go
+        })?;
+        if stopped { Err(LabError::Interrupted) } else { Ok(outcome) }
     }
 }

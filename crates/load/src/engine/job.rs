@@ -154,6 +154,7 @@ impl Job {
     }
 
     /// Takes its buffer back; checks what was read, and remembers what was written.
+    #[inline]
     pub fn finish<M: Buffers>(
         &mut self,
         next: &Next,

@@ -54,10 +54,11 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
         {
             stop.store(true, Ordering::Relaxed);
         }
-        for event in events.drain(..) {
-            observer.event(now, &event);
-            debug_assert!(event != Event::Finished || recording.core().finished());
+        for event in &events {
+            observer.event(now, event);
+            debug_assert!(*event != Event::Finished || recording.core().finished());
         }
+        events.clear();
         requests.serve(recording);
         over.buffers_most = over.buffers_most.max(recording.core().buffers_held());
         observer.look(&View { now, start, core: recording.core(), progress });

@@ -25,6 +25,9 @@ pub(super) fn needs(case: &Case<'_>, placement: Placement) -> Vec<Need> {
 /// Drives that write as fast as data comes, in the slowest phase that is reached.
 fn rate(case: &Case<'_>, placement: Placement) -> Need {
     let offered = case.load.offered_bytes_per_s;
+    if case.requirement.readers.bytes_per_s() > 0.0 && case.read().is_none() {
+        return never(Limit::Rate, Obstacle::NoReadRate);
+    }
     let Some(drives) = smallest(|drives| case.sustains(drives, placement)) else {
         let reads = case.requirement.readers.bytes_per_s();
         let obstacle = if reads > 0.0 { Obstacle::Readers { reads } } else { Obstacle::TooMany };
@@ -143,7 +146,10 @@ fn link(case: &Case<'_>) -> Need {
         return never(Limit::Link, obstacle);
     }
     let Some(own) = case.subject.candidate.link() else {
-        return silent(Limit::Link, "not known: the profile has no link");
+        return match laned(case, 1) {
+            Ok(()) => silent(Limit::Link, "not known: the profile has no link"),
+            Err(obstacle) => never(Limit::Link, obstacle),
+        };
     };
     match linked(case, 1) {
         Ok(drives) => {
@@ -169,7 +175,9 @@ fn link(case: &Case<'_>) -> Need {
 /// # Errors
 /// [`Obstacle`] if there is none: with more drives, each has fewer lanes.
 pub(super) fn linked(case: &Case<'_>, from: u32) -> Result<u32, Obstacle> {
-    let Some(own) = case.subject.candidate.link() else { return Ok(from) };
+    let Some(own) = case.subject.candidate.link() else {
+        return laned(case, from).map(|()| from);
+    };
     let carried = |drives: u32| {
         each_link(case, own, drives).map(|link| {
             let needed = case.load.offered_bytes_per_s + shared_reads(case, link);
@@ -197,6 +205,18 @@ pub(super) fn linked(case: &Case<'_>, from: u32) -> Result<u32, Obstacle> {
     }
     let total = drives + case.requirement.parity + case.requirement.spare;
     Err(Obstacle::Lanes { drives: total, lanes: case.requirement.host.drive_lanes().unwrap_or(0) })
+}
+
+/// Whether the host has a lane for each of so many data drives, of whose links nothing else is known, and the others.
+///
+/// # Errors
+/// [`Obstacle::Lanes`] if it hasn't.
+fn laned(case: &Case<'_>, drives: u32) -> Result<(), Obstacle> {
+    let total = drives + case.requirement.parity + case.requirement.spare;
+    match case.requirement.host.drive_lanes() {
+        Some(lanes) if total > lanes => Err(Obstacle::Lanes { drives: total, lanes }),
+        _ => Ok(()),
+    }
 }
 
 /// The link that each gets when so many hold data.

@@ -21,6 +21,8 @@ pub enum Obstacle {
     },
     /// It has no NVM Sets that readers and the recorder could have apart.
     NoSets,
+    /// Nothing tells how fast it reads, and there are readers.
+    NoReadRate,
     /// What can't be read beside the writing.
     Readers {
         /// Asked for together, bytes a second.
@@ -90,6 +92,10 @@ impl fmt::Display for Obstacle {
             Self::NoSets => f.write_str(
                 "its profile tells of no namespaces on NVM Sets of their own ([simulated.sets]), and readers can't have what is not \
                  divided: take a drive with sets, or --sets shared",
+            ),
+            Self::NoReadRate => f.write_str(
+                "nothing tells how fast it reads, so nobody knows what time readers leave for writing: measure it with \
+                 `longtake measure stream DRIVE`, or leave --readers out",
             ),
             Self::Readers { reads } => write!(
                 f,

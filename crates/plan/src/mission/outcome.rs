@@ -6,7 +6,7 @@ use base::{Duration, Instant, NoBuffers, Rate};
 use format::{Count, Ledger};
 use recorder::Event;
 use recorder::run::Recording;
-use ssd::{Health, Start};
+use ssd::{Erases, Health, Start};
 
 use super::array::EPOCH_NS;
 use super::feed::Descriptors;
@@ -45,6 +45,13 @@ impl MissionOutcome {
     pub fn lossless(&self) -> bool {
         self.ledger.lost_unwanted().is_zero() && self.ledger.balances()
     }
+
+    /// The lowest rate of all drives together in any sample from the second lap of the array on; None before a second lap.
+    pub fn slowest_wrapped(&self) -> Option<Rate> {
+        let begun_wrapped = self.samples.windows(2).filter(|pair| pair[0].fill >= 1.0);
+        let rates = begun_wrapped.map(|pair| pair[1].rates.iter().sum::<f64>());
+        rates.min_by(f64::total_cmp).map(Rate)
+    }
 }
 
 /// What a drive went through.
@@ -58,12 +65,37 @@ pub struct DriveOutcome {
     pub media_written_bytes: u64,
     /// How often its capacity was written over, the first time included.
     pub passes: f64,
+    /// How much erasing held up writing; None if it erased nothing.
+    pub erasing: Option<Erasing>,
     /// Share of its life that this cost, 0 to 1, by the cycles that its flash stands.
     pub life_used: f64,
     /// Share of the bytes that the maker promises, where he does.
     pub rated_used: Option<f64>,
     /// Years that it lives if it goes on like this, by whichever of the two is shorter.
     pub life_years: f64,
+}
+
+/// How much erasing held up writing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Erasing {
+    /// Erases of single dies, as many of them as the simulated drive has.
+    pub erases: u64,
+    /// Share of the erases that a die began while it had nothing else to do, before its superblock was opened, 0 to 1.
+    pub ahead: f64,
+    /// Share of the flash's time in which programs waited for an erase of either kind, 0 to 1.
+    pub wait: f64,
+}
+
+impl Erasing {
+    /// Of a drive with so many dies, in this time.
+    fn of(erases: Erases, dies: u32, time: Duration) -> Option<Self> {
+        let time_ns = time.as_nanos() as f64 * f64::from(dies);
+        (erases.blocks > 0).then(|| Self {
+            erases: erases.blocks,
+            ahead: erases.ahead as f64 / erases.blocks as f64,
+            wait: erases.wait_ns as f64 / time_ns,
+        })
+    }
 }
 
 impl DriveOutcome {
@@ -339,6 +371,11 @@ impl Book {
                 written_bytes,
                 media_written_bytes,
                 passes: *written as f64 / self.data_bytes[drive] as f64,
+                erasing: Erasing::of(
+                    health.erases,
+                    bank.spec(drive).flash.dies(),
+                    now.since(Instant::START),
+                ),
                 life_used,
                 rated_used,
                 life_years: years / life_used.max(rated_used.unwrap_or(0.0)),

@@ -12,6 +12,7 @@ use super::{
     Counts, FRAME_BYTES_MAX, FRAME_BYTES_MIN, Frames, IMIX, Readers, Requirement, RequirementError,
     Sets, Term,
 };
+use crate::described::Described;
 use crate::duty::Duty;
 use crate::host::{Host, Nic, Uplink};
 
@@ -66,6 +67,14 @@ pub struct Draft {
     /// Candidates: names of the library, or paths.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub drives: Vec<String>,
+    /// Size of a drive that is not in the library: `15.36TB`.
+    pub drive_size: Option<String>,
+    /// What that drive writes for as long as anybody wants: `5GB/s`.
+    pub drive_rate: Option<String>,
+    /// How often a day all of it may be written.
+    pub dwpd: Option<f64>,
+    /// Years over which that is counted.
+    pub warranty_years: Option<f64>,
     /// Price of a drive by its name, in any currency.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub prices: BTreeMap<String, f64>,
@@ -102,6 +111,11 @@ const TURN: Duration = Duration::from_secs(600);
 const READ_BYTES_MAX: u64 = 16 << 20;
 /// The longest frame of Ethernet without extensions.
 const FRAME_DEFAULT: u32 = 1518;
+/// Sizes and rates that a described drive may have, in bytes and bytes a second.
+const DRIVE_BYTES_MIN: u64 = 1_000_000_000;
+const DRIVE_BYTES_MAX: u64 = 1_000_000_000_000_000;
+const DRIVE_RATE_MIN: f64 = 1e6;
+const DRIVE_RATE_MAX: f64 = 1e12;
 /// As many spares or drives' worth of parity as anybody means.
 const SPARE_MAX: u32 = 64;
 
@@ -156,6 +170,10 @@ impl Draft {
             memory_bandwidth: over.memory_bandwidth.or(self.memory_bandwidth),
             nic: over.nic.or(self.nic),
             placement: over.placement.or(self.placement),
+            drive_size: over.drive_size.or(self.drive_size),
+            drive_rate: over.drive_rate.or(self.drive_rate),
+            dwpd: over.dwpd.or(self.dwpd),
+            warranty_years: over.warranty_years.or(self.warranty_years),
             drives: if over.drives.is_empty() { self.drives } else { over.drives },
             prices,
         }
@@ -169,6 +187,13 @@ impl Draft {
         let (rate, counts, frames) = self.stream()?;
         let term = self.term()?;
         let life = |years| number("life", years, 0.01, 100.0);
+        let unlimited = self.described()?.is_some_and(|drive| drive.dwpd.is_none());
+        if self.life_years.is_some() && unlimited {
+            return Err(RequirementError::Missing {
+                field: "dwpd",
+                wanted: "--dwpd 1 beside --drive-size: without it nobody knows how long such a drive lasts, which --life asks for",
+            });
+        }
         for (name, price) in &self.prices {
             if !price.is_finite() || *price < 0.0 {
                 let given = format!("{name}={price}");
@@ -197,6 +222,52 @@ impl Draft {
                     .map_err(|problem| value("placement", text, problem, "adaptive".to_owned()))?,
             },
         })
+    }
+
+    /// The drive that it describes, if it describes one.
+    ///
+    /// # Errors
+    /// [`RequirementError`] if its size or its rate is missing, or a figure can't be.
+    pub fn described(&self) -> Result<Option<Described>, RequirementError> {
+        let (size, rate) = match (&self.drive_size, &self.drive_rate) {
+            (None, None) if self.dwpd.is_none() && self.warranty_years.is_none() => {
+                return Ok(None);
+            }
+            (None, _) => {
+                return Err(RequirementError::Missing {
+                    field: "drive-size",
+                    wanted: "--drive-size 15.36TB: a drive is described by its size and its rate",
+                });
+            }
+            (_, None) => {
+                return Err(RequirementError::Missing {
+                    field: "drive-rate",
+                    wanted: "--drive-rate 5GB/s, what the drive writes for as long as anybody wants, not its peak",
+                });
+            }
+            (Some(size), Some(rate)) => (size, rate),
+        };
+        if self.warranty_years.is_some() && self.dwpd.is_none() {
+            return Err(RequirementError::Missing {
+                field: "dwpd",
+                wanted: "--dwpd 1: a warranty counts for the drive writes a day that it allows",
+            });
+        }
+        let bytes: ByteSize = parsed("drive-size", size, "15.36TB")?;
+        if !(DRIVE_BYTES_MIN..=DRIVE_BYTES_MAX).contains(&bytes.0) {
+            let problem = "a drive has from 1 GB to 1 PB";
+            let nearest = bytes.0.clamp(DRIVE_BYTES_MIN, DRIVE_BYTES_MAX);
+            return Err(value("drive-size", size, problem, ByteSize(nearest).to_string()));
+        }
+        let written: Rate = parsed("drive-rate", rate, "5GB/s")?;
+        if !(DRIVE_RATE_MIN..=DRIVE_RATE_MAX).contains(&written.0) {
+            let problem = "a drive writes from 1 MB/s to 1 TB/s";
+            let nearest = Rate(written.0.clamp(DRIVE_RATE_MIN, DRIVE_RATE_MAX)).to_string();
+            return Err(value("drive-rate", rate, problem, nearest));
+        }
+        let dwpd = self.dwpd.map(|dwpd| number("dwpd", dwpd, 0.01, 1000.0)).transpose()?;
+        let years = self.warranty_years.map(|years| number("warranty", years, 0.1, 100.0));
+        Ok(Some(Described { size: bytes, rate: written, dwpd, warranty_years: years.transpose()? }))
     }
 
     fn stream(&self) -> Result<(Rate, Counts, Frames), RequirementError> {

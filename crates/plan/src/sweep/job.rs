@@ -23,7 +23,8 @@ use crate::requirement::{Draft, Requirement, RequirementError};
 pub struct Job {
     /// What to compute.
     pub run: Vec<What>,
-    /// The design: keys of a requirement ([`Draft`]), `drive`, [`DESIGN`], `simulated.*` and `figures.*`.
+    /// The design: keys of a requirement ([`Draft`]), `drive`, keys of the recording alone (`count`, `begins` and so on),
+    /// `simulated.*` and `figures.*`.
     pub keys: BTreeMap<String, Value>,
 }
 
@@ -204,6 +205,11 @@ impl Job {
             );
             JobError::Key { key: "the requirement".to_owned(), problem }
         })?;
+        if draft.described().map_err(JobError::Requirement)?.is_some() {
+            let problem = "a sweep plans with the drive that `drive` names; `longtake plan` takes a described one";
+            let (key, problem) = ("drive_size".to_owned(), problem.to_owned());
+            return Err(JobError::Key { key, problem });
+        }
         draft.check().map_err(JobError::Requirement)
     }
 

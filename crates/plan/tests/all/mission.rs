@@ -244,3 +244,40 @@ fn a_ring_in_turns_holds_all_that_its_parts_hold_but_a_turn() {
     let most = 32.0 * 1.0737 / 1.5 * 25.0 / 32.0;
     assert!(held > most - 2.5 && held < most + 2.5, "{held} s of {most}");
 }
+
+/// Erases that were asked when their blocks were needed, and those done ahead, on three laps of a ring that is full in the beginning.
+fn erases(trim_ahead: u64, share: f64, rest: u32) -> (u64, u64) {
+    let spec = small();
+    let members = 3;
+    let ceiling = f64::from(members) * spec.native_write_bytes_per_s();
+    let seconds_of_laps = 3.2 * f64::from(members) * spec.capacity_bytes as f64 / ceiling;
+    let drives = slots(&spec, members as usize, Start::Full);
+    let mut mission =
+        Mission::new(drives, Rate(share * ceiling), seconds(seconds_of_laps / share.min(1.0)));
+    mission.trim_ahead = trim_ahead;
+    (mission.rest, mission.rest_turn) = (rest, seconds(1.0));
+    let outcome = run(&mission);
+    assert_eq!(outcome.lossless(), share < 1.0);
+    let (mut due, mut ahead) = (0, 0);
+    for drive in &outcome.drives {
+        assert!(drive.passes > 2.5, "{}", drive.passes);
+        let erasing = drive.erasing.expect("blocks are written over");
+        let of_drive = (erasing.erases as f64 * erasing.ahead).round() as u64;
+        ahead += of_drive;
+        due += erasing.erases - of_drive;
+    }
+    (due, ahead)
+}
+
+#[test]
+fn a_ring_without_time_to_spare_erases_when_blocks_are_needed_and_one_with_time_before() {
+    let none = erases(0, 1.5, 0);
+    let trimmed = erases(4, 1.5, 0);
+    let spared = erases(4, 0.8, 0);
+    let rested = erases(4, 0.5, 1);
+    // What is written over is erased once, whenever.
+    assert!(none.0 > 10 * none.1, "{none:?}");
+    assert!(trimmed.0 <= none.0 + none.0 / 50, "{trimmed:?}, {none:?}");
+    assert!(spared.0 <= trimmed.0 && spared.1 > 10 * spared.0, "{spared:?}, {trimmed:?}");
+    assert!(rested.0 <= trimmed.0 && rested.1 > 10 * rested.0, "{rested:?}, {trimmed:?}");
+}

@@ -88,7 +88,9 @@ pub(super) fn needed(places: &[SegmentAt], range: TimeRange) -> Vec<bool> {
         let last = above.map_or(concerned.len() - 1, |above| {
             *stretches.of_segment(&places[above].live).start()
         });
-        let (first, last) = (first.min(last), first.max(last));
+        // What a torn segment still holds of an earlier lap makes its numbers surround others: these count by their own.
+        let own = stretches.of_segment(&places[at].live);
+        let (first, last) = (first.min(*own.start()), last.max(*own.end()));
         before[last + 1] > before[first]
     };
     places
@@ -96,6 +98,33 @@ pub(super) fn needed(places: &[SegmentAt], range: TimeRange) -> Vec<bool> {
         .enumerate()
         .map(|(at, place)| is_untimed(&place.live) || range.touches(&place.live) || near(at))
         .collect()
+}
+
+/// What seems lost of a span, as far as unread segments may still hold it under other numbers: what a member refused was placed
+/// anew, behind chunks of later packets.
+pub(super) struct Losses {
+    /// By the first number of each: that number, and the latest time by which this loss or one before it was sealed.
+    latest: Vec<(u64, u64)>,
+}
+
+impl Losses {
+    /// Those with these first numbers and latest times, in ns since 1970.
+    pub(super) fn of(losses: impl Iterator<Item = (u64, u64)>) -> Self {
+        let mut latest: Vec<(u64, u64)> = losses.collect();
+        latest.sort_unstable();
+        let mut so_far = 0;
+        for (_, until) in &mut latest {
+            so_far = so_far.max(*until);
+            *until = so_far;
+        }
+        Self { latest }
+    }
+
+    /// Whether a segment may hold chunks placed anew: it has later numbers than a loss, and packets as old.
+    pub(super) fn may_be_in(&self, live: &Live) -> bool {
+        let before = self.latest.partition_point(|&(first, _)| first < live.last_sequence);
+        before > 0 && live.first_ns <= self.latest[before - 1].1
+    }
 }
 
 /// Without a packet time there may still be the end of a take in it.
@@ -241,6 +270,13 @@ mod tests {
     }
 
     #[test]
+    fn a_segment_whose_numbers_lie_within_a_torn_one_s_counts_by_its_own() {
+        // The second segment still begins with a chunk of the lap before; number 30 is missing behind the first one.
+        let torn = [(0, 20, 29, 20, 29), (0, 10, 49, 10, 49), (0, 50, 59, 50, 59)];
+        assert!(needed_of(&torn, (30, 31)).contains(&0));
+    }
+
+    #[test]
     fn a_segment_that_holds_the_end_of_a_take_alone_is_read_whatever_the_span() {
         let ends = [(0, 0, 9, 10, 19), (0, 10, 10, 0, 0), (0, 11, 19, 20, 29)];
         assert_eq!(needed_of(&ends, (25, 26)), [0, 1, 2]);
@@ -264,6 +300,28 @@ mod tests {
         ];
         assert_eq!(needed_of(&takes, (65, 70)), [1, 2]);
         assert_eq!(needed_of(&takes, (1, 2)), [0]);
+    }
+
+    #[test]
+    fn a_loss_may_have_been_placed_anew_in_a_later_segment_with_packets_as_old() {
+        let losses = Losses::of([(50, 700), (10, 300), (30, 200)].into_iter());
+        let may_be_in = |first_sequence, last_sequence, first_ns, last_ns| {
+            let live = Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true };
+            losses.may_be_in(&live)
+        };
+        assert!(may_be_in(40, 45, 290, 900), "placed anew behind the second loss");
+        assert!(may_be_in(60, 60, 290, 290), "placed anew alone");
+        assert!(may_be_in(60, 99, 700, 900) && may_be_in(5, 11, 300, 300));
+        assert!(!may_be_in(40, 45, 301, 900), "only later packets");
+        assert!(!may_be_in(60, 99, 701, 900) && !may_be_in(60, 60, u64::MAX, 0));
+        assert!(!may_be_in(1, 10, 0, 900), "before every loss");
+        assert!(!Losses::of([].into_iter()).may_be_in(&Live {
+            first_sequence: 1,
+            last_sequence: 9,
+            first_ns: 0,
+            last_ns: 9,
+            indexed: true
+        }));
     }
 
     #[test]

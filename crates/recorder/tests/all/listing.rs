@@ -131,13 +131,41 @@ fn where_the_ring_gave_it_up_what_is_missing_is_overwritten_and_reaches_no_furth
         assert!(take.balances());
     }
     // Nothing later than this time was given up.
-    let ends = |reused_to_ns| -> Vec<(u64, u64)> {
-        let take = take_of(&chunks(Some(5), reused_to_ns));
+    let ends = |reused, reused_to_ns| -> Vec<(u64, u64)> {
+        let take = take_of(&chunks(Some(reused), reused_to_ns));
         take.holes.iter().map(|hole| (hole.from_ns, hole.to_ns)).collect()
     };
-    assert_eq!(ends(None), [(50, 300), (409, 700)]);
-    assert_eq!(ends(Some(600)), [(50, 300), (409, 601)]);
-    assert_eq!(ends(Some(200)), [(50, 201), (409, 201)]);
+    assert_eq!(ends(6, None), [(50, 300), (409, 700)]);
+    assert_eq!(ends(6, Some(600)), [(50, 300), (409, 601)]);
+    // What follows packets that are later was lost in another way, and so was what has later numbers.
+    assert_eq!(ends(6, Some(200)), [(50, 201), (409, 700)]);
+    assert_eq!(ends(6, Some(409)), [(50, 300), (409, 700)]);
+    assert_eq!(ends(5, Some(600)), [(50, 300), (409, 700)]);
+}
+
+#[test]
+fn a_loss_ends_with_the_next_packets_not_with_those_of_a_chunk_placed_anew_or_of_parity() {
+    let until = |change: &dyn Fn(&mut ChunkRecord)| {
+        let mut entries = numbered(&[1, 4, 5]);
+        change(&mut entries[1].record);
+        take_of(&Catalog::of(entries)).gaps.first().map(|gap| (gap.first_sequence, gap.to_ns))
+    };
+    assert_eq!(until(&|_| {}), Some((2, 400)));
+    // It stands in for number 2; number 3 may be as late as number 5.
+    let anew = |record: &mut ChunkRecord| {
+        record.replaces = Some(2);
+        record.ledger.stored = record.ledger.stored - record.summary.stored();
+    };
+    assert_eq!(until(&anew), Some((2, 500)));
+    let of_parity = |record: &mut ChunkRecord| {
+        record.parity = Some(Part { group: 1, span: 1, place: 0, of: 1 });
+    };
+    assert_eq!(until(&of_parity), Some((2, 500)));
+    // Behind the last chunk that was not placed anew nothing tells.
+    let mut entries = numbered(&[1, 4]);
+    anew(&mut entries[1].record);
+    let gaps = take_of(&Catalog::of(entries)).gaps;
+    assert_eq!(gaps.iter().map(|gap| gap.to_ns).collect::<Vec<_>>(), [u64::MAX]);
 }
 
 #[test]

@@ -131,3 +131,42 @@ fn a_member_missing_from_the_array_was_given_chunks() {
     assert_eq!(written, 200);
     bank.wait(None, &mut Vec::new()).expect("nothing is under way");
 }
+
+#[test]
+fn a_listing_by_time_counted_as_lost_what_a_later_segment_held() {
+    // The second drive keeps its chunks waiting and then refuses one, so that all of them are placed anew on the first drive, behind
+    // chunks of later packets; by then its ring has given up what was numbered next to them.
+    for seed in 330..390 {
+        let drives = vec![member(4, 400, 15, 1, 10), member(2, 6400, 15, 1, 21)];
+        let us = |us: u64| Instant::START + Duration::from_micros(us);
+        let fault = |from, to, what| Fault { drive: 1, from: us(from), to: us(to), what };
+        let refuses = What::Fails {
+            kind: Kind::Write,
+            from: 0,
+            to: drives[1].capacity_bytes,
+            error: DeviceError::Medium,
+            applied: Applied::Part,
+            left: 1,
+        };
+        let mut only = round(60_940, Ending::PowerCut);
+        let from = 15_000 + seed % 20 * 500;
+        let until = from + 10_000 + seed / 20 * 1000;
+        only.faults =
+            vec![fault(from, until, What::Stalls), fault(until - 8000, 60_000_000, refuses)];
+        let case = with_seed(seed, plain(drives, vec![only]));
+        let case = Case {
+            depth: 5,
+            buffers: 17,
+            burst: 3,
+            pages_max: 15,
+            drift_max: 131_072,
+            interval: Duration::from_micros(1108),
+            flush_interval: Duration::from_micros(3025),
+            ..case
+        };
+        let mut world = World::new(&case, None);
+        world.run();
+        let catalog = world.judge(false);
+        (0..255).for_each(|share| world.judge_span(&catalog, (share, share + 1)));
+    }
+}

@@ -36,7 +36,11 @@ impl Shown for AppsResult {
     }
 
     fn tables(found: &[Found<'_, Self>]) -> Vec<Table> {
-        found.iter().map(|run| table(run.result, run.title(found, "Every stream"))).collect()
+        let tables = |run: &Found<'_, Self>| {
+            let streams = table(run.result, run.title(found, "Every stream"));
+            [streams, sources(run.result, run.title(found, "What streams ask, and why"))]
+        };
+        found.iter().flat_map(tables).collect()
     }
 
     fn is_listed(name: &str) -> bool {
@@ -64,6 +68,7 @@ impl Shown for AppsResult {
             .texts("stream", rows.iter().map(|(_, s)| s.name.clone()))
             .texts("content", rows.iter().map(|(_, s)| s.content.to_string()))
             .floats("asked", "B/s", rows.iter().map(|(_, s)| s.asked_bytes_per_s))
+            .texts("source", rows.iter().map(|(_, s)| s.source.clone()))
             .floats("rate", "B/s", rows.iter().map(|(_, s)| s.bytes_per_s))
             .floats("commands", "1/s", rows.iter().map(|(_, s)| s.iops))
             .integers("answers", "", rows.iter().map(|(_, s)| s.count))
@@ -177,6 +182,21 @@ fn table(result: &AppsResult, caption: String) -> Table {
             Column::text("Verdict"),
         ],
         rows,
+    }
+}
+
+/// Where absolute figures come from; no rows where streams ask for shares.
+fn sources(result: &AppsResult, caption: String) -> Table {
+    let streams = result.applications.iter().flat_map(|a| a.streams.iter().map(move |s| (a, s)));
+    let row = |(of, stream): (&lab::experiment::apps::ApplicationResult, &StreamVerdict)| {
+        let source = stream.source.as_ref()?;
+        let cells = [of.application.to_string(), stream.name.clone(), source.clone()];
+        Some(cells.map(Cell::text).to_vec())
+    };
+    Table {
+        caption,
+        columns: ["Application", "Stream", "Source"].map(Column::text).to_vec(),
+        rows: streams.filter_map(row).collect(),
     }
 }
 

@@ -36,6 +36,10 @@ pub(super) trait Shown: Answer + Sized {
     fn is_listed(name: &str) -> bool;
     /// Lines for a terminal.
     fn sparklines(&self, width: usize) -> Vec<String>;
+    /// A table for a terminal, line by line, where one says more than sentences.
+    fn lines(&self) -> Vec<String> {
+        Vec::new()
+    }
     /// Everything measured, by file name.
     fn series(&self) -> Vec<(&'static str, Columns)>;
 }

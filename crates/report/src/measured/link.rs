@@ -1,6 +1,9 @@
 //! Links: what they carry, now and at best, against what was reached.
 
+mod sweep;
+
 use base::Rate;
+use lab::experiment::link::sweep::FIGURES;
 use lab::experiment::link::{LinkPoint, LinkResult};
 use load::Verb;
 
@@ -48,15 +51,22 @@ impl Shown for LinkResult {
     }
 
     fn pictures(found: &[Found<'_, Self>]) -> Vec<Picture> {
-        reached(found).into_iter().collect()
+        let swept = found.iter().filter_map(|run| Some((run, run.result.sweep.as_ref()?)));
+        let swept = swept.flat_map(|(run, of)| sweep::pictures(of, &|what| run.title(found, what)));
+        reached(found).into_iter().chain(swept).collect()
     }
 
     fn tables(found: &[Found<'_, Self>]) -> Vec<Table> {
-        found.first().map(|run| ceilings(run.result)).into_iter().collect()
+        let ceilings = found.first().map(|run| ceilings(run.result));
+        let swept = found.iter().filter_map(|run| {
+            let table = sweep::table(run.result.sweep.as_ref()?);
+            Some(Table { caption: run.title(found, &table.caption), ..table })
+        });
+        ceilings.into_iter().chain(swept).collect()
     }
 
     fn is_listed(name: &str) -> bool {
-        !name.starts_with("random.")
+        !name.starts_with("random.") && !name.starts_with(FIGURES)
     }
 
     fn sparklines(&self, width: usize) -> Vec<String> {
@@ -68,6 +78,10 @@ impl Shown for LinkResult {
         vec![name + &labelled_sparkline(&rates, "GB/s", room)]
     }
 
+    fn lines(&self) -> Vec<String> {
+        self.sweep.as_ref().map_or_else(Vec::new, sweep::lines)
+    }
+
     fn series(&self) -> Vec<(&'static str, Columns)> {
         let points = || self.points.iter();
         let columns = Columns::new()
@@ -77,7 +91,9 @@ impl Shown for LinkResult {
             .integers("depth", "", points().map(|p| u64::from(p.depth)))
             .floats("rate", "B/s", points().map(|p| p.bytes_per_s))
             .texts("limited_by_harness", points().map(|p| p.harness_limited.to_string()));
-        vec![("link", super::summaries::columns(columns, "", points().map(|p| Some(&p.latency))))]
+        let own = super::summaries::columns(columns, "", points().map(|p| Some(&p.latency)));
+        let swept = self.sweep.as_ref().map(|of| ("link-sweep", sweep::columns(of)));
+        std::iter::once(("link", own)).chain(swept).collect()
     }
 }
 

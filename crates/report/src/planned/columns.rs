@@ -57,12 +57,19 @@ impl<'a> Shown<'a> {
             (0, _) => ", and spares",
             _ => ", and parity and spares",
         };
-        vec![
+        let mut lines = vec![
             format!("rate: drives that sustain it in {phase}, at its slowest moments"),
             "adaptive: drives that sustain it by the mean of that phase, with buffers for slow moments"
                 .to_owned(),
             format!("drives: {most}{more}"),
-        ]
+        ];
+        if self.designs.iter().any(Design::is_described) {
+            lines.push(
+                "unknown: what a drive's size, rate and endurance don't tell; such drives are counted by rate"
+                    .to_owned(),
+            );
+        }
+        lines
     }
 
     /// Drives by rate, what keeping, life and the host add, and the total.
@@ -87,8 +94,9 @@ impl<'a> Shown<'a> {
         columns.push(self.number("drives", |design| Some(design.array.as_ref()?.drives)));
         let cost = |design: &Design| design.array.as_ref()?.cost;
         if self.designs.iter().any(|design| cost(design).is_some()) {
-            columns
-                .push(self.right("cost", |design| cost(design).map(|cost| format!("{cost:.0}"))));
+            let words =
+                |cost: Option<f64>| cost.map_or("-".to_owned(), |cost| format!("{cost:.0}"));
+            columns.push(self.right("cost", |design| Some(words(cost(design)))));
         }
         if !limits.is_empty() {
             columns.push(self.of_arrays("binds", false, |array| Some(array.binds.to_string())));
@@ -106,7 +114,11 @@ impl<'a> Shown<'a> {
             self.of_arrays("lasts", true, years),
         ];
         if self.requirement.is_adaptive() {
-            columns.push(self.of_arrays("buffers", true, |array| Some(bytes(array.buffer_bytes))));
+            let buffers = |design: &Design| {
+                let array = design.array.as_ref().filter(|_| !design.is_described())?;
+                Some(bytes(array.buffer_bytes))
+            };
+            columns.push(self.right("buffers", buffers));
         }
         let evidence = |design: &Design| design.evidence.map(|trust| trust.to_string());
         columns.push(Column { right: false, ..self.right("evidence", evidence) });
@@ -159,7 +171,11 @@ impl<'a> Shown<'a> {
     }
 
     fn right(&self, head: &'static str, of: impl Fn(&Design) -> Option<String>) -> Column {
-        let cells = self.designs.iter().map(|design| of(design).unwrap_or_else(|| "-".to_owned()));
+        // Of a described drive with an answer, what there is no figure for is not known.
+        let none = |design: &Design| {
+            if design.is_described() && design.array.is_some() { "unknown" } else { "-" }.to_owned()
+        };
+        let cells = self.designs.iter().map(|design| of(design).unwrap_or_else(|| none(design)));
         Column { head, right: true, cells: cells.collect() }
     }
 

@@ -23,7 +23,7 @@ pub fn text(requirement: &Requirement, answer: &Answer, explain: bool) -> String
     let mut parts = vec![lines(asked(requirement, answer)), lines(shown.legend())];
     parts.extend(shown.counts());
     parts.extend(shown.arrays());
-    if !requirement.is_adaptive() {
+    if !requirement.is_adaptive() && answer.designs.iter().any(|design| !design.is_described()) {
         parts.push(wrapped(&adaptive_saves(answer), 0));
     }
     let mut text = parts.join("\n\n");
@@ -57,6 +57,8 @@ fn said(design: &Design, explain: bool, doubts: bool) -> Vec<String> {
             design.obstacles.iter().map(|obstacle| format!("no number will do: {obstacle}")),
         );
     }
+    said.extend(design.assumed.iter().map(|assumed| format!("assumed: {assumed}")));
+    said.extend(design.unknown.iter().map(|unknown| format!("unknown: {unknown}")));
     if let Some(split) = design.sets.as_ref().filter(|_| !explain) {
         said.extend(split.arithmetic.iter().cloned());
     }

@@ -200,6 +200,7 @@ fn counters_are_rounded_up_as_the_specification_has_it_and_life_stops_at_255() {
         busy: Duration::from_secs(119),
         power_on: Duration::from_secs(7200),
         unsafe_shutdowns: 2,
+        erases: crate::Erases::default(),
         sets: vec![set],
     };
     let worn = Admin::new(&spec(), health.clone(), 1, 0);

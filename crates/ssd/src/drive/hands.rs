@@ -45,8 +45,13 @@ impl Flash for Hands<'_> {
     }
 
     #[inline]
-    fn erase(&mut self, die: u32) {
+    fn erase(&mut self, die: u32, _superblock: u32) {
         self.dies.add(self.now, self.own[die as usize], Work::Erase);
+    }
+
+    #[inline]
+    fn erase_ahead(&mut self, die: u32, _superblock: u32) {
+        self.dies.erase_ahead(self.now, self.own[die as usize]);
     }
 }
 
@@ -71,6 +76,26 @@ pub(super) fn is_programming(active: &[Active], at: &Location) -> bool {
 }
 
 impl Drive {
+    /// A die without work erases a block that is free and stale, so that no program will have to wait for that. Not while a write waits
+    /// for room in the buffer: then what comes next for this die is nearer than the end of an erase.
+    #[inline]
+    pub(super) fn erase_ahead(&mut self, die: u32) {
+        let (set, number) = self.places[die as usize];
+        if self.sets[set as usize].ftl.is_stale()
+            && self.waiting.is_empty()
+            && self.dies.is_without_work(die)
+        {
+            self.with_flash(set as usize, |ftl, hands| ftl.erase_ahead(number, hands));
+        }
+    }
+
+    /// The same for all dies.
+    pub(super) fn erase_ahead_everywhere(&mut self) {
+        for die in 0..self.places.len() as u32 {
+            self.erase_ahead(die);
+        }
+    }
+
     /// Runs a set's translation layer against the dies.
     #[inline]
     pub(super) fn with_flash<T>(

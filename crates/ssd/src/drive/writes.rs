@@ -60,6 +60,7 @@ impl Drive {
             self.sets[set as usize].ftl.trim(unit, units);
             at += u64::from(units) * unit_bytes;
         }
+        self.erase_ahead_everywhere();
     }
 
     pub(super) fn flush(&mut self, index: u32) {

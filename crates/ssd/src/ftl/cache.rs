@@ -61,6 +61,7 @@ impl Ftl {
     }
 
     /// Whether the cache has more than it may, and a superblock that can be folded.
+    #[inline]
     pub(super) fn must_shrink(&self) -> bool {
         self.cache.superblocks > 0
             && self.cache.superblocks > self.cache_limit()
@@ -96,8 +97,8 @@ impl Ftl {
         self.free.len() > self.setup.reserve
     }
 
-    /// A little of what is better done while the host rests: finishing a victim, folding the cache, erasing ahead. Returns whether there was
-    /// anything to do.
+    /// A little of what is better done while the host rests: finishing a victim, folding the cache. Returns whether there was anything
+    /// to do.
     pub fn rest(&mut self, flash: &mut impl Flash) -> bool {
         if self.victim.is_none() && self.cache.superblocks > 0 {
             self.close_cached(flash);
@@ -115,10 +116,7 @@ impl Ftl {
             return true;
         }
         self.cache.bypassed = false;
-        let Some(index) = self.free.erase() else { return false };
-        self.superblocks[index as usize].dirty = false;
-        self.erase(index, flash);
-        true
+        false
     }
 
     /// Closes the cache's open superblock where it stands, if it holds anything, so that it can be folded.

@@ -2,7 +2,8 @@
 
 use base::random::Random;
 
-use crate::ftl::{Flash, Ftl, Open, Program, State, Stream, Superblock};
+use crate::ftl::free::Free;
+use crate::ftl::{Flash, Ftl, Open, Program, State, Stream};
 use crate::map::{Map, NOWHERE};
 use crate::steady;
 
@@ -13,7 +14,8 @@ pub struct Nothing;
 impl Flash for Nothing {
     fn program(&mut self, _program: Program) {}
     fn copy(&mut self, _die: u32, _slc: bool, _units: u32) {}
-    fn erase(&mut self, _die: u32) {}
+    fn erase(&mut self, _die: u32, _superblock: u32) {}
+    fn erase_ahead(&mut self, _die: u32, _superblock: u32) {}
 }
 
 /// Units written at a time.
@@ -80,9 +82,9 @@ impl Ftl {
         for (new, old) in settled.superblocks.iter_mut().zip(&self.superblocks) {
             new.erases = old.erases;
         }
-        for superblock in std::mem::take(&mut settled.free).iter() {
-            let Superblock { dirty, erases, .. } = settled.superblocks[superblock as usize];
-            settled.free.add(superblock, dirty, erases);
+        let free = std::mem::replace(&mut settled.free, Free::new(self.setup.stripe.dies()));
+        for superblock in free.iter() {
+            settled.free.add(superblock, false, settled.superblocks[superblock as usize].erases);
         }
         *self = settled;
     }
@@ -117,7 +119,6 @@ impl Ftl {
         }
         let superblock = &mut self.superblocks[index as usize];
         superblock.state = State::Closed;
-        superblock.dirty = true;
         superblock.used = capacity;
         superblock.valid = put;
         self.mapped += put;
@@ -140,7 +141,6 @@ impl Ftl {
         if next > 0 {
             let superblock = &mut self.superblocks[index as usize];
             superblock.state = State::Open;
-            superblock.dirty = true;
             superblock.valid = next;
             self.mapped += next;
             self.open[Stream::Host as usize] = Some(Open { superblock: index, next });

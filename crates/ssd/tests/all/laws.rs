@@ -4,6 +4,7 @@ mod cache;
 mod commands;
 mod conservation;
 mod determinism;
+mod erasing;
 mod faults;
 mod mapping;
 mod power;

@@ -13,7 +13,7 @@ use ssd::spec::{
     Buffer, Collector, Controller, Endurance, Flash, Link, Mapping, Media, Namespace, SetLayout,
     Sets, Spec,
 };
-use ssd::{Health, SetHealth, Slot, Start};
+use ssd::{Erases, Health, SetHealth, Slot, Start};
 
 /// A drive of 1 TB as shops sell them.
 fn spec() -> Spec {
@@ -218,6 +218,7 @@ fn a_worn_drive_shows_its_age_in_its_logs() {
         busy: Duration::from_secs(3 * 60),
         power_on: Duration::from_secs(5 * 3600 + 1),
         unsafe_shutdowns: 2,
+        erases: Erases::default(),
         sets: vec![set],
     };
     let facts = facts_of(spec(), 0, health);

@@ -5,7 +5,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use device::retrain::RetrainError;
 use lab::LabError;
+use lab::experiment::options::OptionsError;
 use target::NameError;
 use target::OpenError;
 
@@ -27,6 +29,23 @@ pub enum SetupError {
     },
     /// An uplink is for simulated drives, and these are real.
     UplinkOfReal,
+    /// Options that can't be given together.
+    Options(OptionsError),
+    /// A link can't be retrained.
+    Retrain(RetrainError),
+    /// Simulated drives need no retraining.
+    RetrainOfSimulated,
+    /// A sweep retrains the link of one drive.
+    RetrainSeveral,
+    /// A sweep over links needs simulated drives, or to retrain a real one, and nobody said that it may.
+    SweepOfReal,
+    /// Retraining changes no lanes.
+    LanesOfReal,
+    /// A sweep is over PCIe links, and this drive has another one.
+    SweepOfSata {
+        /// Its name.
+        drive: String,
+    },
     /// The run in the folder can't be read.
     Run(LabError),
     /// The run in the folder is of a file that is no longer there.
@@ -59,12 +78,29 @@ impl fmt::Display for SetupError {
             Self::Simulated(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Run(error) => error.fmt(f),
+            Self::Options(error) => error.fmt(f),
             Self::OptionOfReal { option } => write!(
                 f,
                 "{option} says how real drives are driven; simulated ones are one calculation on one thread: leave it out"
             ),
             Self::UplinkOfReal => f.write_str(
                 "--uplink is for simulated drives: real ones have the links that they have",
+            ),
+            Self::Retrain(error) => error.fmt(f),
+            Self::RetrainOfSimulated => f.write_str(
+                "simulated drives are swept over links without retraining: leave out --retrain",
+            ),
+            Self::RetrainSeveral => f.write_str("--retrain is for one drive at a time: name one"),
+            Self::SweepOfReal => f.write_str(
+                "--sweep changes the speed of a real drive's link only with --retrain SERIAL; without, measure the drive \
+                 (`longtake measure all`), make its simulated twin (`longtake fit`) and sweep that",
+            ),
+            Self::LanesOfReal => f.write_str(
+                "--retrain changes the speed of a link and not its lanes: leave out --lanes",
+            ),
+            Self::SweepOfSata { drive } => write!(
+                f,
+                "--sweep is over PCIe links, and {drive} is a SATA drive: choose an NVMe drive (`longtake sim list`)"
             ),
             Self::Gone { folder, target } => write!(
                 f,
@@ -91,6 +127,7 @@ impl Error for SetupError {
             Self::Target(error) => error.source(),
             Self::Simulated(error) => error.source(),
             Self::Open(error) => error.source(),
+            Self::Retrain(error) => error.source(),
             Self::Run(error) => error.source(),
             Self::OldSteps { reason, .. } => Some(reason),
             _ => None,
@@ -113,6 +150,18 @@ impl From<SimulatedRigError> for SetupError {
 impl From<OpenError> for SetupError {
     fn from(error: OpenError) -> Self {
         Self::Open(error)
+    }
+}
+
+impl From<OptionsError> for SetupError {
+    fn from(error: OptionsError) -> Self {
+        Self::Options(error)
+    }
+}
+
+impl From<RetrainError> for SetupError {
+    fn from(error: RetrainError) -> Self {
+        Self::Retrain(error)
     }
 }
 

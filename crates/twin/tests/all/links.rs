@@ -59,7 +59,7 @@ fn measured(spec: &Spec) -> LinkResult {
     let mut rig = BankRig::without_data(bank);
     let mut watch = |_: &Progress<'_>| Go::On;
     let mut lab = Lab::new(&mut rig, folder.path(), &mut watch).expect("a laboratory");
-    Link { scope, links, write: true }.run(&mut lab).expect("it is measured")
+    Link { scope, links, write: true, sweep: None }.run(&mut lab).expect("it is measured")
 }
 
 #[test]

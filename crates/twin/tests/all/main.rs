@@ -1,3 +1,4 @@
 //! Verdicts on simulated drives, checked by simulating the same drives under other conditions.
 
 mod links;
+mod sweep;

@@ -8,6 +8,7 @@ use load::workload::{Arrival, Blocks, Pattern, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::Ceilings;
+use super::demands::{Demand, Demands};
 use crate::experiment::Scope;
 use crate::experiment::pace::kept;
 
@@ -72,6 +73,16 @@ pub(super) struct Part {
     /// What it asks on all drives together, in bytes a second; None for as much as it gets.
     pub asked: Option<f64>,
     pub success: Success,
+    /// A block is late after the time that so many of them last.
+    pub ahead: Option<u64>,
+    /// Where its figures come from, if they are absolute.
+    pub source: Option<String>,
+}
+
+impl Part {
+    fn new(stream: Stream, asked: Option<f64>, success: Success) -> Self {
+        Self { stream, asked, success, ahead: None, source: None }
+    }
 }
 
 impl Application {
@@ -84,6 +95,11 @@ impl Application {
         Self::PostProduction,
         Self::ColourGrading,
     ];
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|application| application.name() == name)
+    }
 
     /// Its name among steps and figures.
     pub const fn name(self) -> &'static str {
@@ -140,6 +156,7 @@ impl fmt::Display for Application {
 pub(super) struct Maker {
     ceilings: Ceilings,
     load: f64,
+    demands: Option<Demands>,
     drives: f64,
     /// Where reads end and writes begin, and how much is behind, in bytes.
     split: (u64, u64),
@@ -150,9 +167,14 @@ pub(super) struct Maker {
 }
 
 impl Maker {
-    /// For these drives, which do at best what `ceilings` say; every rate is multiplied by `load`. None if the region
-    /// has no room.
-    pub fn new(scope: &Scope, drives: &[Geometry], ceilings: &Ceilings, load: f64) -> Option<Self> {
+    /// For these drives, which do at best what `ceilings` say; every rate is multiplied by `load`. Without `demands` rates are
+    /// shares of the ceilings. None if the region has no room.
+    pub fn new(
+        scope: &Scope,
+        drives: &[Geometry],
+        ceilings: &Ceilings,
+        (load, demands): (f64, Option<&Demands>),
+    ) -> Option<Self> {
         let unit = drives.iter().map(|d| u64::from(d.block_bytes)).fold(4096, u64::max);
         let region = drives.iter().map(|drive| scope.bytes(drive, unit)).min()?;
         let transfer = drives.iter().map(|d| u64::from(d.transfer_max_bytes)).min()?;
@@ -167,6 +189,7 @@ impl Maker {
         (longest > 0).then(|| Self {
             ceilings: ceilings.clone(),
             load,
+            demands: demands.cloned(),
             drives: drives.len() as f64,
             split: (read, behind),
             unit,
@@ -194,8 +217,47 @@ impl Maker {
         [("ceiling-read", read), ("ceiling-write", write), ("ceiling-random", random)]
     }
 
-    /// The application's streams. Their shares of what the drives do alone add up to three quarters or less.
+    /// The application's streams, with what is demanded of them.
     pub fn parts(&self, application: Application) -> Vec<Part> {
+        let demand = |part: &Part| self.demands.as_ref()?.of(application, &part.stream.name);
+        let parts = self.shares(application).into_iter();
+        parts
+            .map(|part| match demand(&part) {
+                Some(demand) => self.demanded(part, demand),
+                None => part,
+            })
+            .collect()
+    }
+
+    /// A stream that asks what is demanded, whatever the drives do alone.
+    fn demanded(&self, part: Part, demand: &Demand) -> Part {
+        let each = match demand.rate {
+            Pace::Bytes(bytes) => bytes,
+            Pace::Commands(commands) => commands * part.stream.block.mean(),
+        };
+        let total = each * f64::from(demand.streams) * self.load;
+        let jobs = (f64::from(demand.streams) / self.drives).ceil();
+        let stream = Stream { jobs: jobs as u32, ..part.stream };
+        let (asked, rate, success) = match part.success {
+            // As fast as it goes, and so fast at least.
+            Success::RateAtLeast { .. } => {
+                (None, stream.rate, Success::RateAtLeast { bytes_per_s: total })
+            }
+            other => (Some(total), Some(kept(total / self.drives / jobs)), other),
+        };
+        let source = Some(demand.source.clone());
+        let part = Part { stream: Stream { rate, ..stream }, asked, success, source, ..part };
+        match (demand.deadline, part.ahead) {
+            (Some(_), _) => {
+                Part { stream: Stream { deadline: demand.deadline, ..part.stream }, ..part }
+            }
+            (None, Some(blocks)) => self.in_time(blocks, part),
+            (None, None) => part,
+        }
+    }
+
+    /// The application's streams. Their shares of what the drives do alone add up to three quarters or less.
+    fn shares(&self, application: Application) -> Vec<Part> {
         let Ceilings { read_bytes_per_s: read, write_bytes_per_s: write, random_iops: random } =
             self.ceilings;
         let late = |percent| Success::LateAtMost { percent };
@@ -219,7 +281,7 @@ impl Maker {
                 let scans = Stream { jobs: 8, depth: 2, ..self.reading("scans", LARGE_BYTES) };
                 let least = Success::RateAtLeast { bytes_per_s: 0.5 * read };
                 vec![
-                    Part { stream: scans, asked: None, success: least },
+                    Part::new(scans, None, least),
                     self.at(self.writing("cube", LARGE_BYTES), 0.2 * write, Success::KeepsRate),
                 ]
             }
@@ -336,13 +398,13 @@ impl Maker {
     fn at(&self, stream: Stream, bytes_per_s: f64, success: Success) -> Part {
         let asked = (bytes_per_s * self.load).max(1.0);
         let rate = Some(kept(asked / self.drives / f64::from(stream.jobs)));
-        Part { stream: Stream { rate, ..stream }, asked: Some(asked), success }
+        Part::new(Stream { rate, ..stream }, Some(asked), success)
     }
 
     /// A block is late after the time that so many of them last.
     fn in_time(&self, blocks: u64, part: Part) -> Part {
         let Some(Pace::Bytes(rate)) = part.stream.rate else { return part };
         let deadline = Some(Time(Rate(rate).time_for(blocks * part.stream.block.longest())));
-        Part { stream: Stream { deadline, ..part.stream }, ..part }
+        Part { stream: Stream { deadline, ..part.stream }, ahead: Some(blocks), ..part }
     }
 }

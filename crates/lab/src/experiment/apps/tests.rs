@@ -10,8 +10,15 @@ fn fast() -> Model {
     rated(Rate(1e9), Rate(1e9), Duration::from_micros(100))
 }
 
+/// Applications that ask for shares of what a drive does alone.
 fn apps() -> Apps {
-    Apps { scope: scope(3_000), ..Apps::default() }
+    Apps { scope: scope(3_000), demands: None, ..Apps::default() }
+}
+
+/// Applications that ask for what they need.
+fn absolute(applications: &[Application]) -> Apps {
+    let applications = applications.to_vec();
+    Apps { applications, demands: Some(Demands::own()), ..apps() }
 }
 
 fn run(apps: &Apps, drives: Vec<Geometry>, model: Model) -> (AppsResult, Done) {
@@ -126,4 +133,48 @@ fn drives_that_can_not_be_written_and_senseless_loads_are_refused() {
     let (error, done) = run_in(folder.path(), vec![geometry()], fast(), |lab| none.run(lab));
     assert!(error.unwrap_err().to_string().contains("give 1 or so"));
     assert_eq!(done, Done::default());
+}
+
+#[test]
+fn a_slow_drive_fails_what_a_fast_one_serves() {
+    let applications =
+        [Application::Olap, Application::ContentDelivery, Application::PostProduction];
+    let of = |gb_per_s: f64| {
+        let rate = Rate(gb_per_s * 1e9);
+        let model = rated(rate, rate, Duration::from_micros(50));
+        run(&absolute(&applications), vec![geometry()], model).0
+    };
+    let fast = of(6.0);
+    assert_eq!(discontent(&fast), Vec::<String>::new(), "{:?}", fast.answer());
+    let slow = of(0.5);
+    assert_eq!(slow.applications.iter().filter(|a| a.content).count(), 0, "{:?}", slow.answer());
+    let said = slow.answer().join("\n");
+    assert!(said.contains("every figure has a source"), "{said}");
+    assert!(said.contains("(1.80 GB/s (14.4 Gb/s) wanted at least)"), "{said}");
+    let shares = Apps { demands: None, ..absolute(&applications) };
+    let model = rated(Rate(0.5e9), Rate(0.5e9), Duration::from_micros(50));
+    let (asked_less, _) = run(&shares, vec![geometry()], model);
+    assert_eq!(discontent(&asked_less), Vec::<String>::new());
+}
+
+#[test]
+fn demands_are_asked_of_all_drives_together_and_multiplied_by_the_load() {
+    let model = || rated(Rate(6e9), Rate(6e9), Duration::from_micros(50));
+    for (drives, load) in [(1, 1.0), (2, 1.0), (2, 0.5)] {
+        // Of both drives together.
+        let (write_guess, read_guess) = (Rate(12e9), Rate(12e9));
+        let scope = Scope { write_guess, read_guess, ..scope(3_000) };
+        let apps = Apps { scope, load, ..absolute(&[Application::ContentDelivery]) };
+        let (result, done) = run(&apps, vec![geometry(); drives], model());
+        let viewers = &result.applications[0].streams[0];
+        // 250 viewers of 4 MB/s, of which each block lasts 131 ms.
+        let asked = viewers.asked_bytes_per_s.unwrap();
+        assert!((asked / (load * 1e9) - 1.0).abs() < 1e-9, "{asked}");
+        assert!((viewers.bytes_per_s / asked - 1.0).abs() < 0.05, "{viewers:?}");
+        let deadline = viewers.deadline_ns.unwrap() as f64;
+        assert!((deadline * load / 131e6 - 1.0).abs() < 0.01, "{deadline}");
+        assert!(viewers.source.as_ref().unwrap().contains("H.264"));
+        let cost = apps.cost(&vec![geometry(); drives]);
+        assert!(done.written_bytes <= cost.written_bytes, "{} {cost:?}", done.written_bytes);
+    }
 }

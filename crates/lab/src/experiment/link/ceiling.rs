@@ -13,6 +13,7 @@ use base::Rate;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Link;
+use crate::rig::PcieMode;
 
 /// Payload of a PCIe packet in bytes: what is always possible, and what most machines agree on.
 const PAYLOADS: (f64, f64) = (128.0, 256.0);
@@ -157,17 +158,7 @@ impl fmt::Display for DriveLink {
 impl From<device::link::Link> for DriveLink {
     fn from(link: device::link::Link) -> Self {
         let pcie = |state: device::link::PcieLink| {
-            // Generations 1 to 6, PCI Express Base Specification 6.0, section 1.2.
-            let gigatransfers = match state.generation {
-                1 => 2.5,
-                2 => 5.0,
-                3 => 8.0,
-                4 => 16.0,
-                5 => 32.0,
-                6 => 64.0,
-                _ => return None,
-            };
-            Some(Link { gigatransfers, lanes: state.lanes })
+            PcieMode { generation: state.generation, lanes: state.lanes }.link()
         };
         match link {
             device::link::Link::Pcie { now, best, slot } => {

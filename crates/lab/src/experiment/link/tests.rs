@@ -6,7 +6,7 @@ use crate::experiment::testing::{Done, Model, geometry, rated, run_in, scope};
 use base::Duration;
 
 fn link(links: Vec<DriveLink>) -> Link {
-    Link { scope: Scope { region: Some(32 << 20), ..scope(300) }, links, write: true }
+    Link { scope: Scope { region: Some(32 << 20), ..scope(300) }, links, write: true, sweep: None }
 }
 
 fn pcie(gigatransfers: f64, lanes: u8) -> Option<analysis::Link> {
@@ -85,4 +85,27 @@ fn a_second_run_in_the_same_folder_does_no_io() {
     let (second, done) = run();
     assert_eq!(done, Done::default());
     assert_eq!(second.unwrap(), first.unwrap());
+}
+
+#[test]
+fn a_sweep_of_drives_whose_links_can_not_be_changed_is_refused_before_anything_is_done() {
+    let folder = tempfile::tempdir().unwrap();
+    let swept = Link { sweep: Some(Sweep::default()), ..link(Vec::new()) };
+    let model = rated(Rate(1e9), Rate(1e9), Duration::from_micros(10));
+    let (refused, done) = run_in(folder.path(), vec![geometry()], model, |lab| swept.run(lab));
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("can't be changed: sweep simulated ones"), "{refused}");
+    assert_eq!(done, Done::default());
+}
+
+#[test]
+fn a_mode_is_known_by_its_link_and_a_link_by_its_mode() {
+    for generation in 1..=6 {
+        let mode = PcieMode { generation, lanes: 4 };
+        let link = mode.link().unwrap();
+        assert_eq!(PcieMode::of(&link), Some(mode));
+    }
+    assert_eq!(PcieMode { generation: 3, lanes: 4 }.link(), pcie(8.0, 4));
+    assert_eq!(PcieMode { generation: 0, lanes: 4 }.link(), None);
+    assert_eq!(PcieMode { generation: 7, lanes: 4 }.link(), None);
 }

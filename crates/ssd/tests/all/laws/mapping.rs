@@ -1,5 +1,7 @@
 //! Laws of the translation layer: whatever is written and trimmed, its books agree, and every unit that was written is programmed.
 
+use std::collections::HashMap;
+
 use base::Random;
 use longtake_ssd::Spec;
 use longtake_ssd::ftl::{Flash, Ftl, Program, Setup};
@@ -17,10 +19,16 @@ pub struct Counted {
     pub programmed_units: u64,
     pub erases: u64,
     stripe: Option<Stripe>,
+    /// The next wordline of each block that was programmed or erased, by die and superblock.
+    blocks: HashMap<(u32, u32), u32>,
 }
 
 impl Flash for Counted {
     fn program(&mut self, program: Program) {
+        let Program { die, superblock, wordline, .. } = program;
+        let next = self.blocks.entry((die, superblock)).or_insert(0);
+        assert!(wordline >= *next, "{program:?} is programmed again before its block is erased");
+        *next = wordline + 1;
         let stripe = self.stripe.expect("it is known how much a program takes");
         self.host_units += u64::from(program.host_units);
         self.programmed_units += u64::from(stripe.program_units(program.slc));
@@ -28,8 +36,12 @@ impl Flash for Counted {
     fn copy(&mut self, _die: u32, _slc: bool, units: u32) {
         assert!(units > 0, "nothing is copied");
     }
-    fn erase(&mut self, _die: u32) {
+    fn erase(&mut self, die: u32, superblock: u32) {
+        self.blocks.insert((die, superblock), 0);
         self.erases += 1;
+    }
+    fn erase_ahead(&mut self, die: u32, superblock: u32) {
+        self.erase(die, superblock);
     }
 }
 
@@ -64,6 +76,10 @@ fn churn(
         let first = if random.one_in(3) { at } else { random.below(u64::from(units)) as u32 };
         let first = first.min(units - count);
         at = first + count;
+        // Each die erases ahead at its own pace.
+        for _ in 0..random.below(4) {
+            ftl.erase_ahead(random.below(u64::from(ftl.setup().stripe.dies())) as u32, flash);
+        }
         match random.below(40) {
             0..=3 => ftl.trim(first, count),
             4 => ftl.pad(flash),
@@ -109,6 +125,20 @@ proptest! {
         prop_assert_eq!(run.bank.audit(0), Ok(()));
         run.bank.power_cut();
         prop_assert_eq!(run.bank.audit(0), Ok(()), "after a power cut");
+    }
+
+    #[test]
+    fn each_die_erases_each_superblock_as_often_as_it_counts(spec in specs::nand(), seed: u64) {
+        let (mut ftl, mut flash) = ftl_of(&spec, seed);
+        prop_assert_eq!(churn(&mut ftl, &mut flash, &mut Random::new(seed), 300), Ok(()));
+        // What some dies have begun ahead, the others go on with.
+        for die in 0..ftl.setup().stripe.dies() {
+            while ftl.erase_ahead(die, &mut flash) {}
+        }
+        prop_assert!(!ftl.is_stale());
+        let counted = ftl.erases().0 * f64::from(ftl.setup().superblocks);
+        let dies = f64::from(ftl.setup().stripe.dies());
+        prop_assert!((flash.erases as f64 - counted * dies).abs() < 1e-3, "{} {counted}", flash.erases);
     }
 
     #[test]

@@ -1,0 +1,349 @@
+//! The options of single experiments, each defined once, and what they ask of the laboratory.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use base::{ByteSize, Duration, Rate};
+use clap::Args;
+use lab::experiment::Options;
+use lab::experiment::apps::Application;
+use lab::experiment::link::sweep::LANES;
+use lab::experiment::neighbours::{Overwriting, PERCENTILES};
+use lab::experiment::options::{
+    AppsAsk, AppsOptions, NeighboursOptions, SweepOptions, ViewersOptions,
+};
+use lab::experiment::viewers::Ingest;
+
+use super::arguments::ExperimentArguments;
+
+/// `measure fill`.
+#[derive(Debug, Args)]
+pub struct FillArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// Size of each write; drives that take less at once get less. Smaller to see what a recorder of small blocks gets.
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = block)]
+    pub block: u64,
+    /// Writes under way on each drive. More where a drive isn't busy with these.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = depth)]
+    pub depth: u32,
+}
+
+/// `measure stream`.
+#[derive(Debug, Args)]
+pub struct StreamArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// Block sizes [default: 64KiB and each power of two to 16MiB]. Fewer to be done sooner.
+    #[arg(long, value_name = "SIZE,SIZE,...", value_delimiter = ',', value_parser = block)]
+    pub block: Vec<u64>,
+    /// Commands under way on each drive [default: 1,2,4,8,16,32].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = depth)]
+    pub depth: Vec<u32>,
+}
+
+/// `measure steady`.
+#[derive(Debug, Args)]
+pub struct SteadyArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// Size of each command; drives that take less at once get less. As large as what will be written, such as a frame.
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = block)]
+    pub block: u64,
+}
+
+/// `measure mix`.
+#[derive(Debug, Args)]
+pub struct MixArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// Block sizes [default: 512,4KiB,8KiB,16KiB,32KiB,64KiB,128KiB,1MiB]. Those that a drive can't do are left out.
+    #[arg(long, value_name = "SIZE,SIZE,...", value_delimiter = ',', value_parser = block)]
+    pub block: Vec<u64>,
+    /// Commands under way for each of two jobs on each drive.
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = depth)]
+    pub depth: u32,
+}
+
+/// `measure snia`.
+#[derive(Debug, Args)]
+pub struct SniaArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// Commands under way for each of two jobs on each drive. The specification leaves it to the tester.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = depth)]
+    pub depth: u32,
+}
+
+/// `measure link`.
+#[derive(Debug, Args)]
+pub struct LinkArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// Also measure simulated drives on other PCIe links, every generation by every number of lanes, to see what a
+    /// narrower link costs and what a wider one brings. Each link begins with the contents that the target names.
+    #[arg(long)]
+    pub sweep: bool,
+    /// Sweep the link of the real drive with this serial number over its speeds, by retraining it, and then restore it. Refused
+    /// while the drive is in use. Its lanes stay.
+    #[arg(long, value_name = "SERIAL", requires = "sweep")]
+    pub retrain: Option<String>,
+    /// PCIe generations of the sweep, 1 to 6 [default: 1,2,3,4,5; of a real drive those that it can do].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = clap::value_parser!(u8).range(1..=6))]
+    pub generations: Vec<u8>,
+    /// Lanes of the sweep: 1, 2, 4, 8 or 16 [default: 1,2,4 and more up to the drive's own].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = lanes)]
+    pub lanes: Vec<u8>,
+    /// Random commands of 4 KiB under way on each link of the sweep [default: 1,4,16,32].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = depth)]
+    pub depth: Vec<u32>,
+}
+
+/// `measure neighbours`.
+#[derive(Debug, Args)]
+pub struct NeighboursArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// Size of each read.
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block)]
+    pub block: u64,
+    /// Reads under way, each a point [default: 1,2,4,8,16,32]. Fewer to be done sooner.
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = depth)]
+    pub depth: Vec<u32>,
+    /// Size of each write beside the reads [default: 128KiB].
+    #[arg(long, value_name = "SIZE", value_parser = block)]
+    pub write_block: Option<u64>,
+    /// Writes under way beside the reads [default: 8].
+    #[arg(long, value_name = "N", value_parser = depth)]
+    pub write_depth: Option<u32>,
+    /// What each writer writes [default: as fast as it can]. Set it to the rate that will be recorded beside the reads.
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub rate: Option<Rate>,
+    /// Overwrite the drives before anything is measured: sequential or random (4 KiB), :PASSES for several passes. To see
+    /// readers beside a drive that has been in use and collects garbage.
+    #[arg(long, value_name = "HOW[:PASSES]")]
+    pub overwrite: Option<Overwriting>,
+    /// Draw each point out until this percentile is known: 50 to 99.9999. It takes 100 reads beyond it, which is 10^8
+    /// reads for 99.9999. Points that end before are marked with the reads that are missing.
+    #[arg(long, value_name = "PERCENT", value_parser = percentile)]
+    pub percentile: Option<f64>,
+    /// How long a point may be drawn out [default: ten times --point].
+    #[arg(long, value_name = "TIME")]
+    pub longest: Option<Duration>,
+}
+
+/// `measure viewers`.
+#[derive(Debug, Args)]
+pub struct ViewersArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// What each viewer reads. Films in H.264 at 1080p take 1.5 to 4 MB/s; set it to the bit rate of yours.
+    #[arg(long, value_name = "RATE", default_value = "2.5MB/s", value_parser = rate)]
+    pub rate: Rate,
+    /// Size of each read. A block is late once it takes longer than it lasts, so larger ones leave more time.
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = block)]
+    pub block: u64,
+    /// What is written beside viewers on all drives together: a rate, or a share of what they write alone (50%)
+    /// [default: 200MB/s].
+    #[arg(long, value_name = "RATE")]
+    pub ingest: Option<Ingest>,
+}
+
+/// `measure apps`.
+#[derive(Debug, Args)]
+pub struct AppsArguments {
+    /// Where and how.
+    #[command(flatten)]
+    pub experiment: ExperimentArguments,
+    /// Only these applications: cache-tier, virtual-machines, olap, content-delivery, post-production, colour-grading
+    /// [default: all].
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = application)]
+    pub app: Vec<Application>,
+    /// What applications ask, as TOML: see docs/experiments.md. Streams that it doesn't name ask what they do without it.
+    #[arg(long, value_name = "FILE", conflicts_with = "shares")]
+    pub demands: Option<PathBuf>,
+    /// Let applications ask for shares of what the drives do alone instead of absolute figures. To see whether a drive's
+    /// behaviour suits an application, whatever its speed.
+    #[arg(long)]
+    pub shares: bool,
+    /// Multiply every rate by this. Above 1 to see what room is left.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    pub load: f64,
+}
+
+impl AppsArguments {
+    /// What they ask of the experiment.
+    ///
+    /// # Errors
+    /// If the file of demands can't be read.
+    pub fn options(&self) -> Result<Options> {
+        let asks = match &self.demands {
+            Some(path) => {
+                let text = fs::read_to_string(path)
+                    .with_context(|| format!("reading {}", path.display()))?;
+                let demands = text.parse().with_context(|| {
+                    format!("{} doesn't say what applications ask", path.display())
+                })?;
+                Some(AppsAsk::Demands(demands))
+            }
+            None => self.shares.then_some(AppsAsk::Shares),
+        };
+        let (applications, load) = (self.app.clone(), Some(self.load));
+        Ok(Options::Apps(AppsOptions { applications, asks, load }))
+    }
+}
+
+impl FillArguments {
+    /// What they ask of the experiment.
+    pub fn options(&self) -> Options {
+        Options::Points { blocks: vec![self.block], depths: vec![self.depth] }
+    }
+}
+
+impl StreamArguments {
+    /// What they ask of the experiment.
+    pub fn options(&self) -> Options {
+        Options::Points { blocks: self.block.clone(), depths: self.depth.clone() }
+    }
+}
+
+impl SteadyArguments {
+    /// What they ask of the experiment.
+    pub fn options(&self) -> Options {
+        Options::Points { blocks: vec![self.block], depths: Vec::new() }
+    }
+}
+
+impl MixArguments {
+    /// What they ask of the experiment.
+    pub fn options(&self) -> Options {
+        Options::Points { blocks: self.block.clone(), depths: vec![self.depth] }
+    }
+}
+
+impl SniaArguments {
+    /// What they ask of the experiment.
+    pub fn options(&self) -> Options {
+        Options::Points { blocks: Vec::new(), depths: vec![self.depth] }
+    }
+}
+
+impl LinkArguments {
+    /// What they ask of the experiment.
+    pub fn options(&self) -> Options {
+        let sweep = self.sweep.then(|| SweepOptions {
+            generations: self.generations.clone(),
+            lanes: self.lanes.clone(),
+            depths: self.depth.clone(),
+        });
+        Options::Link { sweep }
+    }
+}
+
+impl NeighboursArguments {
+    /// What they ask of the experiment.
+    pub fn options(&self) -> Options {
+        Options::Neighbours(NeighboursOptions {
+            read_block: Some(self.block),
+            depths: self.depth.clone(),
+            write_block: self.write_block,
+            write_depth: self.write_depth,
+            rate: self.rate,
+            overwrite: self.overwrite,
+            percentile: self.percentile,
+            longest: self.longest,
+        })
+    }
+}
+
+impl ViewersArguments {
+    /// What they ask of the experiment.
+    pub fn options(&self) -> Options {
+        let Self { rate, block, ingest, .. } = *self;
+        Options::Viewers(ViewersOptions { rate: Some(rate), block: Some(block), ingest })
+    }
+}
+
+/// Commands under way.
+fn depth(text: &str) -> Result<u32, String> {
+    const DEPTH_MAX: u32 = 65_535;
+    let depth = text.parse().ok().filter(|depth| (1..=DEPTH_MAX).contains(depth));
+    depth.ok_or_else(|| format!("a depth is a number from 1 to {DEPTH_MAX}"))
+}
+
+/// A block size in bytes.
+fn block(text: &str) -> Result<u64, String> {
+    let bytes = text.parse::<ByteSize>().map_err(|error| error.to_string())?.0;
+    if bytes > 0 { Ok(bytes) } else { Err("a block is of 1 byte at least".to_owned()) }
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    let rate = text.parse::<Rate>().map_err(|error| error.to_string())?;
+    if rate.0 > 0.0 { Ok(rate) } else { Err("give a rate above 0".to_owned()) }
+}
+
+fn application(text: &str) -> Result<Application, String> {
+    Application::named(text).ok_or_else(|| {
+        let names: Vec<&str> = Application::ALL.iter().map(|a| a.name()).collect();
+        format!("give one of {}", names.join(", "))
+    })
+}
+
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0 && factor.is_finite());
+    factor.ok_or_else(|| "give a number above 0, such as 1.5".to_owned())
+}
+
+fn lanes(text: &str) -> Result<u8, String> {
+    let lanes = text.parse().ok().filter(|lanes| LANES.contains(lanes));
+    lanes.ok_or_else(|| "a link has 1, 2, 4, 8 or 16 lanes".to_owned())
+}
+
+fn percentile(text: &str) -> Result<f64, String> {
+    let percent = text.trim_end_matches('%').parse().ok();
+    percent.filter(|percent| PERCENTILES.contains(percent)).ok_or_else(|| {
+        let known: Vec<String> = PERCENTILES.iter().map(f64::to_string).collect();
+        format!("give one of {}", known.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use lab::experiment::Experiment;
+
+    use crate::commands::{Arguments, Verb};
+    use crate::measure::arguments::MeasureAction;
+
+    #[test]
+    fn defaults_are_the_experiments_own() {
+        for name in Experiment::NAMES {
+            let parsed = Arguments::try_parse_from(["longtake", "measure", name, "drive"]).unwrap();
+            let Verb::Measure { action } = parsed.verb else { unreachable!() };
+            let options = match action {
+                MeasureAction::Fill(a) => a.options(),
+                MeasureAction::Stream(a) => a.options(),
+                MeasureAction::Steady(a) => a.options(),
+                MeasureAction::Viewers(a) => a.options(),
+                MeasureAction::Mix(a) => a.options(),
+                MeasureAction::Neighbours(a) => a.options(),
+                MeasureAction::Link(a) => a.options(),
+                MeasureAction::Snia(a) => a.options(),
+                MeasureAction::Apps(a) => a.options().unwrap(),
+                _ => continue,
+            };
+            let mut experiment = Experiment::named(name).unwrap();
+            options.set(&mut experiment);
+            assert_eq!(Some(experiment), Experiment::named(name));
+        }
+    }
+}
