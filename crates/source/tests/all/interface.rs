@@ -419,16 +419,18 @@ fn a_wrong_filter_is_refused_before_anything_is_captured() {
 fn promiscuous_mode_lasts_as_long_as_the_capture() {
     in_namespace(|| {
         cable();
-        let promiscuity = |n| {
+        let is_promiscuous = || {
             let shown = ip("-d link show far");
-            assert!(shown.contains(&format!("promiscuity {n} ")), "{shown}");
+            let (_, count) = shown.split_once("promiscuity ").unwrap();
+            count.split_whitespace().next() != Some("0")
         };
-        promiscuity(0);
+        assert!(!is_promiscuous());
         let options = InterfaceOptions { promiscuous: true, ..InterfaceOptions::new("far") };
         let capture = Capture::open(&options).unwrap();
-        promiscuity(1);
+        assert!(is_promiscuous());
         drop(capture);
-        promiscuity(0);
+        // A process that another test is starting holds a copy of the socket until it becomes `ip`.
+        assert!((0..1000).any(|_| !is_promiscuous()));
     });
 }
 
