@@ -213,7 +213,8 @@ impl Builder<'_, '_> {
         let (at, set) = (least..=below.len()).find_map(exactly).unwrap_or((least, Vec::new()));
         let mut inside = below.split_off(at);
         self.take_in(&mut inside, set);
-        self.behind(below, Some((&first.record, run.segment)));
+        let following = inside.first().map_or(next, |lost| lost.number);
+        self.behind(below, Some((&first.record, following)));
         self.plan.segments.push(SegmentPlan { segment: run.segment, pieces: Vec::new() });
         let mut offset = start;
         for chunk in &run.chunks {
@@ -340,12 +341,15 @@ impl Builder<'_, '_> {
     }
 
     /// Told parity goes behind what was written last, and into free segments from there to that of the next chunk that is
-    /// known. So does, at the end of its take, what nobody told of.
+    /// known. So does, at the end of its take, what nobody told of. `next` is that chunk and the number that follows: the
+    /// chunk's, or that of parity which lies in its segment before it.
     fn behind(&mut self, mut told: Vec<LostParity>, next: Option<(&ChunkRecord, u64)>) {
         let mut last = self.last_number();
         let below = match next {
-            Some((next, _)) if next.take.first_sequence > last => next.take.first_sequence,
-            Some((next, _)) => next.sequence,
+            Some((next, following)) if next.take.first_sequence > last => {
+                next.take.first_sequence.min(following)
+            }
+            Some((_, following)) => following,
             None => NUMBERS_END,
         };
         let over = |lost: &LostParity| {
@@ -353,58 +357,86 @@ impl Builder<'_, '_> {
         };
         let (over, others) = std::mem::take(&mut self.untold).into_iter().partition(over);
         self.untold = others;
+        let mut numbered = Vec::new();
         for lost in over {
             match self.free_number(&lost, last, below) {
                 Some(number) => {
                     last = number;
-                    told.push(self.number(lost, number));
+                    numbered.push((lost, number));
                 }
                 None => self.untold.push(lost),
             }
         }
+        // What is told of had its place here, and comes first.
+        let count = self.count_that_fits(&told, &numbered);
+        self.untold.extend(numbered.split_off(count).into_iter().map(|(lost, _)| lost));
         self.untold.sort_by_key(LostParity::newest);
+        told.extend(numbered.into_iter().map(|(lost, number)| self.number(lost, number)));
         told.sort_by_key(|lost| lost.number);
         if self.end.is_none() {
             self.oldest = told;
             return;
         }
-        for lost in told {
-            let length = lost.length() as u32;
-            let fits = |builder: &Self| {
-                let chunks = builder.plan.segments.last().map_or(0, |s| s.pieces.len() as u64);
-                builder.end.is_some_and(|(_, used)| builder.plan.layout.fits(used, chunks, length))
-            };
-            let follows = self.last.is_none_or(|last| last.sequence < lost.number);
-            let record = self.numbers.record(&lost).filter(|_| follows);
-            let (Some(record), Some((at, _))) = (record, self.end) else {
-                self.without_place(&lost);
-                continue;
-            };
-            if !fits(self) {
-                let free = (at + 1) % self.plan.layout.segments;
-                if !self.used.insert(free) && !self.give_up(free) {
-                    self.without_place(&lost);
-                    continue;
-                }
-                self.plan.segments.push(SegmentPlan { segment: free, pieces: Vec::new() });
-                self.end = Some((free, 0));
-            }
-            let Some((at, used)) = self.end else { continue };
-            let start = self.plan.layout.segment_offset(at);
-            let mut offset = start + used;
-            self.parity(lost, record, &mut offset);
-            self.end = Some((at, offset - start));
-        }
+        told.into_iter().for_each(|lost| self.lay_behind(lost));
     }
 
-    /// Leaves out what was in a segment before the ring came back to it. False if the ring has not given it up.
-    fn give_up(&mut self, segment: u64) -> bool {
-        let at = self.plan.segments.iter().position(|s| s.segment == segment);
-        let given_up = at.filter(|&at| {
-            let mut pieces = self.plan.segments[at].pieces.iter();
-            pieces.all(|piece| self.numbers.given_up(piece.entry().record.sequence))
-        });
-        given_up.map(|at| self.plan.segments.remove(at)).is_some()
+    /// How many of these, from the first on, fit behind what was written last together with everything that is told of.
+    fn count_that_fits(&self, told: &[LostParity], numbered: &[(LostParity, u64)]) -> usize {
+        let Some((end, written)) = self.end else { return numbered.len() };
+        let layout = &self.plan.layout;
+        let fit = |count: usize| {
+            let numbered = numbered[..count].iter().map(|(lost, number)| (*number, lost.length()));
+            let told = told.iter().map(|lost| (lost.number, lost.length()));
+            let mut lengths: Vec<(u64, u64)> = told.chain(numbered).collect();
+            lengths.sort_unstable();
+            let (mut segment, mut used, mut chunks) = (end, written, self.chunks_at_end());
+            lengths.iter().all(|&(_, length)| {
+                if !layout.fits(used, chunks, length as u32) {
+                    segment = (segment + 1) % layout.segments;
+                    (used, chunks) = (0, 0);
+                }
+                (used, chunks) = (used + length, chunks + 1);
+                chunks > 1 || self.is_free(segment) || segment == end
+            })
+        };
+        let counts: Vec<usize> = (1..=numbered.len()).collect();
+        counts.partition_point(|&count| fit(count))
+    }
+
+    /// Chunks in the segment that was written last.
+    fn chunks_at_end(&self) -> u64 {
+        self.plan.segments.last().map_or(0, |segment| segment.pieces.len() as u64)
+    }
+
+    /// Lays parity behind what was written last, in a free segment if that one is full.
+    fn lay_behind(&mut self, lost: LostParity) {
+        let follows = self.last.is_none_or(|last| last.sequence < lost.number);
+        let record = self.numbers.record(&lost).filter(|_| follows);
+        let (Some(record), Some((mut at, mut used))) = (record, self.end) else {
+            return self.without_place(&lost);
+        };
+        if !self.plan.layout.fits(used, self.chunks_at_end(), lost.length() as u32) {
+            (at, used) = ((at + 1) % self.plan.layout.segments, 0);
+            if !self.is_free(at) {
+                return self.without_place(&lost);
+            }
+            self.used.insert(at);
+            self.plan.segments.retain(|segment| segment.segment != at);
+            self.plan.segments.push(SegmentPlan { segment: at, pieces: Vec::new() });
+        }
+        let start = self.plan.layout.segment_offset(at);
+        let mut offset = start + used;
+        self.parity(lost, record, &mut offset);
+        self.end = Some((at, offset - start));
+    }
+
+    /// Whether nothing lies in a segment but what a ring has given up.
+    fn is_free(&self, segment: u64) -> bool {
+        let given_up = |plan: &SegmentPlan| {
+            plan.pieces.iter().all(|piece| self.numbers.given_up(piece.entry().record.sequence))
+        };
+        let mut plans = self.plan.segments.iter().filter(|plan| plan.segment == segment);
+        !self.used.contains(&segment) || plans.next().is_some_and(given_up)
     }
 
     /// Lays what is older than all that is known into the segments before that, or from the first one on if nothing is known.
