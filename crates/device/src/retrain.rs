@@ -248,6 +248,8 @@ impl Port {
             return Ok(());
         }
         let (control, generation) = self.before;
+        // First of all, so that a link that is down now comes up as it was.
+        self.registers.set_control_2(control)?;
         self.train(control, generation)?;
         self.changed = false;
         Ok(())

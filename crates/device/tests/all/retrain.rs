@@ -208,6 +208,9 @@ fn a_link_that_comes_up_slower_or_not_at_all_is_said_and_restored() {
     machine.stuck.store(u16::MAX, Ordering::Relaxed);
     let error = port.set(3).unwrap_err();
     assert!(matches!(error, RetrainError::Down), "{error}");
+    let error = port.restore().unwrap_err();
+    assert!(matches!(error, RetrainError::Down), "{error}");
+    assert_eq!(machine.word(CONTROL_2), CONTROL_2_BEFORE, "a link that comes up later is as fast");
     machine.stuck.store(0, Ordering::Relaxed);
     drop(port);
     assert_eq!(fs::read(machine.config()).unwrap(), before);
