@@ -238,6 +238,12 @@ impl<'c> Numbers<'c> {
         None
     }
 
+    /// The take that a number is in, which is that of the newest known chunk before it.
+    pub(super) fn take_at(&self, number: u64) -> Option<TakeId> {
+        let (_, before) = self.by_number.range(..number).next_back()?;
+        Some(before.record.take)
+    }
+
     /// What a lost parity chunk says of itself, but for its checksum.
     pub(super) fn record(&self, lost: &LostParity) -> Option<ChunkRecord> {
         let LostParity { part, rows, take, number, .. } = lost;

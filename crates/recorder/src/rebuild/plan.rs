@@ -313,23 +313,17 @@ impl Builder<'_, '_> {
 
     /// A number behind another one for parity that nobody tells of.
     fn free_number(&self, lost: &LostParity, last: u64, below: u64) -> Option<u64> {
-        let recorded = self.recorded == Some(self.take_of(lost).uuid);
-        let number = self.numbers.free(last.max(lost.newest()) + 1, below);
-        number.filter(|_| !recorded)
+        let number = self.numbers.free(last.max(lost.newest()) + 1, below)?;
+        let take = self.numbers.take_at(number)?;
+        (self.recorded != Some(take.uuid)).then_some(number)
     }
 
-    /// The take that it comes to stand in: takes lie one behind the other.
-    fn take_of(&self, lost: &LostParity) -> TakeId {
-        let last = self.last.map(|last| last.take);
-        last.filter(|last| last.first_sequence > lost.take.first_sequence).unwrap_or(lost.take)
-    }
-
-    /// Gives parity that nobody told of a number.
+    /// Gives parity that nobody told of a number, and the take that this number is in: takes lie one behind the other.
     fn number(&mut self, lost: LostParity, number: u64) -> LostParity {
         let Part { group, place, of, .. } = lost.part;
         let member = self.place.member;
         self.numbers.give(PlacedParity { sequence: number, group, member, place, of });
-        LostParity { number, take: self.take_of(&lost), ..lost }
+        LostParity { number, take: self.numbers.take_at(number).unwrap_or(lost.take), ..lost }
     }
 
     /// What is behind all that is known of the member.

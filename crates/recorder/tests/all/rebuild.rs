@@ -447,3 +447,44 @@ fn a_group_that_was_recorded_without_a_failed_member_survives_the_loss_of_fewer(
         seed: 3_352_180_955_442_339_677,
     });
 }
+
+#[test]
+fn parity_that_no_chunk_names_is_of_the_take_that_its_new_number_is_in() {
+    assert_rebuilds(&Case {
+        parity: 2,
+        members: 3,
+        placement: Placement::Adaptive,
+        depth: 1,
+        takes: vec![4, 2, 3],
+        short_one_in: 18,
+        when_full: WhenFull::Stop,
+        failing: None,
+        seed: 5_843_818_765_728_906_058,
+    });
+}
+
+#[test]
+fn parity_that_no_chunk_names_leaves_named_parity_its_place() {
+    let two_lost = Case {
+        parity: 2,
+        members: 4,
+        placement: Placement::Adaptive,
+        depth: 1,
+        takes: vec![6, 7, 2],
+        short_one_in: 2,
+        when_full: WhenFull::Stop,
+        failing: None,
+        seed: 12_208_503_551_078_651_421,
+    };
+    let after_a_failure = Case {
+        parity: 1,
+        members: 2,
+        takes: vec![5, 1, 2],
+        short_one_in: 6,
+        failing: Some((1, 2620)),
+        seed: 3_399_671_449_412_103_459,
+        ..two_lost.clone()
+    };
+    assert_rebuilds(&two_lost);
+    assert_rebuilds(&after_a_failure);
+}
