@@ -171,9 +171,9 @@ impl Apps {
         let blank = maker(&Ceilings::default())?;
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let preparation = if self.prepare {
-            Preparation::make(lab, &scope, &all)?
+            Preparation::make(lab, &scope, NAME, &all)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let mut notes = Vec::new();
         let ceilings = ceilings(lab, &scope, &blank, &mut notes)?;
@@ -189,7 +189,7 @@ impl Apps {
             let parts = maker.parts(application);
             let streams = parts.iter().map(|part| part.stream.clone()).collect();
             let name = application.name();
-            let step = lab.step(NAME, name, &scope.point(name, streams))?;
+            let step = lab.point(NAME, name, &scope.point(name, streams))?;
             notes.extend(troubles(&application.to_string(), &step));
             applications.push(judge(application, &parts, &step, drives.len()));
         }
@@ -236,7 +236,7 @@ fn ceilings(
 ) -> Result<Ceilings, LabError> {
     let mut alone = Vec::new();
     for (name, stream) in maker.calibrations() {
-        let step = lab.step(NAME, name, &scope.point(name, vec![stream]))?;
+        let step = lab.point(NAME, name, &scope.point(name, vec![stream]))?;
         notes.extend(troubles(name, &step));
         alone.push(step);
     }
@@ -384,7 +384,10 @@ impl Answer for AppsResult {
             }
             said.push(line);
         }
-        said.extend(self.preparation.sentence());
+        said.extend(
+            self.preparation
+                .sentence("first what the drives do alone, then one application after the other"),
+        );
         said.extend(told(&self.preparation.notes));
         said.extend(told(&self.notes));
         said

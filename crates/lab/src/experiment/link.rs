@@ -159,9 +159,9 @@ impl Link {
         let (aims, skipped) = self.aims(&scope, &drives);
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let preparation = if self.writes(&drives) {
-            Preparation::make(lab, &scope, &all)?
+            Preparation::make(lab, &scope, NAME, &all)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let (mut points, mut notes) = (Vec::new(), Vec::new());
         for aim in aims {
@@ -169,7 +169,7 @@ impl Link {
             let block = name::block(aim.block);
             let step_name = format!("{kind}-{}-{block}-depth{}", aim.operation, aim.depth);
             let workload = aim.workload(&scope, &step_name);
-            let step = lab.step(NAME, &step_name, &workload)?;
+            let step = lab.point(NAME, &step_name, &workload)?;
             notes.extend(troubles(&step_name, &step));
             let result = step.measurement.result("link", aim.operation);
             points.push(LinkPoint {
@@ -221,13 +221,11 @@ impl Link {
         let blocks: Vec<u64> =
             SEQUENTIAL.iter().map(|(block, _)| *block).chain([RANDOM_BLOCK]).collect();
         let (good, skipped) = usable(&blocks, scope, drives);
-        let operations =
-            if self.writes(drives) { &[Verb::Read, Verb::Write][..] } else { &[Verb::Read] };
-        for &operation in operations {
-            for (block, depth) in SEQUENTIAL.into_iter().filter(|(block, _)| good.contains(block)) {
-                aims.push(Aim { operation, random: false, block, depth });
-            }
-        }
+        let sequential = |operation| {
+            let good = SEQUENTIAL.into_iter().filter(|(block, _)| good.contains(block));
+            good.map(move |(block, depth)| Aim { operation, random: false, block, depth })
+        };
+        aims.extend(sequential(Verb::Read));
         if good.contains(&RANDOM_BLOCK) {
             aims.extend(RANDOM_DEPTHS.map(|depth| Aim {
                 operation: Verb::Read,
@@ -235,6 +233,9 @@ impl Link {
                 block: RANDOM_BLOCK,
                 depth,
             }));
+        }
+        if self.writes(drives) {
+            aims.extend(sequential(Verb::Write));
         }
         (aims, skipped)
     }
@@ -452,7 +453,7 @@ impl Answer for LinkResult {
         }
         said.extend(self.random_sentence());
         said.extend(self.sweep.iter().flat_map(SweepResult::sentences));
-        said.extend(self.preparation.sentence());
+        said.extend(self.preparation.sentence("all reads first, then writes"));
         let skipped = self.skipped.iter();
         let skipped: Vec<String> = skipped
             .map(|(block, why)| format!("Left out: {}, because {why}.", binary(*block)))

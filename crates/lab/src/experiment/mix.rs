@@ -3,6 +3,8 @@
 
 mod shape;
 
+use std::cmp::Reverse;
+
 use base::{ByteSize, Geometry, Rate};
 use load::measurement::LatencySummary;
 use load::workload::{Blocks, Pattern, Stream};
@@ -132,21 +134,22 @@ impl Mix {
         }
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let preparation = if self.prepare {
-            Preparation::make(lab, &scope, &all)?
+            Preparation::make(lab, &scope, NAME, &all)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let (blocks, skipped) = usable(&self.blocks, &scope, &drives);
         let (mut points, mut notes) = (Vec::new(), Vec::new());
-        for &block in &blocks {
-            for &read in &self.read_percents {
-                let name = format!("{block}-r{read}");
-                let workload = workload(&scope, &name, block, read, self.jobs, self.depth);
-                let step = lab.step(NAME, &name, &workload)?;
-                notes.extend(troubles(&words(block, read), &step));
-                points.push(point(block, read, &step));
-            }
+        for (block, read) in self.gentlest_first(&blocks) {
+            let name = format!("{block}-r{read}");
+            let workload = workload(&scope, &name, block, read, self.jobs, self.depth);
+            let step = lab.point(NAME, &name, &workload)?;
+            notes.extend(troubles(&words(block, read), &step));
+            points.push(point(block, read, &step));
         }
+        points.sort_by_key(|point| {
+            (place(&blocks, point.block_bytes), place(&self.read_percents, point.read_percent))
+        });
         let result = MixResult {
             drives: drives.into_iter().map(|drive| drive.name).collect(),
             jobs: self.jobs,
@@ -159,6 +162,26 @@ impl Mix {
         lab.keep(NAME, &result)?;
         Ok(result)
     }
+
+    /// The points in the order in which they change least for those behind them: small random writes use up spare flash, so they
+    /// come last.
+    fn gentlest_first(&self, blocks: &[u64]) -> Vec<(u64, u32)> {
+        let mut points: Vec<(u64, u32)> = blocks
+            .iter()
+            .flat_map(|&block| self.read_percents.iter().map(move |&read| (block, read)))
+            .collect();
+        points.sort_by_key(|&(block, read)| (read < 100, Reverse(block), Reverse(read)));
+        points
+    }
+}
+
+/// How points are ordered on drives that can't be put back into their starting state: see [`Mix::gentlest_first`].
+const ORDER: &str =
+    "pure reads first, then blocks from the largest to the smallest, each with ever more writes";
+
+/// Where a value is in a list.
+fn place<T: PartialEq>(all: &[T], value: T) -> Option<usize> {
+    all.iter().position(|one| *one == value)
 }
 
 /// Random commands of one block size and share of reads on all drives.
@@ -264,6 +287,10 @@ pub(super) fn binary(bytes: u64) -> String {
 }
 
 impl MixResult {
+    fn writes(&self) -> bool {
+        self.points.iter().any(|point| point.read_percent < 100)
+    }
+
     /// A point.
     pub fn at(&self, block: u64, read: u32) -> Option<&MixPoint> {
         self.points.iter().find(|p| p.block_bytes == block && p.read_percent == read)
@@ -316,7 +343,7 @@ impl Answer for MixResult {
         for (block, why) in &self.skipped {
             said.push(format!("Blocks of {} were left out: {why}.", binary(*block)));
         }
-        said.extend(self.preparation.sentence());
+        said.extend(self.preparation.sentence(if self.writes() { ORDER } else { "" }));
         said.extend(told(&self.preparation.notes));
         said.extend(told(&self.notes));
         said

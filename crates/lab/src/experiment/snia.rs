@@ -2,15 +2,13 @@
 //! Test Specification" 2.0.2 (SNIA, 2020): purge, precondition, then rounds until a window of five holds two criteria.
 
 use base::{ByteSize, Duration, Geometry, Rate};
+use load::Verb;
 use load::measurement::LatencySummary;
-use load::quantity::Size;
-use load::workload::{Blocks, Pattern, Stream};
-use load::{Verb, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::Scope;
 use super::mix;
-use super::preparation::{once, written_bytes};
+use super::preparation::{once, trim, trimmed_bytes, written_bytes};
 use super::trouble::{iops, latency, told, troubles};
 use crate::analysis::steady_state::{self, SteadyState, SteadyStateOptions};
 use crate::answer::{Answer, Figure, Unit};
@@ -21,8 +19,6 @@ const NAME: &str = "snia";
 
 /// Preconditioning writes blocks of this size (PTS 2.0.2, IOPS test: 128 KiB sequential).
 const PRECONDITION_BLOCK_BYTES: u64 = 128 << 10;
-/// Trims are this long at most.
-const PURGE_BLOCK_BYTES: u64 = 256 << 20;
 /// Time of a point in the specification.
 const ROUND_TIME: Duration = Duration::from_secs(60);
 /// The point that is tracked: random writes of this size.
@@ -150,6 +146,7 @@ impl Snia {
         let scope = self.scope.fitted(&drives);
         self.suits(&scope, &drives)?;
         let mut notes = Vec::new();
+        lab.renew()?;
         let purged_bytes = self.purge(lab, &scope, &drives, &mut notes)?;
         // Part of a drive can't be settled: the rest of it would act as over-provisioning.
         let whole = scope.bytes_of_all(&drives, 1) == lab.capacity_bytes();
@@ -240,11 +237,12 @@ impl Snia {
         let mut purged = 0;
         for (drive, geometry) in drives.iter().enumerate().filter(|_| self.purge) {
             let name = format!("purge-{drive}");
-            let Some(workload) = purge(scope, geometry, drive as u16, &name) else { continue };
+            let region = scope.bytes(geometry, 1);
+            let workload = trim(scope, geometry, drive as u16, &name, region);
+            let Some(workload) = workload else { continue };
             let step = lab.step(NAME, &name, &workload)?;
             notes.extend(troubles(&format!("trimming {}", geometry.name), &step));
-            let trims = step.measurement.results.iter().filter(|r| r.operation == Verb::Trim);
-            purged += trims.map(|result| result.bytes).sum::<u64>();
+            purged += trimmed_bytes(&step);
         }
         Ok(purged)
     }
@@ -327,26 +325,6 @@ impl Snia {
         }
         found
     }
-}
-
-/// Trims the whole units of a drive's region once; None if it can't trim.
-fn purge(scope: &Scope, geometry: &Geometry, drive: u16, name: &str) -> Option<Workload> {
-    let unit = u64::from(geometry.trim_unit_bytes?).max(u64::from(geometry.block_bytes));
-    let region = scope.bytes(geometry, unit);
-    if region == 0 {
-        return None;
-    }
-    let stream = Stream {
-        name: "purge".to_owned(),
-        drives: vec![drive],
-        block: Blocks::of((PURGE_BLOCK_BYTES / unit * unit).clamp(unit, region)),
-        align: Some(Size(unit)),
-        size: Some(Size(region)),
-        pattern: Pattern::Sequential,
-        trim: 1,
-        ..Stream::default()
-    };
-    Some(scope.bytes_once(name, region, vec![stream]))
 }
 
 fn round(number: u32, step: &Step) -> Round {

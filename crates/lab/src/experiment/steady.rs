@@ -114,8 +114,11 @@ impl Steady {
         }
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let writes = self.writes(&drives);
-        let preparation =
-            if writes { Preparation::make(lab, &scope, &all)? } else { Preparation::left_out() };
+        let preparation = if writes {
+            Preparation::make(lab, &scope, NAME, &all)?
+        } else {
+            Preparation::left_out(lab)?
+        };
         let mut notes = Vec::new();
         let mut write = None;
         if writes {
@@ -172,7 +175,7 @@ impl Steady {
             let bytes = Some(Size(write_limit(scope, block)));
             workload.stop = Stop { bytes, ..workload.stop };
         }
-        let step = lab.step(NAME, &name, &workload)?;
+        let step = lab.point(NAME, &name, &workload)?;
         notes.extend(troubles(&name, &step));
         let series = curve::resolved(&curve::whole(&step, operation, 0), block);
         if series.total_bytes() == 0 {
@@ -292,7 +295,7 @@ impl Answer for SteadyResult {
              deepest dip, whatever the average."
                 .to_owned(),
         );
-        said.extend(self.preparation.sentence());
+        said.extend(self.preparation.sentence("writing first, then reading"));
         said.extend(told(&self.preparation.notes));
         said.extend(told(&self.notes));
         said

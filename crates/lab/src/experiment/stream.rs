@@ -131,8 +131,11 @@ impl Stream {
         }
         let writes = self.writes(&drives);
         let all: Vec<u16> = (0..drives.len() as u16).collect();
-        let preparation =
-            if writes { Preparation::make(lab, &scope, &all)? } else { Preparation::left_out() };
+        let preparation = if writes {
+            Preparation::make(lab, &scope, NAME, &all)?
+        } else {
+            Preparation::left_out(lab)?
+        };
         let (mut points, mut notes) = (Vec::new(), Vec::new());
         let operations = if writes { &[Verb::Read, Verb::Write][..] } else { &[Verb::Read] };
         for &operation in operations {
@@ -208,7 +211,7 @@ impl Stream {
             let bytes = Some(Size(write_limit(scope, block)));
             workload.stop = Stop { bytes, ..workload.stop };
         }
-        lab.step(NAME, name, &workload)
+        lab.point(NAME, name, &workload)
     }
 }
 
@@ -350,7 +353,7 @@ impl Answer for StreamResult {
             Some(why) => said.push(format!("Writes were not measured: {why}.")),
             None => said.extend(self.sentences(Verb::Write)),
         }
-        said.extend(self.preparation.sentence());
+        said.extend(self.preparation.sentence("all reads first, then writes"));
         let skipped = self.skipped.iter().map(|(block, depth, why)| {
             let depth = depth.map_or_else(String::new, |depth| format!(" at depth {depth}"));
             format!("Left out: {}{depth}, because {why}.", binary(*block))

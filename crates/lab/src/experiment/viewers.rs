@@ -246,9 +246,9 @@ impl Viewers {
         let setting = self.setting(&drives)?;
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let preparation = if self.prepare {
-            Preparation::make(lab, &setting.scope, &all)?
+            Preparation::make(lab, &setting.scope, NAME, &all)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let mut notes = Vec::new();
         if setting.block != self.block_bytes {
@@ -258,7 +258,7 @@ impl Viewers {
                 ByteSize(self.block_bytes)
             ));
         }
-        let ceiling = lab.step(NAME, "ceiling", &setting.ceiling())?;
+        let ceiling = lab.point(NAME, "ceiling", &setting.ceiling())?;
         notes.extend(troubles("the ceiling of reads", &ceiling));
         let ceiling = ceiling.measurement.rate().0;
         let alone = self.search(lab, &setting, ceiling, None, &mut notes)?;
@@ -275,7 +275,7 @@ impl Viewers {
                 let rate = match ingest {
                     Ingest::Rate(rate) => rate.0,
                     Ingest::Share(share) => {
-                        let step = lab.step(NAME, "ingest-ceiling", &setting.ingest_ceiling())?;
+                        let step = lab.point(NAME, "ingest-ceiling", &setting.ingest_ceiling())?;
                         notes.extend(troubles("the ceiling of writes", &step));
                         step.measurement.rate().0 * share
                     }
@@ -368,7 +368,7 @@ impl Viewers {
             let kind = if ingest.is_some() { "ingest" } else { "alone" };
             let name = format!("{kind}-{viewers}-{attempt}");
             let workload = setting.trial(&name, viewers, attempt, self.rate, ingest);
-            let step = lab.step_until(NAME, &name, &workload, &mut |interval| {
+            let step = lab.point_until(NAME, &name, &workload, &mut |interval| {
                 // The first late block decides; the rest of the trial would be wasted.
                 let late = interval.first_miss.is_some() && !interval.warm_up;
                 if late { Go::Stop } else { Go::On }

@@ -44,12 +44,26 @@ const WINDOW: usize = 5;
 pub struct Trial {
     /// Experiment and step: `fill/empty`.
     pub name: String,
+    /// The state in which it found the drive.
+    pub begins: Begins,
     /// How long the drive was left alone before.
     pub rest: Duration,
     /// What was done.
     pub workload: Workload,
     /// What is looked at.
     pub shows: Shows,
+}
+
+/// The state in which a trial finds the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Begins {
+    /// As the one before left it.
+    #[default]
+    AsLeft,
+    /// As it was before the first trial.
+    New,
+    /// As the last trial left it that was none of these.
+    Prepared,
 }
 
 /// What a trial shows.
@@ -145,7 +159,7 @@ impl Trial {
             other => other.clone(),
         };
         let rest = Duration::from_nanos(self.rest.as_nanos() / parts);
-        Self { name: self.name.clone(), rest, workload, shows }
+        Self { name: self.name.clone(), rest, workload, shows, ..*self }
     }
 
     /// Its figures from what came of it: name, value, unit, noise. Places are in bytes of the drive that was measured.

@@ -79,6 +79,9 @@ pub struct SweepResult {
     pub links: Vec<SweptLink>,
     /// Block sizes in bytes that were left out, and why.
     pub skipped: Vec<(u64, String)>,
+    /// Every point began with the drives as they were at the start; otherwise as the one before left them.
+    #[serde(default)]
+    pub restored: bool,
 }
 
 /// What was found on one link.
@@ -235,13 +238,14 @@ impl Sweep {
     ) -> Result<SweepResult, LabError> {
         let drives = lab.drives().to_vec();
         let (tests, skipped) = self.tests(scope, &drives, writes);
-        let mut links = Vec::new();
+        let (mut links, mut restored) = (Vec::new(), false);
         for (mode, ceiling) in self.modes(own) {
             changed(lab.relink(Some(mode))?)?;
             let label = format!("{}.0x{}", mode.generation, mode.lanes);
+            restored = lab.save();
             if writes {
-                let before = Preparation::make_as(lab, scope, (NAME, &format!("{label}-prepare")))?;
-                notes.extend(before.notes);
+                let names = (NAME, &*format!("{label}-prepare"));
+                notes.extend(Preparation::make_again(lab, scope, names, restored)?.notes);
             }
             let ceiling = std::iter::repeat_n(ceiling, drives.len()).sum();
             let mut points = Vec::new();
@@ -251,7 +255,7 @@ impl Sweep {
             links.push(SweptLink { mode, ceiling, points });
         }
         lab.relink(None)?;
-        Ok(SweepResult { own, links, skipped })
+        Ok(SweepResult { own, links, skipped, restored })
     }
 }
 
@@ -283,7 +287,7 @@ impl SweepTest {
             let bytes = Some(Size(limit * self.block_bytes));
             workload.stop = Stop { bytes, ..workload.stop };
         }
-        let step = lab.step(NAME, &name, &workload)?;
+        let step = lab.point(NAME, &name, &workload)?;
         notes.extend(troubles(&name, &step));
         let measured = &step.measurement;
         let of = |verb| measured.result("link", verb).map(|result| result.response.clone());
@@ -342,8 +346,13 @@ impl SweepResult {
         let (Some(narrowest), Some(widest)) = (self.links.first(), self.links.last()) else {
             return Vec::new();
         };
+        let state = if self.restored {
+            "each from the drives' state at the start"
+        } else {
+            "each with the drives as the one before left them"
+        };
         let mut said = vec![format!(
-            "Swept over {} links, from {} to {}, each from the drives' state at the start.",
+            "Swept over {} links, from {} to {}, {state}.",
             self.links.len(),
             narrowest.mode,
             widest.mode

@@ -138,7 +138,11 @@ impl Answer for NeighboursResult {
         }
         said.extend(self.beside.iter().flat_map(|beside| self.in_words(beside)));
         said.extend(self.unknown());
-        said.extend(self.preparation.sentence());
+        said.extend(self.preparation.sentence(if self.beside.is_empty() {
+            ""
+        } else {
+            "reads alone first, then each writer alone and beside reads"
+        }));
         said.extend(self.overwritten.iter().map(Overwritten::sentence));
         said.extend(told(&self.preparation.notes));
         said.extend(told(&self.notes));

@@ -69,7 +69,10 @@ impl Answer for ViewersResult {
             "From random places the same blocks were read at {} at best.",
             Rate(self.ceiling_bytes_per_s)
         ));
-        said.extend(self.preparation.sentence());
+        said.extend(self.preparation.sentence(match self.ingesting {
+            Some(_) => "viewers alone first, then viewers beside the ingest",
+            None => "",
+        }));
         said.extend(told(&self.preparation.notes));
         said.extend(told(&self.notes));
         said
