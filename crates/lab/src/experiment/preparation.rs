@@ -11,8 +11,9 @@ use load::workload::{Blocks, Stream};
 use serde::{Deserialize, Serialize};
 
 use super::Scope;
-use super::trouble::troubles;
+use super::trouble::{remarks, troubles};
 use crate::cost::Cost;
+use crate::finding::Finding;
 use crate::lab::{Lab, LabError, Step};
 
 /// Names of preparing steps begin with this.
@@ -178,9 +179,15 @@ impl Preparation {
         scope.write_cost(writable.map(|drive| scope.bytes(drive, drive.block_bytes.into())).sum())
     }
 
-    /// For an answer: the state that the drives were in. `order` says in which order points were measured that change it for those
+    /// For an answer: the state that the drives were in, and what to know about it.
+    pub fn findings(&self, order: &str) -> Vec<Finding> {
+        let state = self.sentence(order).map(Finding::remark);
+        state.into_iter().chain(remarks(&self.notes)).collect()
+    }
+
+    /// The state that the drives were in. `order` says in which order points were measured that change it for those
     /// after them; empty if none does.
-    pub fn sentence(&self, order: &str) -> Option<String> {
+    fn sentence(&self, order: &str) -> Option<String> {
         if self.written_bytes == 0 {
             return None;
         }

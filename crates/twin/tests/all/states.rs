@@ -46,7 +46,7 @@ fn each_experiment_finds_in_all_what_it_finds_alone() {
     for (target, size, names) in [
         ("sim:samsung-970-evo-plus-1tb", 256 << 20, &but_viewers[..]),
         ("sim:intel-dc-s3500-480gb:full", 64 << 20, Experiment::NAMES),
-        ("sim:qlc-1tb", 64 << 20, &but_viewers),
+        ("sim:qlc-1tb", 64 << 20, &["fill", "mix", "neighbours"]),
     ] {
         let wishes = Wishes {
             size: Some(ByteSize(size)),
