@@ -49,6 +49,8 @@ pub enum FindingKind {
     Share,
     /// The subject goes from the first down to the second.
     Falls,
+    /// The same after so many bytes as the third says, and it doesn't come back.
+    FallsForGood,
     /// The subject goes from the first up to the second.
     Rises,
     /// The subject doesn't go down.
@@ -58,6 +60,11 @@ pub enum FindingKind {
     Relies,
     /// The first is the greatest of all that the rest are.
     Greatest,
+    /// The subject carries the first for as long as anybody wants; the second, if there is one, is more than it carries, counted in
+    /// another unit.
+    Carries,
+    /// The first is the most that the subject ever did.
+    AtBest,
     /// The subject is the limit. The first is a share of it, in percent.
     Limits,
     /// The subject may be the limit. The first is a share of it, in percent.
@@ -186,7 +193,9 @@ impl Finding {
         let law = |holds: Option<bool>, law: &str| (holds == Some(false)).then(|| law.to_owned());
         let both = first.zip(second);
         match self.kind {
-            FindingKind::Remark
+            FindingKind::Carries
+            | FindingKind::AtBest
+            | FindingKind::Remark
             | FindingKind::States
             | FindingKind::Averages
             | FindingKind::Stays => None,
@@ -197,7 +206,9 @@ impl Finding {
                 });
                 law(share, "the share is another one")
             }
-            FindingKind::Falls => law(both.map(|(a, b)| b < a), "what falls ends higher"),
+            FindingKind::Falls | FindingKind::FallsForGood => {
+                law(both.map(|(a, b)| b < a), "what falls ends higher")
+            }
             FindingKind::Rises => law(both.map(|(a, b)| b > a), "what rises ends lower"),
             FindingKind::Relies => {
                 let ridden =
@@ -245,7 +256,19 @@ impl Finding {
             return None;
         }
         let law = match (self.kind, other.kind) {
-            (FindingKind::Stays, FindingKind::Falls) => "what stays doesn't fall",
+            (FindingKind::Stays, FindingKind::Falls | FindingKind::FallsForGood) => {
+                "what stays doesn't fall"
+            }
+            (FindingKind::FallsForGood, FindingKind::Rises)
+                if other.value(2)? > self.value(2)? && other.value(1)? >= self.value(0)? =>
+            {
+                "what fell for good came back"
+            }
+            (FindingKind::Carries, FindingKind::AtBest)
+                if self.value(0)? > other.value(0)? * (1.0 + SAME_SHARE) =>
+            {
+                "more is carried than there is"
+            }
             (FindingKind::Limits, FindingKind::MayLimit | FindingKind::DoesNotLimit) => {
                 "a limit is one or is none"
             }
@@ -354,6 +377,8 @@ mod tests {
             [of(Averages, &[1.0]), of(Relies, &[1.1])],
             [of(Relies, &[1.0]), of(Relies, &[1.1])],
             [of(Meets, &[1.0, 1.0]), of(FallsShort, &[1.0, 2.0])],
+            [of(FallsForGood, &[1.7, 1.6, 58.0]), of(Rises, &[1.6, 1.7, 67.0])],
+            [of(AtBest, &[3.5]), of(Carries, &[3.8])],
         ] {
             assert_eq!(laws(&pair).len(), 1, "{pair:?}");
             let said = sentences(&pair, &[]);

@@ -295,7 +295,10 @@ fn thresholds(pass: &Pass, capacity_bytes: u64) -> (Option<usize>, Option<usize>
     let cliff = open[at];
     let slope = (SLOPE_SHARE * capacity_bytes as f64) as u64;
     let beyond = changes[cliff].bytes.saturating_add(slope);
-    let shrink = open[at + 1..].iter().copied().find(|&i| changes[i].bytes > beyond);
+    let shrink = open[at + 1..]
+        .iter()
+        .copied()
+        .find(|&i| changes[i].bytes > beyond && pass.segmentation.lasts(i));
     (Some(cliff), shrink)
 }
 

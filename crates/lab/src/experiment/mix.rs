@@ -356,7 +356,7 @@ impl Answer for MixResult {
                 Quantity::of(&point.figure("iops"), point.iops, Unit::CommandsPerSecond)
             };
             said.push(Finding::new("mix", FindingKind::States, vec![iops(reads), iops(writes)], &format!(
-                "At 4 KiB, {{0}} random reads a second (99 % within {}) and {{1}} random writes (99 % within {}).",
+                "At 4 KiB, {{0}} random reads a second (99 % latency {}) and {{1}} random writes (99 % latency {}).",
                 tail(&reads.read),
                 tail(&writes.write)
             )));

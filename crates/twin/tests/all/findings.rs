@@ -163,6 +163,13 @@ fn wrong(run: &Run, folder: &Path) -> Vec<String> {
         if claims.count() == 0 {
             wrong.push(format!("{} claims nothing: {findings:?}", outcome.name()));
         }
+        if let ExperimentOutcome::Fill(fill) = outcome
+            && let Some(recovery) = &fill.rests.recovery
+            && let Some(full) = recovery.full_after_ns
+            && recovery.rows.iter().any(|row| row.at_least && row.rest_ns >= full)
+        {
+            wrong.push(format!("nothing is known of what came back at most: {recovery:?}"));
+        }
         for (name, value) in recomputed(outcome, folder) {
             let figure = figures.iter().find(|figure| figure.name == name);
             let figure = figure.and_then(|figure| figure.value).unwrap_or(0.0);

@@ -82,15 +82,16 @@ fn shrink(fill: &Fill) -> Option<Finding> {
     match &fill.shrink {
         Sought::Found(threshold) => Some(Finding::new(
             NATIVE,
-            FindingKind::Falls,
+            FindingKind::FallsForGood,
             vec![
                 Quantity::rate(threshold.change.before),
                 Quantity::rate(threshold.change.after),
-                Quantity::percent(100.0 * threshold.fill, 0),
+                Quantity::bytes(threshold.change.bytes).named(name::WRITE_SHRINK),
                 slower(&threshold.change),
+                Quantity::percent(100.0 * threshold.fill, 0),
             ],
             &format!(
-                "From {{2}} full on it was {{3}} slower at {{1}}: likely {} ({}). {}.",
+                "From {{4}} full on it was {{3}} slower at {{1}}: likely {} ({}). {}.",
                 threshold.attribution.cause,
                 threshold.attribution.evidence,
                 sureness(threshold)
@@ -153,6 +154,12 @@ fn overwrite(fill: &Fill) -> Option<Finding> {
         }
         Sought::NotSeen { drop_missed_max } => {
             let rate = fill.rate(PhaseKind::Overwrite)?;
+            if drop_missed_max.is_none() {
+                let rate = vec![Quantity::rate(rate).named(name::WRITE_OVERWRITE)];
+                let sentence =
+                    "Overwriting wrote {0}; too little was written to tell whether it is slower.";
+                return Some(Finding::new(OVERWRITE, FindingKind::States, rate, sentence));
+            }
             let sentence = format!(
                 "Overwriting is no slower than the end of the empty pass: {{0}}. {}",
                 missed(*drop_missed_max)

@@ -23,20 +23,17 @@ impl ViewersResult {
             Finding::new(subject, FindingKind::States, vec![viewers], &sentence)
         } else {
             let in_all = Quantity::rate(limit.viewers as f64 * self.rate_bytes_per_s);
-            let mut quantities = vec![viewers, each, in_all];
-            quantities.splice(1..1, limit.refused.map(|r| Quantity::new(r as f64, Unit::Count)));
-            let (kind, rate, in_all, refused) = match limit.refused {
-                Some(_) => (FindingKind::FallsShort, 2, 3, "; {1} were not"),
-                None => (FindingKind::States, 1, 2, ""),
-            };
+            let refused =
+                limit.refused.map_or_else(String::new, |refused| format!("; {refused} were not"));
             let sentence = format!(
-                "{at_least}{{0}} viewers of {{{rate}}} each were carried{beside} without one block late{refused}: {{{in_all}}} in all."
+                "{at_least}{{1}} viewers of {{2}} each were carried{beside} without one block late{refused}: {{0}} in all."
             );
-            Finding::new(subject, kind, quantities, &sentence)
+            Finding::new("viewers", FindingKind::Carries, vec![in_all, viewers, each], &sentence)
         });
         if let Some(miss) = &limit.first_miss {
+            let late = if miss.at_ns.is_some() { "the first block was late" } else { "it failed" };
             found.push(Finding::remark(format!(
-                "With {} the first block was late because {} ({}).",
+                "With {} {late} because {} ({}).",
                 miss.viewers, miss.cause, miss.evidence
             )));
         }
@@ -77,8 +74,12 @@ impl Answer for ViewersResult {
             100.0 * self.deadline_ns as f64 / self.trial_ns.max(1) as f64
         )));
         let ceiling = Quantity::rate(self.ceiling_bytes_per_s).named("viewers.ceiling");
-        let sentence = "From random places the same blocks were read at {0} at best.";
-        said.push(Finding::new("viewers.ceiling", FindingKind::States, vec![ceiling], sentence));
+        let limits = [Some(&self.alone), self.ingesting.as_ref()];
+        let trials = limits.into_iter().flatten().flat_map(|limit| &limit.trials);
+        let most = trials.map(|trial| trial.bytes_per_s).fold(ceiling.value, f64::max);
+        let sentence = "From random places the same blocks were read at {1}; the most that was read at all is {0}.";
+        let quantities = vec![Quantity::rate(most), ceiling];
+        said.push(Finding::new("viewers", FindingKind::AtBest, quantities, sentence));
         said.extend(self.preparation.findings(match self.ingesting {
             Some(_) => "viewers alone first, then viewers beside the ingest",
             None => "",
