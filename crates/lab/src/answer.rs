@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 pub use profile::Unit;
 
+use crate::finding::{self, Finding};
+
 /// One figure that was found, by a name that stays the same over drives and versions (`write.native`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figure {
@@ -52,8 +54,13 @@ impl Figure {
 pub trait Answer {
     /// What was asked.
     fn question(&self) -> &'static str;
-    /// The answer, a sentence or two each.
-    fn answer(&self) -> Vec<String>;
+    /// What was found, in the order in which it is told.
+    fn findings(&self) -> Vec<Finding>;
     /// The figures behind it.
     fn figures(&self) -> Vec<Figure>;
+
+    /// The findings as sentences, compared with the figures and with each other before: see [`finding::sentences`].
+    fn answer(&self) -> Vec<String> {
+        finding::sentences(&self.findings(), &self.figures())
+    }
 }

@@ -245,6 +245,47 @@ impl<'a> Lab<'a> {
         self.rig.settle(block_bytes)
     }
 
+    /// Puts the drives back into the state in which they were opened, if the rig can do that: see [`Rig::renew`].
+    ///
+    /// # Errors
+    /// The rig's.
+    pub fn renew(&mut self) -> Result<bool, LabError> {
+        Ok(self.rig.renew()?)
+    }
+
+    /// [`Rig::save`].
+    pub fn save(&mut self) -> bool {
+        self.rig.save()
+    }
+
+    /// [`Lab::step`] from the state that was saved, if one was.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn point(
+        &mut self,
+        experiment: &str,
+        name: &str,
+        workload: &Workload,
+    ) -> Result<Step, LabError> {
+        self.point_until(experiment, name, workload, &mut |_| Go::On)
+    }
+
+    /// [`Lab::step_until`] from the state that was saved, if one was.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn point_until(
+        &mut self,
+        experiment: &str,
+        name: &str,
+        workload: &Workload,
+        watch: &mut dyn FnMut(&Interval) -> Go,
+    ) -> Result<Step, LabError> {
+        self.rig.restore();
+        self.step_until(experiment, name, workload, watch)
+    }
+
     /// Puts the drives on other links, if the rig can do that: see [`Rig::relink`].
     ///
     /// # Errors

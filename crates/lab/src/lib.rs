@@ -6,6 +6,7 @@ pub mod analysis;
 pub mod answer;
 pub mod cost;
 pub mod experiment;
+pub mod finding;
 pub mod fitting;
 pub mod importing;
 pub mod lab;
@@ -19,6 +20,7 @@ pub mod threads;
 
 pub use answer::{Answer, Figure, Unit};
 pub use cost::Cost;
+pub use finding::{Contradiction, Finding, FindingKind, Quantity};
 pub use lab::{Lab, LabError, Progress, Step};
 pub use rig::{BankRig, Go, Rig, RigError};
 pub use threads::{ThreadOptions, ThreadRig};

@@ -95,6 +95,23 @@ pub trait Rig {
         Ok(false)
     }
 
+    /// Puts the drives back into the state in which they were opened. Returns whether that can be done: real drives keep what was
+    /// written to them.
+    ///
+    /// # Errors
+    /// If the drives can't be opened again.
+    fn renew(&mut self) -> Result<bool, RigError> {
+        Ok(false)
+    }
+
+    /// Remembers the drives' present state for [`Rig::restore`]. Returns whether that can be done.
+    fn save(&mut self) -> bool {
+        false
+    }
+
+    /// Puts the drives back into the state that was saved last; without one they stay as they are.
+    fn restore(&mut self) {}
+
     /// Bytes that the host has ever written to the drives, and that their media took for them, where that can be known.
     fn written(&self) -> Option<Written> {
         None
@@ -158,8 +175,12 @@ pub struct BankRig<B, M> {
     memory: M,
     buffers: Names,
     clock: Clock,
+    /// What the clocks of banks said that were replaced, beyond where their successors began.
+    past: Duration,
     settle: Option<fn(&mut B, u64)>,
     relink: Option<Relink<B>>,
+    copy: Option<fn(&B) -> Option<B>>,
+    saved: Option<B>,
     written: Option<fn(&B) -> Written>,
 }
 
@@ -189,7 +210,8 @@ enum Names {
 pub struct Clock(Arc<AtomicU64>);
 
 impl Clock {
-    /// The time of the rig's bank when it was last looked at: at the end of an interval, or during a rest.
+    /// The time that the rig's bank, and those in its place before it, had run when it was last looked at: at the end of an
+    /// interval, or during a rest.
     pub fn now(&self) -> Instant {
         Instant::from_nanos(self.0.load(Ordering::Relaxed))
     }
@@ -207,7 +229,18 @@ impl<B: Bank, M: Buffers> BankRig<B, M> {
 
     fn with(bank: B, memory: M, buffers: Names) -> Self {
         let clock = Clock::default();
-        Self { bank, memory, buffers, clock, settle: None, relink: None, written: None }
+        Self {
+            bank,
+            memory,
+            buffers,
+            clock,
+            past: Duration::ZERO,
+            settle: None,
+            relink: None,
+            copy: None,
+            saved: None,
+            written: None,
+        }
     }
 
     /// The same, with a way to make the bank's drives anew on other links: see [`Rig::relink`].
@@ -225,6 +258,12 @@ impl<B: Bank, M: Buffers> BankRig<B, M> {
         Self { settle: Some(settle), ..self }
     }
 
+    /// The same, with a way to copy the bank and all that is on its drives, as far as there is memory for it: see [`Rig::save`].
+    #[must_use]
+    pub fn copying(self, copy: fn(&B) -> Option<B>) -> Self {
+        Self { copy: Some(copy), ..self }
+    }
+
     /// The same, with a way to know what was written: see [`Rig::written`].
     #[must_use]
     pub fn counting(self, written: fn(&B) -> Written) -> Self {
@@ -239,6 +278,13 @@ impl<B: Bank, M: Buffers> BankRig<B, M> {
     /// Its time, for whoever shows it.
     pub fn clock(&self) -> Clock {
         self.clock.clone()
+    }
+
+    /// Puts another bank in the place of this one. The time shown goes on.
+    fn replace(&mut self, bank: B) {
+        let ran = self.bank.now().since(Instant::START);
+        self.past = (self.past + ran).saturating_sub(bank.now().since(Instant::START));
+        self.bank = bank;
     }
 
     /// Names of buffers for every command of a plan.
@@ -287,7 +333,7 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
         loop {
             let over = engine.step(&mut closed)?;
             if !closed.is_empty() {
-                self.clock.set(engine.now());
+                self.clock.set(engine.now() + self.past);
             }
             for interval in &closed {
                 collector.add(interval);
@@ -311,7 +357,7 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
         let start = self.bank.now();
         let mut done = Vec::new();
         loop {
-            self.clock.set(self.bank.now());
+            self.clock.set(self.bank.now() + self.past);
             let rested = self.bank.now().since(start);
             if rested >= time || tick(rested) == Go::Stop {
                 return Ok(());
@@ -330,8 +376,26 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
 
     fn relink(&mut self, mode: Option<PcieMode>) -> Result<bool, RigError> {
         let Some(Relink(make)) = &mut self.relink else { return Ok(false) };
-        self.bank = make(mode)?;
+        let bank = make(mode)?;
+        self.replace(bank);
+        self.saved = None;
         Ok(true)
+    }
+
+    fn renew(&mut self) -> Result<bool, RigError> {
+        self.relink(None)
+    }
+
+    fn save(&mut self) -> bool {
+        self.saved = self.copy.and_then(|copy| copy(&self.bank));
+        self.saved.is_some()
+    }
+
+    fn restore(&mut self) {
+        if let Some(bank) = self.copy.zip(self.saved.as_ref()).and_then(|(copy, saved)| copy(saved))
+        {
+            self.replace(bank);
+        }
     }
 
     fn written(&self) -> Option<Written> {

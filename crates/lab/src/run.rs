@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
-use profile::Profile;
+use profile::{Profile, name};
 use serde::{Deserialize, Serialize};
 
 use crate::answer::Figure;
 use crate::experiment::any::{Experiment, ExperimentOutcome};
 use crate::experiment::link::sweep;
+use crate::finding::{self, Contradiction, Finding};
 use crate::lab::{LabError, Step, read_json, write_json};
 use crate::profiling::{self, Identity};
 
@@ -133,9 +134,30 @@ impl Run {
         self.left_out.push((name.to_owned(), why));
     }
 
-    /// Every figure that was found.
+    /// Every figure that was found. The fastest read is the fastest that any experiment saw.
     pub fn figures(&self) -> Vec<Figure> {
-        self.outcomes.iter().flat_map(|outcome| outcome.answer().figures()).collect()
+        let all = self.outcomes.iter().flat_map(|outcome| outcome.answer().figures());
+        let (reads, mut all): (Vec<Figure>, Vec<Figure>) =
+            all.partition(|figure| figure.name == name::READ_SEQUENTIAL);
+        let rate = |figure: &Figure| figure.value.unwrap_or(f64::NEG_INFINITY);
+        all.extend(reads.into_iter().max_by(|a, b| rate(a).total_cmp(&rate(b))));
+        all
+    }
+
+    /// What findings of different experiments say against each other; each experiment's answer tells those among its own.
+    pub fn contradictions(&self) -> Vec<Contradiction> {
+        let of = |outcome: &ExperimentOutcome| outcome.answer().findings();
+        let own: Vec<Vec<Finding>> = self.outcomes.iter().map(of).collect();
+        let told: Vec<Contradiction> = own
+            .iter()
+            .zip(&self.outcomes)
+            .flat_map(|(findings, outcome)| {
+                finding::contradictions(findings, &outcome.answer().figures())
+            })
+            .collect();
+        let mut all = finding::contradictions(&own.concat(), &self.figures());
+        all.retain(|contradiction| !told.contains(contradiction));
+        all
     }
 
     /// The profile of the drive that was measured; None of several, whose figures are of all together. `when` is the day as

@@ -49,8 +49,11 @@ pub struct Uplink {
 /// Longest read or write in bytes, as the kernel would split it for a real drive.
 const TRANSFER_BYTES_MAX: u32 = 16 << 20;
 
+/// Tables that [`SimBank::copy`] copies, at most: a tenth of a second or so.
+const COPY_BYTES_MAX: u64 = 256 << 20;
+
 /// Simulated drives. The time is virtual: waiting is what moves it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct SimBank<M = NoBuffers> {
     geometry: Vec<Geometry>,
     namespaces: Vec<Namespace>,
@@ -68,7 +71,7 @@ pub struct SimBank<M = NoBuffers> {
 }
 
 /// A drive of the bank: one namespace of a simulated drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Namespace {
     /// Index of its drive in `drives`.
     device: usize,
@@ -77,7 +80,7 @@ struct Namespace {
     depth_max: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Device {
     drive: Drive,
     /// Its namespaces among the bank's drives.
@@ -91,6 +94,13 @@ impl SimBank<NoBuffers> {
     /// [`SpecError`] for the first drive that can't be.
     pub fn new(slots: &[Slot], uplink: Option<Uplink>) -> Result<Self, SpecError> {
         Self::build(slots, uplink, None)
+    }
+
+    /// The same bank once more, with all that is on its drives, to go on from here several times. None if their tables are so large
+    /// that copying them again and again would take longer than what is measured between.
+    pub fn copy(&self) -> Option<Self> {
+        let table_bytes: u64 = self.drives.iter().map(|device| device.drive.table_bytes()).sum();
+        (table_bytes <= COPY_BYTES_MAX).then(|| self.clone())
     }
 }
 

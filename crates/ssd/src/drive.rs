@@ -96,7 +96,7 @@ struct Epoch {
     flushes: Vec<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Set {
     ftl: Ftl,
     /// Its dies among the drive's.
@@ -164,7 +164,7 @@ fn piece_bytes(spec: &Spec) -> u64 {
 }
 
 /// A simulated drive.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Drive {
     spec: Spec,
     now: u64,
@@ -340,6 +340,11 @@ impl Drive {
     /// Bytes of the host's that the buffer holds or has room kept for, in whole units.
     pub fn buffered_bytes(&self) -> u64 {
         self.buffered * u64::from(self.unit_bytes)
+    }
+
+    /// Memory of all sets' tables.
+    pub fn table_bytes(&self) -> u64 {
+        self.sets.iter().map(|set| set.ftl.table_bytes()).sum()
     }
 
     /// Whether the books of all sets agree; see [`Ftl::audit`].

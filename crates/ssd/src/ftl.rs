@@ -130,7 +130,7 @@ struct Open {
 }
 
 /// The translation layer of one NVM Set.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ftl {
     setup: Setup,
     /// Places of a superblock; also the distance between two superblocks' first places.
@@ -186,6 +186,12 @@ impl Ftl {
             scratch: Vec::new(),
             setup,
         }
+    }
+
+    /// Memory of the tables in use, from logical units to places and back.
+    pub fn table_bytes(&self) -> u64 {
+        let back = self.superblocks.iter().map(|superblock| superblock.reverse.table_bytes());
+        self.map.table_bytes() + back.sum::<u64>()
     }
 
     /// Writes `count` units from `first` on, for the host.

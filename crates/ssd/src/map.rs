@@ -55,6 +55,20 @@ impl Region {
     }
 }
 
+impl Clone for Map {
+    /// Copies the tables in use alone: most drives have few, and room for all of them.
+    fn clone(&self) -> Self {
+        Self {
+            tables: self.tables.copy(self.tables_used as usize * REGION),
+            regions: self.regions.clone(),
+            free_tables: self.free_tables.clone(),
+            shorts: self.shorts.clone(),
+            free_shorts: self.free_shorts.clone(),
+            ..*self
+        }
+    }
+}
+
 const EMPTY: Region = Region { base: NOWHERE, table: NOWHERE };
 
 impl Map {
@@ -70,6 +84,11 @@ impl Map {
             shorts: Vec::new(),
             free_shorts: Vec::new(),
         }
+    }
+
+    /// Memory of the tables in use.
+    pub fn table_bytes(&self) -> u64 {
+        u64::from(self.tables_used) * REGION as u64 * 4
     }
 
     /// Where a unit lies, or [`NOWHERE`].

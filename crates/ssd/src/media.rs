@@ -8,7 +8,7 @@ const PAGE_BYTES: u64 = 4096;
 type Page = Box<[u8; PAGE_BYTES as usize]>;
 
 /// The contents of one drive.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Media {
     pages: HashMap<u64, Page>,
     /// What lay at a range before each write that is not on flash yet, oldest first: flash place, offset, bytes.
@@ -20,7 +20,7 @@ pub struct Media {
 /// A place on flash: set and physical unit.
 pub type Place = (u16, u32);
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Unsaved {
     place: Place,
     before: Vec<u8>,

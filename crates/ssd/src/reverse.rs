@@ -21,6 +21,14 @@ impl Reverse {
         Self::Runs(Vec::new())
     }
 
+    /// Memory of the table, if there is one.
+    pub fn table_bytes(&self) -> u64 {
+        match self {
+            Self::Runs(_) => 0,
+            Self::Flat(units) => units.len() as u64 * 4,
+        }
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self, spare: &mut Spare) {
         match self {

@@ -26,6 +26,13 @@ impl Words {
         }
     }
 
+    /// As many, of which the first `used` are the same and the others zero.
+    pub fn copy(&self, used: usize) -> Self {
+        let mut copy = Self::new(self.all().len());
+        copy.some(0..used).copy_from_slice(&self.all()[..used]);
+        copy
+    }
+
     /// All of them.
     #[inline]
     pub fn all(&self) -> &[u32] {
@@ -58,6 +65,8 @@ mod tests {
             if length > 0 {
                 words.some(length - 1..length)[0] = 7;
                 assert_eq!(words.all().last(), Some(&7));
+                assert_eq!(words.copy(length).all(), words.all());
+                assert!(words.copy(length - 1).all().iter().all(|&word| word == 0));
             }
         }
     }

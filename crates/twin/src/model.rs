@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use base::{Bank, NoBuffers};
-use lab::fitting::trials::{Measured, Trial, figures};
+use lab::fitting::trials::{Begins, Measured, Trial, figures};
 use lab::fitting::{Model, Target};
 use lab::{BankRig, Go, Rig, RigError, Unit};
 use load::Measurement;
@@ -89,9 +89,22 @@ impl<'a> TwinModel<'a> {
         let slot = Slot { spec: spec.clone(), start, namespaces: vec![0], seed: 1 };
         let Ok(bank) = SimBank::<NoBuffers>::new(&[slot], None) else { return Ok(BTreeMap::new()) };
         let capacity = bank.drives().iter().map(|drive| drive.capacity_bytes).sum();
-        let mut rig = BankRig::without_data(bank);
+        let new = bank.clone();
+        let mut rig = BankRig::without_data(bank).copying(SimBank::copy);
         let mut measured: Vec<Measurement> = Vec::new();
+        let mut before = Begins::AsLeft;
         for trial in &self.trials {
+            match trial.begins {
+                Begins::AsLeft => {}
+                Begins::New => *rig.bank() = new.clone(),
+                Begins::Prepared => {
+                    if before != Begins::Prepared {
+                        rig.save();
+                    }
+                    rig.restore();
+                }
+            }
+            before = trial.begins;
             rig.rest(trial.rest, &mut |_| Go::On)?;
             measured.push(rig.run(&trial.workload, &mut |_, _| Go::On)?);
         }

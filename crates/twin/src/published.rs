@@ -75,7 +75,7 @@ fn rig(needed: &DrivesNeeded, profile: &Profile) -> Result<Box<dyn Rig>, RigErro
         write_bytes_per_s: to_drives.0,
     });
     let bank = SimBank::new(&slots, uplink).map_err(|error| failed(&error))?;
-    Ok(Box::new(BankRig::without_data(bank).counting(written)))
+    Ok(Box::new(BankRig::without_data(bank).copying(SimBank::copy).counting(written)))
 }
 
 /// What was written to all drives of a bank.

@@ -82,7 +82,8 @@ impl SimulatedDrives {
             workload.streams.iter().any(|stream| stream.content == Content::Verify)
         };
         let Some(workload) = workload.filter(verifies) else {
-            let rig = BankRig::without_data(self.bank).settling(SimBank::settle);
+            let rig =
+                BankRig::without_data(self.bank).settling(SimBank::settle).copying(SimBank::copy);
             let drives = self.drives;
             return Ok(SimulatedRig::Time(rig.relinking(move |mode| relinked(&drives, mode))));
         };

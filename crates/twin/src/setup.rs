@@ -23,9 +23,6 @@ use crate::rig::{SimulatedDrives, SimulatedRig};
 pub use error::SetupError;
 pub use real::RealRig;
 
-/// The folder of what experiments write before they read, shared by all.
-const PREPARATION: &str = "prepare";
-
 /// Which drives are measured, and how they are driven.
 #[derive(Clone, Debug, Default)]
 pub struct SetupOptions {
@@ -180,7 +177,7 @@ impl Setup {
         if !self.is_simulated() {
             return Ok(());
         }
-        for name in experiments.iter().chain(&[PREPARATION]) {
+        for name in experiments {
             let steps = folder.join(name);
             if steps.exists() {
                 fs::remove_dir_all(&steps)
@@ -318,12 +315,12 @@ mod tests {
     #[test]
     fn steps_of_simulated_drives_are_removed_before_they_are_simulated_again() {
         let folder = tempfile::tempdir().unwrap();
-        for step in ["fill", PREPARATION, "mix"] {
+        for step in ["fill", "mix"] {
             fs::create_dir(folder.path().join(step)).unwrap();
         }
         let setup = look(of(Path::new("sim:ideal"))).unwrap();
         setup.go_on(folder.path(), &["fill"]).unwrap();
         let left = |step: &str| folder.path().join(step).exists();
-        assert_eq!((left("fill"), left(PREPARATION), left("mix")), (false, false, true));
+        assert_eq!((left("fill"), left("mix")), (false, true));
     }
 }

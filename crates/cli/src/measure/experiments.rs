@@ -96,7 +96,7 @@ fn state(programme: &Programme, setup: &Setup, arguments: &ExperimentArguments) 
         let experiments: Vec<_> = programme
             .experiments
             .iter()
-            .map(|(e, cost)| json!({"experiment": e.name(), "cost": cost}))
+            .map(|(e, cost)| json!({"experiment": e.name(), "cost": cost, "starting_state": e.starting_state()}))
             .collect();
         return printer::json(
             &json!({ "experiments": experiments, "left_out": programme.left_out, "cost": cost, "notes": lines }),
@@ -104,10 +104,11 @@ fn state(programme: &Programme, setup: &Setup, arguments: &ExperimentArguments) 
     }
     for (experiment, cost) in &programme.experiments {
         printer::tell(&format!(
-            "longtake: {:<10} writes up to {:>8}, takes about {}",
+            "longtake: {:<10} writes up to {:>8}, takes about {}; drives: {}",
             experiment.name(),
             base::ByteSize(cost.written_bytes),
-            cost.time()
+            cost.time(),
+            experiment.starting_state()
         ));
     }
     for (name, why) in &programme.left_out {
@@ -135,6 +136,7 @@ fn say_found(outcome: &ExperimentOutcome, json: bool) -> Result<()> {
             "experiment": outcome.name(),
             "question": outcome.answer().question(),
             "answer": outcome.answer().answer(),
+            "findings": outcome.answer().findings(),
             "figures": outcome.answer().figures(),
         }));
     }
@@ -153,6 +155,9 @@ fn say_found(outcome: &ExperimentOutcome, json: bool) -> Result<()> {
 
 /// Writes profile and report.
 fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
+    for contradiction in run.contradictions() {
+        printer::tell(&format!("longtake: error: {contradiction}"));
+    }
     let outputs = Outputs::new(true);
     let mut written = Vec::new();
     let when = jiff::Timestamp::now().strftime("%F").to_string();

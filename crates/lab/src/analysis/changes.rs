@@ -109,6 +109,14 @@ pub struct Segmentation {
     pub memory: f64,
 }
 
+impl Segmentation {
+    /// Whether the drop of this number lasts: no level behind it is nearer to the one before it.
+    pub fn lasts(&self, change: usize) -> bool {
+        let middle = f64::midpoint(self.changes[change].before, self.changes[change].after);
+        self.segments.iter().skip(change + 1).all(|segment| segment.mean < middle)
+    }
+}
+
 /// A segment has at least this many pieces: fewer can't be told from noise with a memory.
 const SEGMENT_CELLS_MIN: usize = 6;
 /// Penalty of a change in units of the long-run variance x ln n. A change of the mean costs two

@@ -13,6 +13,7 @@ use super::changes::{self, Change, ChangeOptions, Segment, Segmentation};
 use super::compare::{self, Comparison, ComparisonOptions, ComparisonVerdict};
 use super::dips::{self, DipOptions, DipSummary, Dips};
 use super::series::{Series, WorstWindow};
+use crate::finding::Finding;
 
 /// What a fill measured.
 #[derive(Clone, Debug)]
@@ -58,17 +59,17 @@ pub struct Fill {
     /// Every level of both passes, in order.
     pub phases: Vec<Phase>,
     /// Where the cache was full.
-    pub cache: Finding<Threshold>,
+    pub cache: Sought<Threshold>,
     /// Where the cache shrank.
-    pub shrink: Finding<Threshold>,
+    pub shrink: Sought<Threshold>,
     /// How overwriting compares with the end of the empty pass.
-    pub overwrite: Finding<Comparison>,
+    pub overwrite: Sought<Comparison>,
 }
 
 /// Something looked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Finding<T> {
+pub enum Sought<T> {
     /// It is there.
     Found(T),
     /// It was looked for and is not there.
@@ -81,7 +82,7 @@ pub enum Finding<T> {
     NotMeasured,
 }
 
-impl<T> Finding<T> {
+impl<T> Sought<T> {
     /// What was found.
     pub fn found(&self) -> Option<&T> {
         match self {
@@ -177,8 +178,8 @@ pub fn judge(input: &FillInput<'_>) -> Fill {
         }
     }
     let threshold = |index: Option<usize>, from: usize| match index {
-        Some(index) => Finding::Found(passes[0].threshold(index, input.capacity_bytes)),
-        None => Finding::NotSeen { drop_missed_max: passes[0].drop_missed_max(from) },
+        Some(index) => Sought::Found(passes[0].threshold(index, input.capacity_bytes)),
+        None => Sought::NotSeen { drop_missed_max: passes[0].drop_missed_max(from) },
     };
     let cache = threshold(cliff, 0);
     // Without a cliff there was no cache that could shrink, so the whole pass was looked at.
@@ -214,7 +215,12 @@ impl Fill {
 
     /// The findings in sentences.
     pub fn answer(&self) -> Vec<String> {
-        answer::sentences(self)
+        self.findings().into_iter().map(|finding| finding.sentence).collect()
+    }
+
+    /// What it found, in words and as values.
+    pub fn findings(&self) -> Vec<Finding> {
+        answer::findings(self)
     }
 }
 
@@ -289,7 +295,10 @@ fn thresholds(pass: &Pass, capacity_bytes: u64) -> (Option<usize>, Option<usize>
     let cliff = open[at];
     let slope = (SLOPE_SHARE * capacity_bytes as f64) as u64;
     let beyond = changes[cliff].bytes.saturating_add(slope);
-    let shrink = open[at + 1..].iter().copied().find(|&i| changes[i].bytes > beyond);
+    let shrink = open[at + 1..]
+        .iter()
+        .copied()
+        .find(|&i| changes[i].bytes > beyond && pass.segmentation.lasts(i));
     (Some(cliff), shrink)
 }
 
@@ -329,13 +338,13 @@ fn phases(
 }
 
 /// Compares the end of the empty pass with the level of the pass over it that has most bytes.
-fn overwriting(passes: &[Pass], input: &FillInput<'_>) -> Finding<Comparison> {
+fn overwriting(passes: &[Pass], input: &FillInput<'_>) -> Sought<Comparison> {
     let (Some(series), Some(pass)) = (input.overwrite, passes.get(1)) else {
-        return Finding::NotMeasured;
+        return Sought::NotMeasured;
     };
     let main = pass.segmentation.segments.iter().max_by_key(|s| s.bytes.1 - s.bytes.0);
     let last = passes[0].segmentation.segments.last();
-    let (Some(last), Some(main)) = (last, main) else { return Finding::NotMeasured };
+    let (Some(last), Some(main)) = (last, main) else { return Sought::NotMeasured };
     let comparison = compare::compare(
         &input.empty.slice(last.first, last.end),
         &series.slice(main.first, main.end),
@@ -344,9 +353,9 @@ fn overwriting(passes: &[Pass], input: &FillInput<'_>) -> Finding<Comparison> {
     let least = 1.0 - input.changes.step_min;
     match comparison.ratio {
         Some(ratio) if comparison.verdict == ComparisonVerdict::Slower && ratio <= least => {
-            Finding::Found(comparison)
+            Sought::Found(comparison)
         }
-        _ => Finding::NotSeen {
+        _ => Sought::NotSeen {
             drop_missed_max: comparison
                 .range
                 .map(|(low, _)| (1.0 - low).max(input.changes.step_min)),

@@ -18,7 +18,7 @@ pub use cause::{Cause, Link, Sample};
 pub use changes::{Change, ChangeOptions, Segment, Segmentation};
 pub use compare::{Comparison, ComparisonOptions, ComparisonVerdict};
 pub use dips::{Dip, DipOptions, DipSummary, Dips};
-pub use fill::{Fill, FillInput, Finding};
+pub use fill::{Fill, FillInput, Sought};
 pub use recovery::{Burst, Recovery};
 pub use search::Search;
 pub use series::{Point, Series, SeriesError};

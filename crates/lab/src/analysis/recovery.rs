@@ -65,6 +65,8 @@ pub fn judge(bursts: &[Burst], fast: f64, slow: f64) -> Option<Recovery> {
         .iter()
         .find(is_full)
         .filter(|row| most > 0 && rows.last().is_some_and(|last| last.rest_ns > row.rest_ns))
+        // A burst that ended before the cache did doesn't say what there was.
+        .filter(|row| rows.iter().all(|other| !other.at_least || other.rest_ns < row.rest_ns))
         .map(|row| row.rest_ns);
     let bytes_a_second = slope(&rows, full_after_ns);
     Some(Recovery { fast, slow, rows, bytes_a_second, full_after_ns })
@@ -160,6 +162,14 @@ mod tests {
         assert!(found.rows[0].at_least);
         assert!(found.rows[0].fast_bytes >= 3_000_000_000);
         assert_eq!((found.bytes_a_second, found.full_after_ns), (None, None));
+    }
+
+    #[test]
+    fn bursts_that_end_before_the_cache_does_do_not_say_that_there_was_no_more() {
+        let bursts: Vec<Burst> = [2, 10].map(|rest| burst(rest, u64::MAX, 3_000_000_000)).into();
+        let found = judge(&bursts, 2e9, 0.5e9).unwrap();
+        assert!(found.rows.iter().all(|row| row.at_least));
+        assert_eq!(found.full_after_ns, None);
     }
 
     #[test]

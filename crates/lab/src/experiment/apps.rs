@@ -15,9 +15,10 @@ pub use demands::{Demand, Demands, DemandsError};
 
 use super::Scope;
 use super::preparation::Preparation;
-use super::trouble::{iops, latency, told, troubles};
+use super::trouble::{iops, latency, remarks, troubles};
 use crate::answer::{Answer, Figure, Unit};
 use crate::cost::Cost;
+use crate::finding::{Finding, FindingKind, Quantity};
 use crate::lab::{Lab, LabError, Step};
 use application::{Maker, Part};
 
@@ -171,9 +172,9 @@ impl Apps {
         let blank = maker(&Ceilings::default())?;
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let preparation = if self.prepare {
-            Preparation::make(lab, &scope, &all)?
+            Preparation::make(lab, &scope, NAME, &all)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let mut notes = Vec::new();
         let ceilings = ceilings(lab, &scope, &blank, &mut notes)?;
@@ -189,7 +190,7 @@ impl Apps {
             let parts = maker.parts(application);
             let streams = parts.iter().map(|part| part.stream.clone()).collect();
             let name = application.name();
-            let step = lab.step(NAME, name, &scope.point(name, streams))?;
+            let step = lab.point(NAME, name, &scope.point(name, streams))?;
             notes.extend(troubles(&application.to_string(), &step));
             applications.push(judge(application, &parts, &step, drives.len()));
         }
@@ -236,7 +237,7 @@ fn ceilings(
 ) -> Result<Ceilings, LabError> {
     let mut alone = Vec::new();
     for (name, stream) in maker.calibrations() {
-        let step = lab.step(NAME, name, &scope.point(name, vec![stream]))?;
+        let step = lab.point(NAME, name, &scope.point(name, vec![stream]))?;
         notes.extend(troubles(name, &step));
         alone.push(step);
     }
@@ -349,20 +350,25 @@ impl Answer for AppsResult {
         "Does it serve the applications that streaming drives are bought for?"
     }
 
-    fn answer(&self) -> Vec<String> {
+    fn findings(&self) -> Vec<Finding> {
         let streams = || self.applications.iter().flat_map(|a| &a.streams);
         let asks = if streams().any(|stream| stream.source.is_some()) {
             "each application asks for what it needs, and every figure has a source"
         } else {
             "each application asks for shares of that"
         };
-        let mut said = vec![format!(
-            "Alone it reads {} and writes {} in sequence, and does {} random commands of 4 KiB a second; {asks}{}.",
-            Rate(self.ceilings.read_bytes_per_s),
-            Rate(self.ceilings.write_bytes_per_s),
-            iops(self.ceilings.random_iops),
-            if self.load == 1.0 { String::new() } else { format!(", times {}", self.load) }
-        )];
+        let ceilings = &self.ceilings;
+        let times = if self.load == 1.0 { String::new() } else { format!(", times {}", self.load) };
+        let sentence = format!(
+            "Alone it reads {{0}} and writes {{1}} in sequence, and does {{2}} random commands of 4 KiB a second; {asks}{times}."
+        );
+        let random = Quantity::new(ceilings.random_iops, Unit::CommandsPerSecond);
+        let alone = vec![
+            Quantity::rate(ceilings.read_bytes_per_s).named("apps.ceiling.read"),
+            Quantity::rate(ceilings.write_bytes_per_s).named("apps.ceiling.write"),
+            random.named("apps.ceiling.random"),
+        ];
+        let mut said = vec![Finding::new("apps.ceiling", FindingKind::States, alone, &sentence)];
         for result in &self.applications {
             let verdict = if result.content { "served well" } else { "not served well" };
             let limited = if result.harness_limited {
@@ -371,6 +377,7 @@ impl Answer for AppsResult {
                 ""
             };
             let (good, bad): (Vec<_>, Vec<_>) = result.streams.iter().partition(|s| s.content);
+            let served = good.len();
             let words = |streams: Vec<&StreamVerdict>| {
                 streams.iter().map(|stream| stream.in_words()).collect::<Vec<_>>().join("; ")
             };
@@ -382,11 +389,20 @@ impl Answer for AppsResult {
             if !good.is_empty() {
                 line += &format!(" Content: {}.", words(good));
             }
-            said.push(line);
+            let name = format!("apps.{}", result.application.name());
+            let content = f64::from(u8::from(result.content));
+            let content = Quantity::of(&format!("{name}.content"), content, Unit::Count);
+            // It is served if every stream of it is.
+            let kind = if result.content { FindingKind::Meets } else { FindingKind::FallsShort };
+            let streams = |count: usize| Quantity::new(count as f64, Unit::Count);
+            let quantities = vec![streams(served), streams(result.streams.len()), content];
+            said.push(Finding::new(&name, kind, quantities, &line));
         }
-        said.extend(self.preparation.sentence());
-        said.extend(told(&self.preparation.notes));
-        said.extend(told(&self.notes));
+        said.extend(
+            self.preparation
+                .findings("first what the drives do alone, then one application after the other"),
+        );
+        said.extend(remarks(&self.notes));
         said
     }
 

@@ -11,6 +11,7 @@ use load::workload::{Blocks, Stop, Stream};
 use load::{Verb, Workload};
 use serde::{Deserialize, Serialize};
 
+use super::preparation::trim;
 use super::trouble::troubles;
 use super::{Scope, curve};
 use crate::analysis::series::WorstWindow;
@@ -24,9 +25,6 @@ const NAME: &str = "fill";
 const INTERVALS: u64 = 1_000;
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
 const INTERVAL_MAX: Duration = Duration::from_secs(1);
-
-/// Trims are this long, or as long as the region.
-const TRIM_BYTES: u64 = 1 << 30;
 
 /// Without a known cache, a burst after a rest may write this part of the region.
 const BURST_PART: u64 = 4;
@@ -153,6 +151,7 @@ impl Fill {
         let drives = lab.drives().to_vec();
         let layout = self.layout(&drives);
         suitable(&drives, &layout)?;
+        lab.renew()?;
         let (emptied, mut notes) = self.empty(lab, &drives, &layout)?;
         let first = lab.step(NAME, "empty", &self.pass("empty", &layout, layout.each))?;
         notes.extend(troubles("writing the empty drive", &first));
@@ -242,24 +241,11 @@ impl Fill {
         }
         let mut notes = Vec::new();
         for (index, drive) in drives.iter().enumerate() {
-            let unit = u64::from(drive.trim_unit_bytes.unwrap_or(drive.block_bytes));
-            let unit = unit.max(drive.block_bytes.into());
-            let region = layout.each / unit * unit;
-            if region == 0 {
+            let name = format!("trim-{index}");
+            let Some(workload) = trim(&self.scope, drive, index as u16, &name, layout.each) else {
                 let why = format!("the region is shorter than what {} trims at once", drive.name);
                 return Ok((Emptied::AsFound(why), notes));
-            }
-            let stream = Stream {
-                name: "trim".to_owned(),
-                drives: vec![index as u16],
-                trim: 1,
-                block: Blocks::of((TRIM_BYTES / unit * unit).max(unit).min(region)),
-                align: Some(Size(unit)),
-                size: Some(Size(region)),
-                ..Stream::default()
             };
-            let name = format!("trim-{index}");
-            let workload = self.scope.bytes_once(&name, region, vec![stream]);
             let step = lab.step(NAME, &name, &workload)?;
             notes.extend(troubles(&format!("trimming {}", drive.name), &step));
             if step.measurement.error_count() > 0 {

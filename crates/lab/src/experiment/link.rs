@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use super::Scope;
 use super::mix::{binary, usable};
 use super::preparation::Preparation;
-use super::trouble::{told, troubles};
+use super::trouble::{remarks, troubles};
 use crate::answer::{Answer, Figure, Unit};
 use crate::cost::Cost;
+use crate::finding::{Finding, FindingKind, Quantity};
 use crate::lab::{Lab, LabError};
 use crate::rig::PcieMode;
 
@@ -159,9 +160,9 @@ impl Link {
         let (aims, skipped) = self.aims(&scope, &drives);
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let preparation = if self.writes(&drives) {
-            Preparation::make(lab, &scope, &all)?
+            Preparation::make(lab, &scope, NAME, &all)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let (mut points, mut notes) = (Vec::new(), Vec::new());
         for aim in aims {
@@ -169,7 +170,7 @@ impl Link {
             let block = name::block(aim.block);
             let step_name = format!("{kind}-{}-{block}-depth{}", aim.operation, aim.depth);
             let workload = aim.workload(&scope, &step_name);
-            let step = lab.step(NAME, &step_name, &workload)?;
+            let step = lab.point(NAME, &step_name, &workload)?;
             notes.extend(troubles(&step_name, &step));
             let result = step.measurement.result("link", aim.operation);
             points.push(LinkPoint {
@@ -221,13 +222,11 @@ impl Link {
         let blocks: Vec<u64> =
             SEQUENTIAL.iter().map(|(block, _)| *block).chain([RANDOM_BLOCK]).collect();
         let (good, skipped) = usable(&blocks, scope, drives);
-        let operations =
-            if self.writes(drives) { &[Verb::Read, Verb::Write][..] } else { &[Verb::Read] };
-        for &operation in operations {
-            for (block, depth) in SEQUENTIAL.into_iter().filter(|(block, _)| good.contains(block)) {
-                aims.push(Aim { operation, random: false, block, depth });
-            }
-        }
+        let sequential = |operation| {
+            let good = SEQUENTIAL.into_iter().filter(|(block, _)| good.contains(block));
+            good.map(move |(block, depth)| Aim { operation, random: false, block, depth })
+        };
+        aims.extend(sequential(Verb::Read));
         if good.contains(&RANDOM_BLOCK) {
             aims.extend(RANDOM_DEPTHS.map(|depth| Aim {
                 operation: Verb::Read,
@@ -235,6 +234,9 @@ impl Link {
                 block: RANDOM_BLOCK,
                 depth,
             }));
+        }
+        if self.writes(drives) {
+            aims.extend(sequential(Verb::Write));
         }
         (aims, skipped)
     }
@@ -335,39 +337,45 @@ impl LinkResult {
         said
     }
 
-    fn share_sentence(&self, operation: Verb) -> Option<String> {
-        let reached = self.sequential(operation)?;
+    fn share_finding(&self, operation: Verb) -> Option<Finding> {
+        let subject = format!("link.{operation}");
+        let reached = Quantity::rate(self.sequential(operation)?).named(&subject);
         let Some(ceiling) = self.ceiling else {
-            return Some(format!("Sequential {operation}s reach {}.", Rate(reached)));
+            let sentence = format!("Sequential {operation}s reach {{0}}.");
+            return Some(Finding::new(&subject, FindingKind::States, vec![reached], &sentence));
         };
-        let share = format!(
-            "Sequential {operation}s reach {}, {:.0} % of what the link carries",
-            Rate(reached),
-            100.0 * reached / ceiling.payload.1
+        let (kind, verdict) = match self.held_back(operation)? {
+            HeldBack::Yes => (FindingKind::Limits, "the link is the limit"),
+            HeldBack::Maybe => (
+                FindingKind::MayLimit,
+                "the link may be the limit, which only a faster link would show",
+            ),
+            HeldBack::No => (FindingKind::DoesNotLimit, "the link is not the limit"),
+        };
+        let share = Quantity::percent(100.0 * reached.value / ceiling.payload.1, 0);
+        let share = if operation == Verb::Read { share.named("link.read_share") } else { share };
+        let quantities =
+            vec![share, reached, Quantity::rate(ceiling.payload.1).named("link.ceiling")];
+        let sentence = format!(
+            "Sequential {operation}s reach {{1}}, {{0}} of what the link carries: {verdict}."
         );
-        Some(match self.held_back(operation)? {
-            HeldBack::Yes => format!("{share}: the link is the limit."),
-            HeldBack::Maybe => {
-                format!("{share}: the link may be the limit, which only a faster link would show.")
-            }
-            HeldBack::No => format!("{share}: the link is not the limit."),
-        })
+        Some(Finding::new(&subject, kind, quantities, &sentence))
     }
 
-    fn random_sentence(&self) -> Option<String> {
+    fn random_finding(&self) -> Option<Finding> {
         let (depth, reached) =
             [16, 32, 4, 1].into_iter().find_map(|depth| Some((depth, self.random(depth)?)))?;
+        let of = |depth, rate| Quantity::rate(rate).named(&name::random_rate(RANDOM_BLOCK, depth));
         let needs = self.least_link(reached).map_or_else(String::new, |(gigatransfers, lanes)| {
             format!("; a link of {gigatransfers} GT/s x{lanes} would carry that")
         });
-        let shallow = self
-            .random(1)
-            .filter(|_| depth != 1)
-            .map_or_else(String::new, |rate| format!(", at depth 1 {}", Rate(rate)));
-        Some(format!(
-            "Random reads of 4 KiB reach {} at depth {depth}{shallow}{needs}.",
-            Rate(reached)
-        ))
+        let mut quantities = vec![of(depth, reached)];
+        let shallow = self.random(1).filter(|_| depth != 1);
+        quantities.extend(shallow.map(|rate| of(1, rate)));
+        let shallow = shallow.map_or("", |_| ", at depth 1 {1}");
+        let sentence =
+            format!("Random reads of 4 KiB reach {{0}} at depth {depth}{shallow}{needs}.");
+        Some(Finding::new("link.random", FindingKind::States, quantities, &sentence))
     }
 
     /// Links that run slower than they could, and what that costs.
@@ -442,24 +450,21 @@ impl Answer for LinkResult {
         "What can the links carry, how much of it do the drives reach, and is a link slower than it could be?"
     }
 
-    fn answer(&self) -> Vec<String> {
-        let mut said = self.warnings();
-        said.extend(self.ceiling_sentences());
-        said.extend(self.share_sentence(Verb::Read));
-        match self.share_sentence(Verb::Write) {
-            Some(sentence) => said.push(sentence),
-            None => said.push("Writes were not measured.".to_owned()),
-        }
-        said.extend(self.random_sentence());
-        said.extend(self.sweep.iter().flat_map(SweepResult::sentences));
-        said.extend(self.preparation.sentence());
+    fn findings(&self) -> Vec<Finding> {
+        let mut said: Vec<Finding> = self.warnings().into_iter().map(Finding::remark).collect();
+        said.extend(self.ceiling_sentences().into_iter().map(Finding::remark));
+        said.extend(self.share_finding(Verb::Read));
+        let writes = self.share_finding(Verb::Write);
+        said.push(writes.unwrap_or_else(|| Finding::remark("Writes were not measured.")));
+        said.extend(self.random_finding());
+        said.extend(self.sweep.iter().flat_map(SweepResult::findings));
+        said.extend(self.preparation.findings("all reads first, then writes"));
         let skipped = self.skipped.iter();
         let skipped: Vec<String> = skipped
             .map(|(block, why)| format!("Left out: {}, because {why}.", binary(*block)))
             .collect();
-        said.extend(told(&skipped));
-        said.extend(told(&self.preparation.notes));
-        said.extend(told(&self.notes));
+        said.extend(remarks(&skipped));
+        said.extend(remarks(&self.notes));
         said
     }
 
@@ -482,6 +487,7 @@ impl Answer for LinkResult {
                 self.sequential(Verb::Read),
                 rate,
             ),
+            Figure::new("link.read", "fastest sequential read", self.sequential(Verb::Read), rate),
             Figure::new(
                 "link.write",
                 "fastest sequential write, cache included",

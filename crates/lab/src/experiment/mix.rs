@@ -3,7 +3,9 @@
 
 mod shape;
 
-use base::{ByteSize, Geometry, Rate};
+use std::cmp::Reverse;
+
+use base::{ByteSize, Geometry};
 use load::measurement::LatencySummary;
 use load::workload::{Blocks, Pattern, Stream};
 use load::{Verb, Workload};
@@ -13,9 +15,10 @@ pub use shape::Shape;
 
 use super::Scope;
 use super::preparation::Preparation;
-use super::trouble::{iops, latency, told, troubles};
+use super::trouble::{latency, remarks, troubles};
 use crate::answer::{Answer, Figure, Unit};
 use crate::cost::Cost;
+use crate::finding::{Finding, FindingKind, Quantity};
 use crate::lab::{Lab, LabError, Step};
 
 const NAME: &str = "mix";
@@ -132,21 +135,22 @@ impl Mix {
         }
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let preparation = if self.prepare {
-            Preparation::make(lab, &scope, &all)?
+            Preparation::make(lab, &scope, NAME, &all)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let (blocks, skipped) = usable(&self.blocks, &scope, &drives);
         let (mut points, mut notes) = (Vec::new(), Vec::new());
-        for &block in &blocks {
-            for &read in &self.read_percents {
-                let name = format!("{block}-r{read}");
-                let workload = workload(&scope, &name, block, read, self.jobs, self.depth);
-                let step = lab.step(NAME, &name, &workload)?;
-                notes.extend(troubles(&words(block, read), &step));
-                points.push(point(block, read, &step));
-            }
+        for (block, read) in self.gentlest_first(&blocks) {
+            let name = format!("{block}-r{read}");
+            let workload = workload(&scope, &name, block, read, self.jobs, self.depth);
+            let step = lab.point(NAME, &name, &workload)?;
+            notes.extend(troubles(&words(block, read), &step));
+            points.push(point(block, read, &step));
         }
+        points.sort_by_key(|point| {
+            (place(&blocks, point.block_bytes), place(&self.read_percents, point.read_percent))
+        });
         let result = MixResult {
             drives: drives.into_iter().map(|drive| drive.name).collect(),
             jobs: self.jobs,
@@ -159,6 +163,26 @@ impl Mix {
         lab.keep(NAME, &result)?;
         Ok(result)
     }
+
+    /// The points in the order in which they change least for those behind them: small random writes use up spare flash, so they
+    /// come last.
+    fn gentlest_first(&self, blocks: &[u64]) -> Vec<(u64, u32)> {
+        let mut points: Vec<(u64, u32)> = blocks
+            .iter()
+            .flat_map(|&block| self.read_percents.iter().map(move |&read| (block, read)))
+            .collect();
+        points.sort_by_key(|&(block, read)| (read < 100, Reverse(block), Reverse(read)));
+        points
+    }
+}
+
+/// How points are ordered on drives that can't be put back into their starting state: see [`Mix::gentlest_first`].
+const ORDER: &str =
+    "pure reads first, then blocks from the largest to the smallest, each with ever more writes";
+
+/// Where a value is in a list.
+fn place<T: PartialEq>(all: &[T], value: T) -> Option<usize> {
+    all.iter().position(|one| *one == value)
 }
 
 /// Random commands of one block size and share of reads on all drives.
@@ -263,7 +287,39 @@ pub(super) fn binary(bytes: u64) -> String {
     }
 }
 
+impl MixPoint {
+    /// What its figures' names begin with.
+    fn name(&self) -> String {
+        format!("mix.{}.r{}", self.block_bytes, self.read_percent)
+    }
+
+    fn figure(&self, part: &str) -> String {
+        format!("{}.{part}", self.name())
+    }
+}
+
 impl MixResult {
+    /// The point that has most of something, among all of them.
+    fn greatest(
+        &self,
+        part: &str,
+        unit: Unit,
+        of: fn(&MixPoint) -> f64,
+        words_before: &str,
+    ) -> Option<Finding> {
+        let mut points: Vec<&MixPoint> = self.points.iter().filter(|p| p.iops > 0.0).collect();
+        // Of points that are the same the last is named, as in the order of the grid.
+        points.sort_by(|a, b| of(b).total_cmp(&of(a)));
+        let best = points.first()?;
+        let sentence = format!("{words_before}{}.", words(best.block_bytes, best.read_percent));
+        let all = points.iter().map(|p| Quantity::of(&p.figure(part), of(p), unit)).collect();
+        Some(Finding::new("mix", FindingKind::Greatest, all, &sentence))
+    }
+
+    fn writes(&self) -> bool {
+        self.points.iter().any(|point| point.read_percent < 100)
+    }
+
     /// A point.
     pub fn at(&self, block: u64, read: u32) -> Option<&MixPoint> {
         self.points.iter().find(|p| p.block_bytes == block && p.read_percent == read)
@@ -275,57 +331,52 @@ impl Answer for MixResult {
         "How do block size and the share of reads change what the drive does?"
     }
 
-    fn answer(&self) -> Vec<String> {
+    fn findings(&self) -> Vec<Finding> {
         let mut said = Vec::new();
-        let good = || self.points.iter().filter(|p| p.iops > 0.0);
-        if let Some(best) = good().max_by(|a, b| a.iops.total_cmp(&b.iops)) {
-            said.push(format!(
-                "With {} commands under way on each drive, most IOPS: {} at {}.",
-                self.jobs * self.depth,
-                iops(best.iops),
-                words(best.block_bytes, best.read_percent)
-            ));
-        }
-        if let Some(best) = good().max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s)) {
-            said.push(format!(
-                "Most bytes: {} at {}.",
-                Rate(best.bytes_per_s),
-                words(best.block_bytes, best.read_percent)
-            ));
-        }
+        said.extend(self.greatest(
+            "iops",
+            Unit::CommandsPerSecond,
+            |point| point.iops,
+            &format!(
+                "With {} commands under way on each drive, most IOPS: {{0}} at ",
+                self.jobs * self.depth
+            ),
+        ));
+        said.extend(self.greatest(
+            "rate",
+            Unit::BytesPerSecond,
+            |p| p.bytes_per_s,
+            "Most bytes: {0} at ",
+        ));
         if let (Some(reads), Some(writes)) = (self.at(4096, 100), self.at(4096, 0)) {
             let tail = |summary: &Option<LatencySummary>| {
                 latency(summary.as_ref().and_then(|summary| summary.percentile(99.0)))
             };
-            said.push(format!(
-                "At 4 KiB, {} random reads a second (99 % within {}) and {} random writes (99 % within {}).",
-                iops(reads.iops),
-                tail(&reads.read),
-                iops(writes.iops),
-                tail(&writes.write)
-            ));
-        }
-        for shape in self.shapes() {
-            let verdict = match shape.found {
-                Some(true) => "Found here",
-                Some(false) => "Not found here",
-                None => "Not known here",
+            let iops = |point: &MixPoint| {
+                Quantity::of(&point.figure("iops"), point.iops, Unit::CommandsPerSecond)
             };
-            said.push(format!("{verdict}: {} ({}).", shape.claim, shape.detail));
+            said.push(Finding::new("mix", FindingKind::States, vec![iops(reads), iops(writes)], &format!(
+                "At 4 KiB, {{0}} random reads a second (99 % latency {}) and {{1}} random writes (99 % latency {}).",
+                tail(&reads.read),
+                tail(&writes.write)
+            )));
         }
+        said.extend(self.shapes().into_iter().map(|shape| shape.finding()));
         for (block, why) in &self.skipped {
-            said.push(format!("Blocks of {} were left out: {why}.", binary(*block)));
+            said.push(Finding::remark(format!(
+                "Blocks of {} were left out: {why}.",
+                binary(*block)
+            )));
         }
-        said.extend(self.preparation.sentence());
-        said.extend(told(&self.preparation.notes));
-        said.extend(told(&self.notes));
+        said.extend(self.preparation.findings(if self.writes() { ORDER } else { "" }));
+        said.extend(remarks(&self.notes));
         said
     }
 
     fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         for point in &self.points {
-            let name = format!("mix.{}.r{}", point.block_bytes, point.read_percent);
+            let name = point.name();
             let label = words(point.block_bytes, point.read_percent);
             let noted = |figure: Figure| {
                 if point.harness_limited {
@@ -372,7 +423,7 @@ impl Answer for MixResult {
 mod tests {
     use std::collections::BTreeMap;
 
-    use base::{DeviceError, Duration, Instant, Operation};
+    use base::{DeviceError, Duration, Instant, Operation, Rate};
 
     use super::*;
     use crate::experiment::testing::{Done, Model, covers, geometry, moving, run_in, scope};

@@ -12,18 +12,18 @@ pub mod mix;
 pub mod neighbours;
 pub mod options;
 mod pace;
-mod preparation;
+pub(crate) mod preparation;
 pub mod scope;
 pub mod snia;
 pub mod steady;
 pub mod stream;
 #[cfg(test)]
 mod testing;
-mod trouble;
+pub(crate) mod trouble;
 pub mod viewers;
 mod wishes;
 
 pub use any::{Experiment, ExperimentOutcome};
 pub use options::Options;
-pub use preparation::Preparation;
+pub use preparation::{Preparation, StartingState};
 pub use scope::Scope;

@@ -238,15 +238,18 @@ impl Neighbours {
         let scope = self.scope.fitted(&drives);
         let before = self.written_before();
         let preparation = if self.prepare {
-            Preparation::make(lab, &scope, &before)?
+            Preparation::make(lab, &scope, NAME, &before)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let mut notes = Vec::new();
         let overwritten = match self.overwrite {
             Some(overwrite) => Some(overwrite.make(lab, &scope, &before, &mut notes)?),
             None => None,
         };
+        if overwritten.is_some() {
+            lab.save();
+        }
         let mut alone = Vec::new();
         for &depth in &self.depths {
             let words = format!("reads alone, depth {depth}");
@@ -284,7 +287,7 @@ impl Neighbours {
         let of = |depth: &str| format!("{}-{writer}-{depth}", relation.name());
         let name = of("writer");
         let workload = self.workload(scope, &name, None, Some(writer));
-        let step = lab.step(NAME, &name, &workload)?;
+        let step = lab.point(NAME, &name, &workload)?;
         notes.extend(troubles(&format!("the writer {relation} alone"), &step));
         let write_alone_bytes_per_s = step.measurement.rate().0;
         let mut points = Vec::new();
@@ -321,7 +324,7 @@ impl Neighbours {
                 Go::On
             }
         };
-        let step = lab.step_until(NAME, name, &workload, &mut watch)?;
+        let step = lab.point_until(NAME, name, &workload, &mut watch)?;
         notes.extend(troubles(words, &step));
         Ok(point(depth, &step))
     }

@@ -1,28 +1,25 @@
 //! `snia`: random writes until they are steady, in the shape of the IOPS test of the "Solid State Storage Performance
 //! Test Specification" 2.0.2 (SNIA, 2020): purge, precondition, then rounds until a window of five holds two criteria.
 
-use base::{ByteSize, Duration, Geometry, Rate};
+use base::{ByteSize, Duration, Geometry};
+use load::Verb;
 use load::measurement::LatencySummary;
-use load::quantity::Size;
-use load::workload::{Blocks, Pattern, Stream};
-use load::{Verb, Workload};
 use serde::{Deserialize, Serialize};
 
 use super::Scope;
 use super::mix;
-use super::preparation::{once, written_bytes};
-use super::trouble::{iops, latency, told, troubles};
-use crate::analysis::steady_state::{self, SteadyState, SteadyStateOptions};
+use super::preparation::{once, trim, trimmed_bytes, written_bytes};
+use super::trouble::{latency, remarks, troubles};
+use crate::analysis::steady_state::{self, SteadyState, SteadyStateOptions, Window};
 use crate::answer::{Answer, Figure, Unit};
 use crate::cost::Cost;
+use crate::finding::{Finding, FindingKind, Quantity};
 use crate::lab::{Lab, LabError, Step};
 
 const NAME: &str = "snia";
 
 /// Preconditioning writes blocks of this size (PTS 2.0.2, IOPS test: 128 KiB sequential).
 const PRECONDITION_BLOCK_BYTES: u64 = 128 << 10;
-/// Trims are this long at most.
-const PURGE_BLOCK_BYTES: u64 = 256 << 20;
 /// Time of a point in the specification.
 const ROUND_TIME: Duration = Duration::from_secs(60);
 /// The point that is tracked: random writes of this size.
@@ -150,6 +147,7 @@ impl Snia {
         let scope = self.scope.fitted(&drives);
         self.suits(&scope, &drives)?;
         let mut notes = Vec::new();
+        lab.renew()?;
         let purged_bytes = self.purge(lab, &scope, &drives, &mut notes)?;
         // Part of a drive can't be settled: the rest of it would act as over-provisioning.
         let whole = scope.bytes_of_all(&drives, 1) == lab.capacity_bytes();
@@ -240,11 +238,12 @@ impl Snia {
         let mut purged = 0;
         for (drive, geometry) in drives.iter().enumerate().filter(|_| self.purge) {
             let name = format!("purge-{drive}");
-            let Some(workload) = purge(scope, geometry, drive as u16, &name) else { continue };
+            let region = scope.bytes(geometry, 1);
+            let workload = trim(scope, geometry, drive as u16, &name, region);
+            let Some(workload) = workload else { continue };
             let step = lab.step(NAME, &name, &workload)?;
             notes.extend(troubles(&format!("trimming {}", geometry.name), &step));
-            let trims = step.measurement.results.iter().filter(|r| r.operation == Verb::Trim);
-            purged += trims.map(|result| result.bytes).sum::<u64>();
+            purged += trimmed_bytes(&step);
         }
         Ok(purged)
     }
@@ -329,26 +328,6 @@ impl Snia {
     }
 }
 
-/// Trims the whole units of a drive's region once; None if it can't trim.
-fn purge(scope: &Scope, geometry: &Geometry, drive: u16, name: &str) -> Option<Workload> {
-    let unit = u64::from(geometry.trim_unit_bytes?).max(u64::from(geometry.block_bytes));
-    let region = scope.bytes(geometry, unit);
-    if region == 0 {
-        return None;
-    }
-    let stream = Stream {
-        name: "purge".to_owned(),
-        drives: vec![drive],
-        block: Blocks::of((PURGE_BLOCK_BYTES / unit * unit).clamp(unit, region)),
-        align: Some(Size(unit)),
-        size: Some(Size(region)),
-        pattern: Pattern::Sequential,
-        trim: 1,
-        ..Stream::default()
-    };
-    Some(scope.bytes_once(name, region, vec![stream]))
-}
-
 fn round(number: u32, step: &Step) -> Round {
     let result = step.measurement.result("mix", Verb::Write);
     Round {
@@ -370,64 +349,90 @@ fn averages(measured: &[Vec<PointAverage>], steady: &SteadyState) -> Vec<PointAv
     first.iter().enumerate().map(average).collect()
 }
 
+impl SniaResult {
+    /// Whether each of both criteria holds in a window.
+    fn criteria_findings(&self, window: &Window) -> [Finding; 2] {
+        let rounds = format!("In rounds {} to {}", window.first_round, window.last_round);
+        let finding = |figure: &str, holds: bool, value: f64, most: f64, what: &str| {
+            let (kind, verdict) = if holds {
+                (FindingKind::Keeps, "the criterion holds")
+            } else {
+                (FindingKind::Exceeds, "the criterion does not hold")
+            };
+            let quantities = vec![
+                Quantity::percent(100.0 * value / window.average, 1).named(figure),
+                Quantity::percent(100.0 * most, 0),
+            ];
+            let sentence = format!("{rounds} {what}, at most {{1}} allowed: {verdict}.");
+            Finding::new(figure, kind, quantities, &sentence)
+        };
+        let line = format!("the fitted line, {:+.0} IOPS a round, changes by {{0}}", window.slope);
+        let range = "the range is {0} of the average";
+        let Self { criteria, .. } = self;
+        [
+            finding("snia.range", window.range_holds, window.range, criteria.range_max, range),
+            finding(
+                "snia.excursion",
+                window.excursion_holds,
+                window.excursion,
+                criteria.excursion_max,
+                &line,
+            ),
+        ]
+    }
+}
+
 impl Answer for SniaResult {
     fn question(&self) -> &'static str {
         "What does it do once random writes are steady, as SNIA's Performance Test Specification defines that?"
     }
 
-    fn answer(&self) -> Vec<String> {
+    fn findings(&self) -> Vec<Finding> {
         let mut said = Vec::new();
         let window = self.steady.window.as_ref();
         match (self.steady.reached_at, window) {
-            (Some(round), Some(window)) => said.push(format!(
-                "Steady in round {round}: {} IOPS of 4 KiB random writes, {}, on average of rounds {} to {}.",
-                iops(window.average),
-                Rate(window.average * self.tracked_bytes as f64),
-                window.first_round,
-                window.last_round
+            (Some(round), Some(window)) => said.push(Finding::new(
+                "snia.write",
+                FindingKind::Averages,
+                vec![
+                    Quantity::of("snia.write.iops", window.average, Unit::CommandsPerSecond),
+                    Quantity::rate(window.average * self.tracked_bytes as f64),
+                ],
+                &format!(
+                    "Steady in round {round}: {{0}} IOPS of 4 KiB random writes, {{1}}, on average of rounds {} to {}.",
+                    window.first_round, window.last_round
+                ),
             )),
-            _ => said.push(format!(
+            _ => said.push(Finding::remark(format!(
                 "Not steady in {} rounds: its 4 KiB random writes have no steady rate to state.",
                 self.steady.rounds
-            )),
+            ))),
         }
-        if let Some(window) = window.filter(|window| window.average > 0.0) {
-            let percent = |value: f64| 100.0 * value / window.average;
-            let holds = |holds| if holds { "holds" } else { "does not hold" };
-            said.push(format!(
-                "In rounds {} to {} the range is {:.1} % of the average ({:.0} % allowed: {}), and the fitted line, {} IOPS a round, changes by {:.1} % ({:.0} % allowed: {}).",
-                window.first_round,
-                window.last_round,
-                percent(window.range),
-                100.0 * self.criteria.range_max,
-                holds(window.range_holds),
-                format_args!("{:+.0}", window.slope),
-                percent(window.excursion),
-                100.0 * self.criteria.excursion_max,
-                holds(window.excursion_holds)
-            ));
-        }
+        let window = window.filter(|window| window.average > 0.0);
+        said.extend(window.into_iter().flat_map(|window| self.criteria_findings(window)));
         if let (Some(first), Some(last)) = (self.rounds.first(), self.rounds.last()) {
-            said.push(format!(
-                "The first round did {} IOPS, the last {}; in the last, the 99 % latency is {}, the slowest write {}.",
-                iops(first.iops),
-                iops(last.iops),
+            let sentence = format!(
+                "The first round did {{0}} IOPS, the last {{1}}; in the last, the 99 % latency is {}, the slowest write {}.",
                 latency(last.latency.percentile(99.0)),
                 latency(last.latency.max_ns)
-            ));
+            );
+            let of = |round: &Round| Quantity::new(round.iops, Unit::CommandsPerSecond);
+            let rounds = vec![of(first), of(last)];
+            said.push(Finding::new("snia.rounds", FindingKind::States, rounds, &sentence));
         }
         let preconditioned: u64 = self.preconditioning.iter().map(|pass| pass.bytes).sum();
         if preconditioned > 0 || self.purged_bytes > 0 {
-            said.push(format!(
+            said.push(Finding::remark(format!(
                 "Before, {} were trimmed and {} written in sequence.",
                 ByteSize(self.purged_bytes),
                 ByteSize(preconditioned)
-            ));
+            )));
         }
         if !self.deviations.is_empty() {
-            said.push(format!("Not as the specification asks: {}", self.deviations.join(" ")));
+            let all = self.deviations.join(" ");
+            said.push(Finding::remark(format!("Not as the specification asks: {all}")));
         }
-        said.extend(told(&self.notes));
+        said.extend(remarks(&self.notes));
         said
     }
 
@@ -527,7 +532,7 @@ mod tests {
         assert!((result.averages[0].iops / 25e3 - 1.0).abs() < 0.02, "{:?}", result.averages);
         let answer = result.answer().join("\n");
         assert!(answer.contains("Steady in round 8: 25.0 k IOPS"), "{answer}");
-        assert!(answer.contains("(20 % allowed: holds)"), "{answer}");
+        assert!(answer.contains("at most 20 % allowed: the criterion holds"), "{answer}");
         assert_eq!(done.trimmed_bytes, 64 << 20);
         assert!(covers(&done, 0, 64 << 20));
         let cost = snia().cost(&[geometry()]);
@@ -541,7 +546,7 @@ mod tests {
         assert_eq!((result.steady.reached_at, result.rounds.len()), (None, 25));
         let answer = result.answer().join("\n");
         assert!(answer.contains("Not steady in 25 rounds"), "{answer}");
-        assert!(answer.contains("(10 % allowed: does not hold)"), "{answer}");
+        assert!(answer.contains("at most 10 % allowed: the criterion does not hold"), "{answer}");
         assert_eq!(result.figures()[0].value, None);
     }
 

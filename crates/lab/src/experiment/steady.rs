@@ -1,7 +1,7 @@
 //! Steady: one region written and then read continuously in large blocks, one at a time. Answers how even the speed is: what
 //! counts for a stream is the depth of the dips and the deviation, not the average.
 
-use base::{Duration, Geometry, Rate};
+use base::{Duration, Geometry};
 use load::Verb;
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Stop, Stream};
@@ -9,12 +9,13 @@ use profile::Direction;
 use serde::{Deserialize, Serialize};
 
 use super::preparation::Preparation;
-use super::trouble::{told, troubles};
+use super::trouble::{remarks, troubles};
 use super::{Scope, curve};
 use crate::analysis::series::WorstWindow;
 use crate::analysis::{ChangeOptions, DipOptions, Dips, Point, Segmentation, changes, dips};
 use crate::answer::{Answer, Figure, Unit};
 use crate::cost::Cost;
+use crate::finding::{Finding, FindingKind, Quantity};
 use crate::lab::{Lab, LabError};
 
 const NAME: &str = "steady";
@@ -114,8 +115,11 @@ impl Steady {
         }
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let writes = self.writes(&drives);
-        let preparation =
-            if writes { Preparation::make(lab, &scope, &all)? } else { Preparation::left_out() };
+        let preparation = if writes {
+            Preparation::make(lab, &scope, NAME, &all)?
+        } else {
+            Preparation::left_out(lab)?
+        };
         let mut notes = Vec::new();
         let mut write = None;
         if writes {
@@ -172,7 +176,7 @@ impl Steady {
             let bytes = Some(Size(write_limit(scope, block)));
             workload.stop = Stop { bytes, ..workload.stop };
         }
-        let step = lab.step(NAME, &name, &workload)?;
+        let step = lab.point(NAME, &name, &workload)?;
         notes.extend(troubles(&name, &step));
         let series = curve::resolved(&curve::whole(&step, operation, 0), block);
         if series.total_bytes() == 0 {
@@ -210,23 +214,28 @@ impl Evenness {
             && summary.deviation_mean <= DEVIATION_MAX
     }
 
-    fn sentence(&self, what: &str) -> String {
+    fn finding(&self, direction: Direction) -> Finding {
         let summary = &self.dips.summary;
-        let mean = Rate(self.mean);
-        let deviation = 100.0 * summary.deviation_mean;
+        let what = if direction == Direction::Write { "Writing" } else { "Reading" };
         let verdict = if self.is_even() { "even" } else { "uneven" };
-        let time = Duration::from_nanos(self.time_ns);
+        let named =
+            |quantity: Quantity, part: &str| quantity.named(&format!("steady.{direction}.{part}"));
+        let mut quantities = vec![
+            named(Quantity::rate(self.mean), "rate"),
+            Quantity::time(self.time_ns),
+            named(Quantity::percent(100.0 * summary.deviation_mean, 1), "deviation"),
+        ];
         let dips = match (summary.lowest_share_min, summary.length_median_ns) {
             (Some(lowest), Some(length)) => {
                 let period = summary.rhythm.filter(|rhythm| rhythm.is_periodic());
                 let period = period.map_or_else(String::new, |rhythm| {
                     format!(", one every {}", Duration::from_nanos(rhythm.period_ns))
                 });
+                let count = Quantity::new(summary.count as f64, Unit::Count);
+                quantities.extend([named(count, "dips"), Quantity::percent(100.0 * lowest, 0)]);
+                quantities.push(Quantity::time(length));
                 format!(
-                    "{} dips, the deepest to {:.0} % of the level, typically {} long{period}",
-                    summary.count,
-                    100.0 * lowest,
-                    Duration::from_nanos(length)
+                    "{{3}} dips, the deepest to {{4}} of the level, typically {{5}} long{period}"
                 )
             }
             _ => format!("no dips below {:.0} % of the level", 100.0 * summary.threshold),
@@ -235,9 +244,10 @@ impl Evenness {
             0 => String::new(),
             n => format!(" The level changed {n} times; both are counted about each level."),
         };
-        format!(
-            "{what} is {verdict}: {mean} on average over {time}, {dips}; the mean deviation is {deviation:.1} %.{levels}"
-        )
+        let sentence = format!(
+            "{what} is {verdict}: {{0}} on average over {{1}}, {dips}; the mean deviation is {{2}}.{levels}"
+        );
+        Finding::new(&format!("steady.{direction}"), FindingKind::Averages, quantities, &sentence)
     }
 
     fn figures(&self, direction: Direction) -> Vec<Figure> {
@@ -277,24 +287,23 @@ impl Answer for SteadyResult {
         "How even is the speed of one continuous stream in large blocks: how deep are its dips, and how far does it deviate?"
     }
 
-    fn answer(&self) -> Vec<String> {
+    fn findings(&self) -> Vec<Finding> {
         let mut said = Vec::new();
         match &self.write {
-            Some(write) => said.push(write.sentence("Writing")),
-            None => said.push("Writing was not measured.".to_owned()),
+            Some(write) => said.push(write.finding(Direction::Write)),
+            None => said.push(Finding::remark("Writing was not measured.")),
         }
         match &self.read {
-            Some(read) => said.push(read.sentence("Reading")),
-            None => said.push("No read came to an end, so nothing is known of reading.".to_owned()),
+            Some(read) => said.push(read.finding(Direction::Read)),
+            None => said
+                .push(Finding::remark("No read came to an end, so nothing is known of reading.")),
         }
-        said.push(
+        said.push(Finding::remark(
             "What counts for a stream is the depth of the dips and the deviation: a buffer must carry it through the \
-             deepest dip, whatever the average."
-                .to_owned(),
-        );
-        said.extend(self.preparation.sentence());
-        said.extend(told(&self.preparation.notes));
-        said.extend(told(&self.notes));
+             deepest dip, whatever the average.",
+        ));
+        said.extend(self.preparation.findings("writing first, then reading"));
+        said.extend(remarks(&self.notes));
         said
     }
 
@@ -308,7 +317,7 @@ impl Answer for SteadyResult {
 mod tests {
     use super::*;
     use crate::experiment::testing::{Done, Model, geometry, rated, run_in, scope};
-    use base::{DeviceError, Instant, Operation};
+    use base::{DeviceError, Instant, Operation, Rate};
 
     fn steady() -> Steady {
         Steady { scope: Scope { region: Some(32 << 20), ..scope(10_000) }, ..Steady::default() }

@@ -1,7 +1,7 @@
 //! Stream: sequential reads and writes over block sizes and depths. Answers what a streaming program gets from its block
 //! size and depth, from where on more of either gains nothing, and what latency costs.
 
-use base::{ByteSize, Geometry, Rate};
+use base::{ByteSize, Geometry};
 use load::Verb;
 use load::measurement::LatencySummary;
 use load::quantity::Size;
@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::Scope;
 use super::mix::{binary, usable};
 use super::preparation::Preparation;
-use super::trouble::{latency, told, troubles};
+use super::trouble::{latency, remarks, troubles};
 use crate::answer::{Answer, Figure, Unit};
 use crate::cost::Cost;
+use crate::finding::{Finding, FindingKind, Quantity};
 use crate::lab::{Lab, LabError, Step};
 
 const NAME: &str = "stream";
@@ -131,8 +132,11 @@ impl Stream {
         }
         let writes = self.writes(&drives);
         let all: Vec<u16> = (0..drives.len() as u16).collect();
-        let preparation =
-            if writes { Preparation::make(lab, &scope, &all)? } else { Preparation::left_out() };
+        let preparation = if writes {
+            Preparation::make(lab, &scope, NAME, &all)?
+        } else {
+            Preparation::left_out(lab)?
+        };
         let (mut points, mut notes) = (Vec::new(), Vec::new());
         let operations = if writes { &[Verb::Read, Verb::Write][..] } else { &[Verb::Read] };
         for &operation in operations {
@@ -208,7 +212,7 @@ impl Stream {
             let bytes = Some(Size(write_limit(scope, block)));
             workload.stop = Stop { bytes, ..workload.stop };
         }
-        lab.step(NAME, name, &workload)
+        lab.point(NAME, name, &workload)
     }
 }
 
@@ -228,6 +232,21 @@ fn point(step: &Step, operation: Verb, block_bytes: u64, depth: u32) -> StreamPo
         latency: result.map(|result| result.response.clone()).unwrap_or_default(),
         errors: measurement.error_count(),
         harness_limited: measurement.harness.limited.is_some(),
+    }
+}
+
+impl StreamPoint {
+    const fn direction(&self) -> Direction {
+        match self.operation {
+            Verb::Read => Direction::Read,
+            Verb::Write | Verb::Trim => Direction::Write,
+        }
+    }
+
+    /// Its rate.
+    fn quantity(&self) -> Quantity {
+        let figure = name::stream_rate(self.direction(), self.block_bytes, self.depth);
+        Quantity::rate(rate(self)).named(&figure)
     }
 }
 
@@ -261,47 +280,64 @@ impl StreamResult {
         at().filter(|p| rate(p) >= BEST_SHARE * best).min_by_key(|p| p.block_bytes)
     }
 
-    fn sentences(&self, operation: Verb) -> Vec<String> {
+    fn findings_of(&self, operation: Verb) -> Vec<Finding> {
         let Some(best) = self.best(operation) else {
-            return vec![format!("No {operation} came to an end, so nothing is known of them.")];
+            let sentence = format!("No {operation} came to an end, so nothing is known of them.");
+            return vec![Finding::remark(sentence)];
         };
-        let mut said = Vec::new();
+        let subject = format!("stream.{operation}");
+        let mut found = Vec::new();
         for block in [SMALL, LARGE] {
-            let parts: Vec<String> = [1, 2]
-                .into_iter()
-                .filter_map(|depth| {
-                    let rate = self.at(operation, block, depth)?.bytes_per_s?;
-                    Some(format!("{} at depth {depth}", Rate(rate)))
-                })
-                .collect();
-            said.push(if parts.is_empty() {
-                format!("{} {operation}s at depth 1 and 2 were not measured.", binary(block))
+            let points = [1, 2].into_iter().filter_map(|depth| self.at(operation, block, depth));
+            let points: Vec<&StreamPoint> = points.filter(|p| p.bytes_per_s.is_some()).collect();
+            let parts = points.iter().enumerate();
+            let parts: Vec<String> =
+                parts.map(|(place, p)| format!("{{{place}}} at depth {}", p.depth)).collect();
+            let block = binary(block);
+            found.push(if parts.is_empty() {
+                Finding::remark(format!("{block} {operation}s at depth 1 and 2 were not measured."))
             } else {
-                format!("{} {operation}s: {}.", binary(block), parts.join(", "))
+                let rates = points.into_iter().map(StreamPoint::quantity).collect();
+                let sentence = format!("{block} {operation}s: {}.", parts.join(", "));
+                Finding::new(&subject, FindingKind::States, rates, &sentence)
             });
         }
-        said.push(format!(
-            "The fastest {operation}s reach {} with {} at depth {}.",
-            Rate(rate(best)),
-            binary(best.block_bytes),
-            best.depth
+        let mut all: Vec<&StreamPoint> = self
+            .points
+            .iter()
+            .filter(|p| p.operation == operation && p.bytes_per_s.is_some())
+            .collect();
+        all.sort_by_key(|point| *point != best);
+        found.push(Finding::new(
+            &subject,
+            FindingKind::Greatest,
+            all.into_iter().map(StreamPoint::quantity).collect(),
+            &format!(
+                "The fastest {operation}s reach {{0}} with {} at depth {}.",
+                binary(best.block_bytes),
+                best.depth
+            ),
         ));
         if let Some(enough) = self.enough(operation) {
-            said.push(format!(
+            let sentence = format!(
                 "{} at depth {} already has 95 % of that: more of either gains next to nothing.",
                 binary(enough.block_bytes),
                 enough.depth
-            ));
+            );
+            let least = Quantity::rate(BEST_SHARE * rate(best));
+            let quantities = vec![enough.quantity(), least];
+            found.push(Finding::new(&subject, FindingKind::Meets, quantities, &sentence));
         }
         if let Some(enough) = self.enough_at(operation, 1) {
-            said.push(format!(
-                "At depth 1 nothing more is gained from blocks of {} on ({}).",
-                binary(enough.block_bytes),
-                Rate(rate(enough))
-            ));
+            let sentence = format!(
+                "At depth 1 nothing more is gained from blocks of {} on ({{0}}).",
+                binary(enough.block_bytes)
+            );
+            let rates = vec![enough.quantity()];
+            found.push(Finding::new(&subject, FindingKind::States, rates, &sentence));
         }
-        said.extend(self.latencies(operation));
-        said
+        found.extend(self.latencies(operation).map(Finding::remark));
+        found
     }
 
     /// How latency goes with the block size, at the least depth.
@@ -344,30 +380,26 @@ impl Answer for StreamResult {
          does latency go with the block size?"
     }
 
-    fn answer(&self) -> Vec<String> {
-        let mut said = self.sentences(Verb::Read);
+    fn findings(&self) -> Vec<Finding> {
+        let mut said = self.findings_of(Verb::Read);
         match &self.writes_left_out {
-            Some(why) => said.push(format!("Writes were not measured: {why}.")),
-            None => said.extend(self.sentences(Verb::Write)),
+            Some(why) => said.push(Finding::remark(format!("Writes were not measured: {why}."))),
+            None => said.extend(self.findings_of(Verb::Write)),
         }
-        said.extend(self.preparation.sentence());
+        said.extend(self.preparation.findings("all reads first, then writes"));
         let skipped = self.skipped.iter().map(|(block, depth, why)| {
             let depth = depth.map_or_else(String::new, |depth| format!(" at depth {depth}"));
             format!("Left out: {}{depth}, because {why}.", binary(*block))
         });
-        said.extend(told(&skipped.collect::<Vec<_>>()));
-        said.extend(told(&self.preparation.notes));
-        said.extend(told(&self.notes));
+        said.extend(remarks(&skipped.collect::<Vec<_>>()));
+        said.extend(remarks(&self.notes));
         said
     }
 
     fn figures(&self) -> Vec<Figure> {
         let mut figures = Vec::new();
         for point in &self.points {
-            let direction = match point.operation {
-                Verb::Read => Direction::Read,
-                Verb::Write | Verb::Trim => Direction::Write,
-            };
+            let direction = point.direction();
             let (block, depth) = (point.block_bytes, point.depth);
             let label = format!("{direction} of {} at depth {depth}", binary(block));
             let name = name::stream_rate(direction, block, depth);
@@ -400,7 +432,7 @@ impl Answer for StreamResult {
 mod tests {
     use super::*;
     use crate::experiment::testing::{Done, Model, geometry, run_in, scope};
-    use base::{Command, Duration, Instant, Operation};
+    use base::{Command, Duration, Instant, Operation, Rate};
 
     /// Each command takes 100 us, and then its bytes cross a link of 2 GB/s (reads) or 1 GB/s (writes), one after the
     /// other.

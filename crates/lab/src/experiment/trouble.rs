@@ -2,6 +2,7 @@
 
 use base::Duration;
 
+use crate::finding::Finding;
 use crate::lab::Step;
 
 /// Sentences of one answer about trouble, at most; the rest is counted.
@@ -45,13 +46,18 @@ pub(super) fn told(notes: &[String]) -> Vec<String> {
     told
 }
 
+/// The same as remarks.
+pub(super) fn remarks(notes: &[String]) -> impl Iterator<Item = Finding> {
+    told(notes).into_iter().map(Finding::remark)
+}
+
 /// A latency in words; "not known" without one.
 pub(super) fn latency(ns: Option<u64>) -> String {
     ns.map_or_else(|| "not known".to_owned(), |ns| Duration::from_nanos(ns).to_string())
 }
 
 /// A number of commands a second with three digits: `312`, `48.2 k`, `1.20 M`.
-pub(super) fn iops(value: f64) -> String {
+pub(crate) fn iops(value: f64) -> String {
     let (value, unit) = match value {
         v if v >= 999_500.0 => (v / 1e6, " M"),
         v if v >= 999.5 => (v / 1e3, " k"),

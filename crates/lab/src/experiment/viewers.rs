@@ -191,6 +191,8 @@ struct Setting {
     scope: Scope,
     drives: u64,
     block: u64,
+    /// What a viewer reads, in bytes a second.
+    rate: f64,
     deadline: Duration,
     trial: Duration,
     /// Unit of the viewers' places in bytes.
@@ -246,9 +248,9 @@ impl Viewers {
         let setting = self.setting(&drives)?;
         let all: Vec<u16> = (0..drives.len() as u16).collect();
         let preparation = if self.prepare {
-            Preparation::make(lab, &setting.scope, &all)?
+            Preparation::make(lab, &setting.scope, NAME, &all)?
         } else {
-            Preparation::left_out()
+            Preparation::left_out(lab)?
         };
         let mut notes = Vec::new();
         if setting.block != self.block_bytes {
@@ -258,7 +260,7 @@ impl Viewers {
                 ByteSize(self.block_bytes)
             ));
         }
-        let ceiling = lab.step(NAME, "ceiling", &setting.ceiling())?;
+        let ceiling = lab.point(NAME, "ceiling", &setting.ceiling())?;
         notes.extend(troubles("the ceiling of reads", &ceiling));
         let ceiling = ceiling.measurement.rate().0;
         let alone = self.search(lab, &setting, ceiling, None, &mut notes)?;
@@ -275,7 +277,7 @@ impl Viewers {
                 let rate = match ingest {
                     Ingest::Rate(rate) => rate.0,
                     Ingest::Share(share) => {
-                        let step = lab.step(NAME, "ingest-ceiling", &setting.ingest_ceiling())?;
+                        let step = lab.point(NAME, "ingest-ceiling", &setting.ingest_ceiling())?;
                         notes.extend(troubles("the ceiling of writes", &step));
                         step.measurement.rate().0 * share
                     }
@@ -334,6 +336,7 @@ impl Viewers {
             scope,
             drives: count,
             block,
+            rate: self.rate.0,
             deadline,
             trial,
             unit,
@@ -368,15 +371,16 @@ impl Viewers {
             let kind = if ingest.is_some() { "ingest" } else { "alone" };
             let name = format!("{kind}-{viewers}-{attempt}");
             let workload = setting.trial(&name, viewers, attempt, self.rate, ingest);
-            let step = lab.step_until(NAME, &name, &workload, &mut |interval| {
+            let step = lab.point_until(NAME, &name, &workload, &mut |interval| {
                 // The first late block decides; the rest of the trial would be wasted.
                 let late = interval.first_miss.is_some() && !interval.warm_up;
                 if late { Go::Stop } else { Go::On }
             })?;
             let starved = ingest.and_then(|asked| setting.starved(&step, asked));
-            let trial = setting.judge(&step, viewers, starved);
+            let trial = setting.judge(&step, viewers, starved, ceiling);
             let held = trial.held;
-            seen.add(trial, &step, (setting.deadline, ceiling, starved), notes);
+            let about = (setting.deadline, setting.rate, ceiling, starved);
+            seen.add(trial, &step, about, notes);
             search
                 .report(number, held)
                 .map_err(|e| LabError::Unsuitable { experiment: NAME, reason: e.to_string() })?;
@@ -415,12 +419,12 @@ struct Seen {
 }
 
 impl Seen {
-    /// Adds a trial: its deadline, the drives' best read rate, and how far the writer beside it fell short.
+    /// Adds a trial: its deadline, a viewer's rate, the drives' best read rate, and how far the writer beside it fell short.
     fn add(
         &mut self,
         trial: ViewersTrial,
         step: &Step,
-        (deadline, ceiling, starved): (Duration, f64, Option<(f64, f64)>),
+        (deadline, rate, ceiling, starved): (Duration, f64, f64, Option<(f64, f64)>),
         notes: &mut Vec<String>,
     ) {
         let viewers = trial.viewers;
@@ -433,7 +437,8 @@ impl Seen {
                 self.response = Some((viewers, result.response.clone()));
             }
         } else if self.first_miss.as_ref().is_none_or(|miss| viewers < miss.viewers) {
-            let about = Circumstances { viewers, deadline, ceiling, starved };
+            let asked = viewers as f64 * rate;
+            let about = Circumstances { viewers, deadline, ceiling, asked, starved };
             self.first_miss = Some(miss::judge(step, about));
         }
         self.trials.push(trial);
@@ -517,7 +522,13 @@ impl Setting {
         (reached + missing < asked * INGEST_KEPT).then_some((reached, asked))
     }
 
-    fn judge(&self, step: &Step, viewers: u64, starved: Option<(f64, f64)>) -> ViewersTrial {
+    fn judge(
+        &self,
+        step: &Step,
+        viewers: u64,
+        starved: Option<(f64, f64)>,
+        ceiling: f64,
+    ) -> ViewersTrial {
         let measurement = &step.measurement;
         let result = measurement.result("viewers", Verb::Read);
         let missed = result.map_or(0, |result| result.missed);
@@ -526,12 +537,21 @@ impl Setting {
         // A viewer waits for one block at most without being late, so more of them than viewers are late.
         let overdue = measurement.unsent > viewers + u64::from(INGEST_DEPTH) * self.drives;
         let moved = result.is_some_and(|result| result.count > 0);
+        let bytes_per_s = result.map_or(0.0, |result| result.bytes_per_s);
+        // A trial may end before the queue of what is more than the drives read has made a block late.
+        let asked = viewers as f64 * self.rate;
+        let overloaded = asked > ceiling.max(bytes_per_s);
         ViewersTrial {
             viewers,
-            held: moved && missed == 0 && errors == 0 && !overdue && starved.is_none(),
+            held: moved
+                && missed == 0
+                && errors == 0
+                && !overdue
+                && !overloaded
+                && starved.is_none(),
             missed,
             errors,
-            bytes_per_s: result.map_or(0.0, |result| result.bytes_per_s),
+            bytes_per_s,
             ingest_bytes_per_s: measurement.result("ingest", Verb::Write).map(|r| r.bytes_per_s),
             slowest_ns: result.and_then(|result| result.response.max_ns),
         }

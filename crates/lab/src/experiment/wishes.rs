@@ -1,11 +1,29 @@
-//! Experiments as a user may want them: shorter on simulated drives, or without anything that writes.
+//! Experiments as a user may want them: shorter on simulated drives, or without anything that writes; and what each starts from.
 
 use base::Duration;
 
 use super::any::Experiment;
+use super::preparation::StartingState;
 use super::viewers::Viewers;
 
 impl Experiment {
+    /// The state of the drives that it starts from. It brings them there itself, whatever was done to them before.
+    pub fn starting_state(&self) -> StartingState {
+        let prepared = match self {
+            Self::Fill(fill) if fill.trim => return StartingState::Empty,
+            Self::Snia(snia) if snia.purge => return StartingState::Empty,
+            Self::Fill(_) | Self::Snia(_) => false,
+            Self::Steady(steady) => steady.write,
+            Self::Stream(stream) => stream.write,
+            Self::Link(link) => link.write,
+            Self::Mix(mix) => mix.prepare,
+            Self::Neighbours(neighbours) => neighbours.prepare,
+            Self::Viewers(viewers) => viewers.prepare,
+            Self::Apps(apps) => apps.prepare,
+        };
+        if prepared { StartingState::WrittenOnce } else { StartingState::AsFound }
+    }
+
     /// Shortens points to a length that suits simulated drives: nothing varies in them but what is simulated, so seconds
     /// tell what takes a minute on a real one. Passes over the drive stay whole.
     pub fn shorten_for_simulation(&mut self) {

@@ -44,12 +44,26 @@ const WINDOW: usize = 5;
 pub struct Trial {
     /// Experiment and step: `fill/empty`.
     pub name: String,
+    /// The state in which it found the drive.
+    pub begins: Begins,
     /// How long the drive was left alone before.
     pub rest: Duration,
     /// What was done.
     pub workload: Workload,
     /// What is looked at.
     pub shows: Shows,
+}
+
+/// The state in which a trial finds the drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Begins {
+    /// As the one before left it.
+    #[default]
+    AsLeft,
+    /// As it was before the first trial.
+    New,
+    /// As the last trial left it that was none of these.
+    Prepared,
 }
 
 /// What a trial shows.
@@ -145,7 +159,7 @@ impl Trial {
             other => other.clone(),
         };
         let rest = Duration::from_nanos(self.rest.as_nanos() / parts);
-        Self { name: self.name.clone(), rest, workload, shows }
+        Self { name: self.name.clone(), rest, workload, shows, ..*self }
     }
 
     /// Its figures from what came of it: name, value, unit, noise. Places are in bytes of the drive that was measured.
@@ -290,7 +304,7 @@ fn levels(series: &Series, empty: bool, capacity_bytes: u64) -> Vec<Target> {
         found.changes[cliff].bytes.saturating_add((SLOPE_SHARE * capacity_bytes as f64) as u64)
     });
     let shrink = cliff.zip(beyond).and_then(|(cliff, beyond)| {
-        drops().find(|&index| index > cliff && found.changes[index].bytes > beyond)
+        drops().find(|&i| i > cliff && found.changes[i].bytes > beyond && found.lasts(i))
     });
     let place = |name, index: Option<usize>| {
         let bytes = index.map_or(0.0, |index| found.changes[index].bytes as f64);

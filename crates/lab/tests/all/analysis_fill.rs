@@ -3,7 +3,7 @@
 use crate::synthetic::{GB_S, Noise, SECOND_NS, normal};
 use base::Random;
 use longtake_lab::analysis::fill::{self, PhaseKind};
-use longtake_lab::analysis::{Cause, Fill, FillInput, Finding, Point, Sample, Series};
+use longtake_lab::analysis::{Cause, Fill, FillInput, Point, Sample, Series, Sought};
 
 /// Writes `capacity` bytes: `steps` are (from this byte, rate), intervals of a second.
 fn write(
@@ -103,12 +103,12 @@ fn a_drive_without_cache_is_said_to_have_no_cliff_and_what_could_have_been_misse
         let input = FillInput { overwrite: Some(&overwrite), ..FillInput::new(512 * GB, &empty) };
         let found = fill::judge(&input);
         for finding in [&found.cache, &found.shrink] {
-            let Finding::NotSeen { drop_missed_max: Some(missed) } = finding else {
+            let Sought::NotSeen { drop_missed_max: Some(missed) } = finding else {
                 panic!("{finding:?}")
             };
             assert!((0.05..0.10).contains(missed), "{missed}");
         }
-        assert!(matches!(found.overwrite, Finding::NotSeen { drop_missed_max: Some(_) }));
+        assert!(matches!(found.overwrite, Sought::NotSeen { drop_missed_max: Some(_) }));
         let kinds: Vec<PhaseKind> = found.phases.iter().map(|p| p.kind).collect();
         assert_eq!(kinds, [PhaseKind::Native, PhaseKind::Overwrite]);
         let answer = found.answer().join("\n");
@@ -131,7 +131,7 @@ fn a_drive_that_dips_has_its_dips_and_no_cliff() {
     assert_eq!(summary.rhythm.unwrap().period_ns, 25 * SECOND_NS);
     let worst = found.passes[0].worst[0].rate / GB_S;
     assert!(worst < 1.32 && worst > 1.2, "{worst}");
-    assert_eq!(found.overwrite, Finding::NotMeasured);
+    assert_eq!(found.overwrite, Sought::NotMeasured);
     let answer = found.answer().join("\n");
     assert!(answer.contains("one every 25.0 s"), "{answer}");
     assert!(answer.contains("Overwriting was not measured"), "{answer}");
@@ -172,7 +172,7 @@ fn a_drive_written_in_part_or_not_at_all_says_so() {
     assert!(answer.contains("Only 100 GB of 1.00 TB were written"), "{answer}");
     let nothing = fill::judge(&FillInput::new(1_000 * GB, &Series::default()));
     assert_eq!(nothing.answer(), ["Nothing was written, so nothing is known."]);
-    assert_eq!(nothing.cache, Finding::NotSeen { drop_missed_max: None });
+    assert_eq!(nothing.cache, Sought::NotSeen { drop_missed_max: None });
 }
 
 #[test]

@@ -27,16 +27,7 @@ impl Shown for FillResult {
 
     fn finding(&self) -> String {
         let mut said = Vec::new();
-        if let Some(window) = &self.sustained {
-            let rate = Rate(window.rate);
-            said.push(if window.length_ns >= MINUTE_NS {
-                format!("A recording can rely on {rate}.")
-            } else {
-                let length = Duration::from_nanos(window.length_ns);
-                format!("The slowest {length} wrote {rate}; no pass lasted a minute, so a recording may differ.")
-            });
-            said.extend(self.slowest_second());
-        }
+        said.extend(self.relies().map(|relies| relies.sentence));
         if let Some(found) = self.fill.cache.found() {
             let (bytes, change) = (base::ByteSize(found.change.bytes), &found.change);
             said.push(format!(

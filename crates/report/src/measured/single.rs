@@ -2,7 +2,7 @@
 
 use base::{Duration, Rate};
 use lab::analysis::Point as Interval;
-use lab::{Answer, Figure, Step, Unit};
+use lab::{Answer, Figure, Finding, FindingKind, Step, Unit};
 use load::measurement::StreamResult;
 use load::{Measurement, Verb};
 
@@ -35,22 +35,21 @@ impl Answer for Single<'_> {
         "What came of these workloads?"
     }
 
-    fn answer(&self) -> Vec<String> {
-        let sentence = |(_, measured, result): (&str, &Measurement, &StreamResult)| {
+    fn findings(&self) -> Vec<Finding> {
+        let finding = |(name, measured, result): (&str, &Measurement, &StreamResult)| {
             let p99 = result
                 .response
                 .percentile(99.0)
                 .map_or("not known".to_owned(), |ns| Duration::from_nanos(ns).to_string());
-            format!(
-                "{} ({}), {}: {} in {:.0} commands a second; the 99 % response is {p99}.",
-                result.stream,
-                measured.instrument,
-                result.operation,
-                Rate(result.bytes_per_s),
-                result.commands_per_s
-            )
+            let sentence = format!(
+                "{} ({}), {}: {{0}} in {:.0} commands a second; the 99 % response is {p99}.",
+                result.stream, measured.instrument, result.operation, result.commands_per_s
+            );
+            let subject = format!("run.{name}.{}.{}", result.stream, result.operation);
+            let rate = vec![lab::Quantity::rate(result.bytes_per_s)];
+            Finding::new(&subject, FindingKind::States, rate, &sentence)
         };
-        self.results().map(sentence).collect()
+        self.results().map(finding).collect()
     }
 
     fn figures(&self) -> Vec<Figure> {

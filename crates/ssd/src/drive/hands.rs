@@ -5,7 +5,7 @@ use crate::dies::{Dies, Work};
 use crate::ftl::{Flash, Ftl, Location, Program};
 
 /// A superblock with programs that are not done yet.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Active {
     pub(super) superblock: u32,
     /// Wordlines that each die has programmed.

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, VecDeque};
 /// longest.
 ///
 /// A die erases ahead alone, whenever it has nothing else to do, so dies are not equally far. All go through the same list.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Free {
     entries: BTreeSet<Entry>,
     /// Numbers them as they come.

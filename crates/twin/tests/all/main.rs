@@ -1,4 +1,10 @@
 //! Verdicts on simulated drives, checked by simulating the same drives under other conditions.
 
+extern crate ssd as longtake_ssd;
+
+mod findings;
 mod links;
+#[path = "../../../ssd/tests/all/laws/specs.rs"]
+mod specs;
+mod states;
 mod sweep;

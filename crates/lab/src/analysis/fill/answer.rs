@@ -1,92 +1,123 @@
-//! What a fill found, in sentences with numbers.
+//! What a fill found, as findings.
 
-use base::{ByteSize, Duration, Rate};
+use base::{ByteSize, Duration};
+use profile::name;
 
 use super::super::cause::Cause;
+use super::super::changes::Change;
 use super::super::compare::Comparison;
 use super::super::dips::DipSummary;
-use super::{Fill, Finding, Pass, PhaseKind, Threshold};
+use super::{Fill, Pass, PhaseKind, Sought, Threshold};
+use crate::finding::{Finding, FindingKind, Quantity};
+
+/// What findings on the rate past the cache are about, and on the step to overwriting.
+const NATIVE: &str = "write.past-cache";
+const OVERWRITE: &str = "write.to-overwriting";
 
 /// A pass that wrote less than this share of the capacity did not fill the drive.
 const FILLED_SHARE: f64 = 0.99;
 
-pub(super) fn sentences(fill: &Fill) -> Vec<String> {
-    let mut said = Vec::new();
+pub(super) fn findings(fill: &Fill) -> Vec<Finding> {
+    let mut found = Vec::new();
     if fill.passes[0].total_bytes == 0 {
-        return vec!["Nothing was written, so nothing is known.".to_owned()];
+        return vec![Finding::remark("Nothing was written, so nothing is known.")];
     }
-    said.push(cache(fill));
-    said.extend(shrink(fill));
-    said.extend(overwrite(fill));
-    said.extend(other_changes(fill));
+    found.push(cache(fill));
+    found.extend(shrink(fill));
+    found.extend(overwrite(fill));
+    found.extend(other_changes(fill));
     for (pass, name) in fill.passes.iter().zip(["The empty drive", "Overwriting"]) {
-        said.push(dips(name, &pass.dips.summary));
-        said.extend(worst(name, pass));
+        found.push(dips(name, &pass.dips.summary));
+        found.extend(worst(name, pass));
     }
     let written = fill.passes[0].total_bytes;
     if (written as f64) < FILLED_SHARE * fill.capacity_bytes as f64 {
-        said.push(format!(
-            "Only {} of {} were written: nothing is known of the rest.",
-            ByteSize(written),
-            ByteSize(fill.capacity_bytes)
+        found.push(Finding::new(
+            "write.filled",
+            FindingKind::Keeps,
+            vec![Quantity::bytes(written), Quantity::bytes(fill.capacity_bytes)],
+            "Only {0} of {1} were written: nothing is known of the rest.",
         ));
     }
-    said
+    found
 }
 
-fn cache(fill: &Fill) -> String {
+fn cache(fill: &Fill) -> Finding {
     match &fill.cache {
-        Finding::Found(threshold) => format!(
-            "The empty drive took {} at {}, then {} at {}: likely {} ({}). {}.",
-            ByteSize(threshold.change.bytes),
-            Rate(threshold.change.before),
-            percent_slower(threshold.change.relative()),
-            Rate(threshold.change.after),
-            threshold.attribution.cause,
-            threshold.attribution.evidence,
-            sureness(threshold)
+        Sought::Found(threshold) => Finding::new(
+            "write.cached",
+            FindingKind::Falls,
+            vec![
+                Quantity::rate(threshold.change.before),
+                Quantity::rate(threshold.change.after),
+                Quantity::bytes(threshold.change.bytes).named(name::WRITE_CACHE),
+                slower(&threshold.change),
+            ],
+            &format!(
+                "The empty drive took {{2}} at {{0}}, then {{3}} slower at {{1}}: likely {} ({}). {}.",
+                threshold.attribution.cause,
+                threshold.attribution.evidence,
+                sureness(threshold)
+            ),
         ),
-        Finding::NotSeen { drop_missed_max } => {
+        Sought::NotSeen { drop_missed_max } => {
             let pass = &fill.passes[0];
-            format!(
-                "No cliff: the empty drive took {} at {} on average. {}",
-                ByteSize(pass.total_bytes),
-                Rate(pass.mean_rate),
-                missed(*drop_missed_max)
+            Finding::new(
+                "write",
+                FindingKind::Averages,
+                vec![Quantity::rate(pass.mean_rate), Quantity::bytes(pass.total_bytes)],
+                &format!(
+                    "No cliff: the empty drive took {{1}} at {{0}} on average. {}",
+                    missed(*drop_missed_max)
+                ),
             )
         }
-        Finding::NotMeasured => "An empty drive was not written.".to_owned(),
+        Sought::NotMeasured => Finding::remark("An empty drive was not written."),
     }
 }
 
-fn shrink(fill: &Fill) -> Option<String> {
+fn shrink(fill: &Fill) -> Option<Finding> {
     // Without a cliff the sentence about it has said all.
     fill.cache.found()?;
     match &fill.shrink {
-        Finding::Found(threshold) => Some(format!(
-            "From {:.0} % full on it was {} at {}: likely {} ({}). {}.",
-            100.0 * threshold.fill,
-            percent_slower(threshold.change.relative()),
-            Rate(threshold.change.after),
-            threshold.attribution.cause,
-            threshold.attribution.evidence,
-            sureness(threshold)
+        Sought::Found(threshold) => Some(Finding::new(
+            NATIVE,
+            FindingKind::FallsForGood,
+            vec![
+                Quantity::rate(threshold.change.before),
+                Quantity::rate(threshold.change.after),
+                Quantity::bytes(threshold.change.bytes).named(name::WRITE_SHRINK),
+                slower(&threshold.change),
+                Quantity::percent(100.0 * threshold.fill, 0),
+            ],
+            &format!(
+                "From {{4}} full on it was {{3}} slower at {{1}}: likely {} ({}). {}.",
+                threshold.attribution.cause,
+                threshold.attribution.evidence,
+                sureness(threshold)
+            ),
         )),
-        Finding::NotSeen { drop_missed_max } => Some({
-            let native = Rate(fill.rate(PhaseKind::Native)?);
-            if fell_otherwise(fill) {
-                format!(
-                    "After that its native rate was {native} on average; it fell further, as said below."
-                )
+        Sought::NotSeen { drop_missed_max } => {
+            let native = fill.rate(PhaseKind::Native)?;
+            let native = vec![Quantity::rate(native).named(name::WRITE_NATIVE)];
+            Some(if fell_otherwise(fill) {
+                let sentence = "After that its native rate was {0} on average; it fell further, as said below.";
+                Finding::new(NATIVE, FindingKind::States, native, sentence)
             } else {
-                format!(
-                    "After that it kept its native rate of {native}: no fill level slowed it further. {}",
+                let sentence = format!(
+                    "After that it kept its native rate of {{0}}: no fill level slowed it further. {}",
                     missed(*drop_missed_max)
-                )
-            }
-        }),
-        Finding::NotMeasured => None,
+                );
+                Finding::new(NATIVE, FindingKind::Stays, native, &sentence)
+            })
+        }
+        Sought::NotMeasured => None,
     }
+}
+
+/// How much slower a drop is.
+fn slower(change: &Change) -> Quantity {
+    Quantity::percent(-100.0 * change.relative(), 0)
 }
 
 /// Whether the empty pass has a drop that is none of the thresholds.
@@ -104,34 +135,50 @@ fn named(fill: &Fill) -> Vec<u64> {
         .collect()
 }
 
-fn overwrite(fill: &Fill) -> Option<String> {
+fn overwrite(fill: &Fill) -> Option<Finding> {
     let range = |comparison: &Comparison| {
         comparison.range.map_or_else(String::new, |(low, high)| {
             format!(" ({:.1} to {:.1} % at 95 %)", 100.0 * low, 100.0 * high)
         })
     };
     match &fill.overwrite {
-        Finding::Found(comparison) => Some(format!(
-            "Overwriting holds {}, {:.0} % of the {} at the end of the empty pass{}.",
-            Rate(comparison.second),
-            100.0 * comparison.ratio?,
-            Rate(comparison.first),
-            range(comparison)
-        )),
-        Finding::NotSeen { drop_missed_max } => Some(format!(
-            "Overwriting is no slower than the end of the empty pass: {}. {}",
-            Rate(fill.rate(PhaseKind::Overwrite)?),
-            missed(*drop_missed_max)
-        )),
-        Finding::NotMeasured => Some("Overwriting was not measured.".to_owned()),
+        Sought::Found(comparison) => {
+            let (first, second) = (comparison.first, comparison.second);
+            let share = Quantity::percent(100.0 * second / first, 0);
+            let sentence = format!(
+                "Overwriting holds {{1}}, {{2}} of the {{0}} at the end of the empty pass{}.",
+                range(comparison)
+            );
+            let quantities = vec![Quantity::rate(first), Quantity::rate(second), share];
+            Some(Finding::new(OVERWRITE, FindingKind::Falls, quantities, &sentence))
+        }
+        Sought::NotSeen { drop_missed_max } => {
+            let rate = fill.rate(PhaseKind::Overwrite)?;
+            if drop_missed_max.is_none() {
+                let rate = vec![Quantity::rate(rate).named(name::WRITE_OVERWRITE)];
+                let sentence =
+                    "Overwriting wrote {0}; too little was written to tell whether it is slower.";
+                return Some(Finding::new(OVERWRITE, FindingKind::States, rate, sentence));
+            }
+            let sentence = format!(
+                "Overwriting is no slower than the end of the empty pass: {{0}}. {}",
+                missed(*drop_missed_max)
+            );
+            let rate = vec![Quantity::rate(rate).named(name::WRITE_OVERWRITE)];
+            Some(Finding::new(OVERWRITE, FindingKind::Stays, rate, &sentence))
+        }
+        Sought::NotMeasured => Some(Finding::remark("Overwriting was not measured.")),
     }
 }
 
 /// Changes that are none of the thresholds.
-fn other_changes(fill: &Fill) -> Vec<String> {
+fn other_changes(fill: &Fill) -> Vec<Finding> {
     let named = named(fill);
-    let mut said = Vec::new();
-    for (pass, name) in fill.passes.iter().zip(["the empty pass", "overwriting"]) {
+    let cliff = fill.cache.found().map(|cliff| cliff.change.at_ns);
+    let mut found = Vec::new();
+    for (index, (pass, name)) in
+        fill.passes.iter().zip(["the empty pass", "overwriting"]).enumerate()
+    {
         for (change, why) in pass.segmentation.changes.iter().zip(&pass.attributions) {
             if named.contains(&change.at_ns) {
                 continue;
@@ -140,27 +187,44 @@ fn other_changes(fill: &Fill) -> Vec<String> {
                 Cause::NotKnown => "the cause is not known".to_owned(),
                 cause => format!("likely {cause}"),
             };
-            said.push(format!(
-                "In {name}, {} in, the rate went from {} to {} after {}: {cause} ({}).",
-                Duration::from_nanos(change.at_ns - pass.start_ns),
-                Rate(change.before),
-                Rate(change.after),
-                ByteSize(change.bytes),
-                why.evidence
+            // What overwriting is compared with is the end of the empty pass: a step within it is another subject.
+            let subject = match (index, cliff) {
+                (0, Some(cliff)) if change.at_ns > cliff => NATIVE,
+                (0, _) => "write.cached",
+                _ => "write.overwriting",
+            };
+            let relation =
+                if change.after < change.before { FindingKind::Falls } else { FindingKind::Rises };
+            found.push(Finding::new(
+                subject,
+                relation,
+                vec![
+                    Quantity::rate(change.before),
+                    Quantity::rate(change.after),
+                    Quantity::bytes(change.bytes),
+                    Quantity::time(change.at_ns - pass.start_ns),
+                ],
+                &format!(
+                    "In {name}, {{3}} in, the rate went from {{0}} to {{1}} after {{2}}: {cause} ({}).",
+                    why.evidence
+                ),
             ));
         }
     }
-    said
+    found
 }
 
-fn dips(name: &str, summary: &DipSummary) -> String {
+fn dips(name: &str, summary: &DipSummary) -> Finding {
     let (Some(lowest), Some(length)) = (summary.lowest_share_median, summary.length_median_ns)
     else {
-        return format!(
-            "{name}: no dips below {:.0} % of the level; the rate deviates by {:.1} % on average.",
-            100.0 * summary.threshold,
-            100.0 * summary.deviation_mean
+        let quantities = vec![
+            Quantity::percent(100.0 * summary.threshold, 0),
+            Quantity::percent(100.0 * summary.deviation_mean, 1),
+        ];
+        let sentence = format!(
+            "{name}: no dips below {{0}} of the level; the rate deviates by {{1}} on average."
         );
+        return Finding::new("write.dips", FindingKind::States, quantities, &sentence);
     };
     let rhythm = match summary.rhythm {
         Some(rhythm) if rhythm.is_periodic() => {
@@ -170,24 +234,34 @@ fn dips(name: &str, summary: &DipSummary) -> String {
         None => String::new(),
     };
     let noun = if summary.count == 1 { "dip" } else { "dips" };
-    format!(
-        "{name}: {} {noun}, to {:.0} % of the level and {} long in the median{rhythm}; {:.1} % of \
-         the time, {} not written.",
-        summary.count,
-        100.0 * lowest,
-        Duration::from_nanos(length),
-        100.0 * summary.time_share,
-        ByteSize(summary.bytes_missed)
+    Finding::new(
+        "write.dips",
+        FindingKind::States,
+        vec![
+            Quantity::percent(100.0 * lowest, 0),
+            Quantity::time(length),
+            Quantity::percent(100.0 * summary.time_share, 1),
+            Quantity::bytes(summary.bytes_missed),
+        ],
+        &format!(
+            "{name}: {} {noun}, to {{0}} of the level and {{1}} long in the median{rhythm}; {{2}} of the \
+             time, {{3}} not written.",
+            summary.count,
+        ),
     )
 }
 
-fn worst(name: &str, pass: &Pass) -> Option<String> {
+fn worst(name: &str, pass: &Pass) -> Option<Finding> {
+    let rates = pass.worst.iter().map(|window| Quantity::rate(window.rate)).collect();
     let windows: Vec<String> = pass
         .worst
         .iter()
-        .map(|w| format!("{} over {}", Rate(w.rate), Duration::from_nanos(w.length_ns)))
+        .enumerate()
+        .map(|(n, w)| format!("{{{n}}} over {}", Duration::from_nanos(w.length_ns)))
         .collect();
-    (!windows.is_empty()).then(|| format!("{name} at its slowest: {}.", windows.join(", ")))
+    let sentence = format!("{name} at its slowest: {}.", windows.join(", "));
+    (!windows.is_empty())
+        .then(|| Finding::new("write.slowest", FindingKind::States, rates, &sentence))
 }
 
 fn sureness(threshold: &Threshold) -> String {
@@ -198,10 +272,6 @@ fn sureness(threshold: &Threshold) -> String {
         ByteSize(high),
         100.0 * threshold.change.confidence
     )
-}
-
-fn percent_slower(relative: f64) -> String {
-    format!("{:.0} % slower", -100.0 * relative)
 }
 
 fn missed(drop_missed_max: Option<f64>) -> String {

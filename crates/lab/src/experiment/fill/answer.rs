@@ -1,15 +1,16 @@
 //! What a fill says: sentences, and figures by the names that profiles know them by.
 
-use base::{ByteSize, Duration, Rate};
+use base::{ByteSize, Duration};
 use profile::name;
 
 use super::{Emptied, FillResult};
-use crate::analysis::Finding;
+use crate::analysis::Sought;
 use crate::analysis::dips::Dip;
 use crate::analysis::fill::{Phase, PhaseKind, Threshold};
 use crate::analysis::recovery::RecoveryRow;
 use crate::answer::{Answer, Figure, Unit};
 use crate::experiment::trouble::told;
+use crate::finding::{DIP_SHARE, Finding, FindingKind, Quantity};
 
 /// A pass that reached less than this share of what it was to write ended early.
 const WHOLE_SHARE: f64 = 0.999;
@@ -17,30 +18,20 @@ const WHOLE_SHARE: f64 = 0.999;
 const EVEN_SHARE: f64 = 0.01;
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// A second below this share of what can be relied on is a dip that a recording has to ride out.
-const DIP_SHARE: f64 = 0.95;
-
 impl Answer for FillResult {
     fn question(&self) -> &'static str {
         "How fast do the drives write from empty to full and over stale data, where does the rate change, and what do \
          rests give back?"
     }
 
-    fn answer(&self) -> Vec<String> {
-        let mut said = vec![self.beginning()];
-        said.extend(self.fill.answer());
-        said.extend(self.limits());
-        if let Some(window) = &self.sustained {
-            said.push(format!(
-                "A recording can rely on {}: that is {}.",
-                Rate(window.rate),
-                window_words(window.length_ns)
-            ));
-            said.extend(self.slowest_second());
-        }
-        said.extend(self.rest_sentences());
-        said.extend(told(&self.notes));
-        said
+    fn findings(&self) -> Vec<Finding> {
+        let mut found = vec![Finding::remark(self.beginning())];
+        found.extend(self.fill.findings());
+        found.extend(self.limits());
+        found.extend(self.relies());
+        found.extend(self.rest_findings());
+        found.extend(told(&self.notes).into_iter().map(Finding::remark));
+        found
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -87,31 +78,39 @@ impl FillResult {
         }
     }
 
-    /// What a buffer has to hold in the slowest second, where that is slower than what can be relied on.
-    pub fn slowest_second(&self) -> Option<String> {
+    /// What a recording can rely on, and the buffer that it takes to ride out its slowest second where that is slower.
+    pub fn relies(&self) -> Option<Finding> {
         let sustained = self.sustained?;
-        let second = self.worst_second.filter(|second| {
-            second.length_ns < sustained.length_ns && second.rate < DIP_SHARE * sustained.rate
-        })?;
-        let missed = (sustained.rate - second.rate) * second.length_ns as f64 / 1e9;
-        Some(format!(
-            "Its slowest second wrote {}: a recording at that rate needs buffers for at least {} to ride it out.",
-            Rate(second.rate),
-            ByteSize(missed as u64)
-        ))
+        let mut quantities = vec![Quantity::rate(sustained.rate).named(name::WRITE_SUSTAINED)];
+        let mut sentence = format!(
+            "A recording can rely on {{0}}: that is {}.",
+            window_words(sustained.length_ns)
+        );
+        let second = self.worst_second.filter(|second| second.length_ns < sustained.length_ns);
+        if let Some(second) = second {
+            quantities.push(Quantity::rate(second.rate).named(name::WRITE_WORST_SECOND));
+            if second.rate < DIP_SHARE * sustained.rate {
+                let missed = (sustained.rate - second.rate) * second.length_ns as f64 / 1e9;
+                quantities.push(Quantity::bytes(missed as u64));
+                sentence += " Its slowest second wrote {1}: a recording at that rate needs buffers for at least {2} to ride it out.";
+            }
+        }
+        Some(Finding::new("write", FindingKind::Relies, quantities, &sentence))
     }
 
     /// What was not seen.
-    fn limits(&self) -> Vec<String> {
-        let mut said = Vec::new();
-        let capacity = self.fill.capacity_bytes;
+    fn limits(&self) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let keeps = |part: u64, all: u64, sentence: &str| {
+            let quantities = vec![Quantity::bytes(part), Quantity::bytes(all)];
+            Finding::new("write.region", FindingKind::Keeps, quantities, sentence)
+        };
         if let Some(time) = self.cut_to_ns.map(Duration::from_nanos) {
-            said.push(format!(
-                "Each pass was cut to {} of {} so as not to take longer than {time}: the rest of the drive was not \
-                 seen, and neither was any change of rate that comes later.",
-                ByteSize(self.region_bytes),
-                ByteSize(capacity)
-            ));
+            let sentence = format!(
+                "Each pass was cut to {{0}} of {{1}} so as not to take longer than {time}: the rest of the drive was not \
+                 seen, and neither was any change of rate that comes later."
+            );
+            found.push(keeps(self.region_bytes, self.fill.capacity_bytes, &sentence));
         }
         let passes = self.fill.passes.iter().zip(["empty pass", "pass over it"]);
         let aims = [Some(self.region_bytes), self.fill.passes.first().map(|pass| pass.total_bytes)];
@@ -119,47 +118,53 @@ impl FillResult {
             if let Some(aim) = aim
                 && (pass.total_bytes as f64) < WHOLE_SHARE * aim as f64
             {
-                said.push(format!(
-                    "The {name} ended after {} of {}: what comes later was not seen.",
-                    ByteSize(pass.total_bytes),
-                    ByteSize(aim)
-                ));
+                let sentence = format!(
+                    "The {name} ended after {{0}} of {{1}}: what comes later was not seen."
+                );
+                found.push(keeps(pass.total_bytes, aim, &sentence));
             }
         }
         let (least, most) = (self.shares.iter().min(), self.shares.iter().max());
         if let (Some(&least), Some(&most)) = (least, most)
             && (most - least) as f64 > EVEN_SHARE * most as f64
         {
-            said.push(format!(
-                "The drives did not fill evenly: the slowest took {} while the fastest took {}, part of that over its \
-                 own data.",
-                ByteSize(least),
-                ByteSize(most)
-            ));
+            let sentence = "The drives did not fill evenly: the slowest took {0} while the fastest took {1}, part of that \
+                            over its own data.";
+            found.push(keeps(least, most, sentence));
         }
-        said
+        found
     }
 
-    fn rest_sentences(&self) -> Vec<String> {
+    fn rest_findings(&self) -> Vec<Finding> {
         let Some(recovery) = &self.rests.recovery else {
             let why = self.rests.left_out.as_deref().unwrap_or("the bursts were too short");
-            return vec![format!("Nothing is known of what rests give back: {why}.")];
+            return vec![Finding::remark(format!(
+                "Nothing is known of what rests give back: {why}."
+            ))];
         };
-        let row = |row: &RecoveryRow| {
+        let mut quantities = vec![Quantity::rate(recovery.fast)];
+        let mut rows = Vec::new();
+        for row in &recovery.rows {
             let least = if row.at_least { "at least " } else { "" };
             let rest = Duration::from_nanos(row.rest_ns);
-            format!("{rest} gave back {least}{}", ByteSize(row.fast_bytes))
-        };
-        let rows: Vec<String> = recovery.rows.iter().map(row).collect();
-        let mut said = vec![format!("Rests: {} at {}.", rows.join(", "), Rate(recovery.fast))];
+            rows.push(format!("{rest} gave back {least}{{{}}}", quantities.len()));
+            quantities.push(Quantity::bytes(row.fast_bytes).named(&row_name(row)));
+        }
+        let sentence = format!("Rests: {} at {{0}}.", rows.join(", "));
+        let mut found = vec![Finding::new("recovery", FindingKind::States, quantities, &sentence)];
         if let Some(rate) = recovery.bytes_a_second.filter(|rate| *rate > 0.0) {
-            said.push(format!("A second of rest gives back {} of cache.", ByteSize(rate as u64)));
+            // It is a rate, and said as the bytes of a second.
+            let sentence =
+                format!("A second of rest gives back {} of cache.", ByteSize(rate as u64));
+            let rate = Quantity::rate(rate).named(name::RECOVERY_RATE);
+            found.push(Finding::new("recovery", FindingKind::States, vec![rate], &sentence));
         }
         if let Some(full) = recovery.full_after_ns {
-            let full = Duration::from_nanos(full);
-            said.push(format!("After {full} there was nothing more to gain."));
+            let full = vec![Quantity::time(full).named(name::RECOVERY_FULL_AFTER)];
+            let sentence = "After {0} there was nothing more to gain.";
+            found.push(Finding::new("recovery", FindingKind::States, full, sentence));
         }
-        said
+        found
     }
 
     fn phase(&self, name: &str, label: &str, kind: PhaseKind) -> Figure {
@@ -220,10 +225,7 @@ impl FillResult {
             .noted(why),
         ];
         for row in recovery.into_iter().flat_map(|recovery| &recovery.rows) {
-            // Whole seconds, or thousandths of short ones: what a clock adds is no part of a name.
-            let ms = row.rest_ns / 1_000_000;
-            let ms = if ms >= 1_000 { ms / 1_000 * 1_000 } else { ms };
-            let name = name::recovery_after(Duration::from_millis(ms));
+            let name = row_name(row);
             let value = row.fast_bytes as f64;
             let figure = Figure::new(&name, "cache given back by this rest", value, Unit::Bytes);
             figures.push(Figure {
@@ -239,23 +241,30 @@ impl FillResult {
     }
 }
 
-fn threshold(name: &str, label: &str, finding: &Finding<Threshold>) -> Figure {
+/// The figure of what a rest gave back. Whole seconds, or thousandths of short ones: what a clock adds is no part of a name.
+fn row_name(row: &RecoveryRow) -> String {
+    let ms = row.rest_ns / 1_000_000;
+    let ms = if ms >= 1_000 { ms / 1_000 * 1_000 } else { ms };
+    name::recovery_after(Duration::from_millis(ms))
+}
+
+fn threshold(name: &str, label: &str, finding: &Sought<Threshold>) -> Figure {
     match finding {
-        Finding::Found(found) => Figure {
+        Sought::Found(found) => Figure {
             range: Some((found.change.bytes_range.0 as f64, found.change.bytes_range.1 as f64)),
             confidence: Some(found.change.confidence),
             ..Figure::new(name, label, found.change.bytes as f64, Unit::Bytes)
         },
-        Finding::NotSeen { drop_missed_max: Some(missed) } => {
+        Sought::NotSeen { drop_missed_max: Some(missed) } => {
             Figure::new(name, label, None, Unit::Bytes).noted(format!(
                 "not seen; a drop of less than {:.0} % could have been missed",
                 100.0 * missed
             ))
         }
-        Finding::NotSeen { drop_missed_max: None } => {
+        Sought::NotSeen { drop_missed_max: None } => {
             Figure::new(name, label, None, Unit::Bytes).noted("too little was written to see one")
         }
-        Finding::NotMeasured => Figure::new(name, label, None, Unit::Bytes).noted("not measured"),
+        Sought::NotMeasured => Figure::new(name, label, None, Unit::Bytes).noted("not measured"),
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use base::{Geometry, Rate};
+use base::Geometry;
 use load::Verb;
 use load::measurement::LatencySummary;
 use load::quantity::Size;
@@ -19,6 +19,7 @@ use crate::experiment::Scope;
 use crate::experiment::mix::{binary, usable};
 use crate::experiment::preparation::Preparation;
 use crate::experiment::trouble::troubles;
+use crate::finding::{Finding, FindingKind, Quantity};
 use crate::lab::{Lab, LabError};
 use crate::rig::PcieMode;
 
@@ -79,6 +80,9 @@ pub struct SweepResult {
     pub links: Vec<SweptLink>,
     /// Block sizes in bytes that were left out, and why.
     pub skipped: Vec<(u64, String)>,
+    /// Every point began with the drives as they were at the start; otherwise as the one before left them.
+    #[serde(default)]
+    pub restored: bool,
 }
 
 /// What was found on one link.
@@ -235,13 +239,14 @@ impl Sweep {
     ) -> Result<SweepResult, LabError> {
         let drives = lab.drives().to_vec();
         let (tests, skipped) = self.tests(scope, &drives, writes);
-        let mut links = Vec::new();
+        let (mut links, mut restored) = (Vec::new(), false);
         for (mode, ceiling) in self.modes(own) {
             changed(lab.relink(Some(mode))?)?;
             let label = format!("{}.0x{}", mode.generation, mode.lanes);
+            restored = lab.save();
             if writes {
-                let before = Preparation::make_as(lab, scope, (NAME, &format!("{label}-prepare")))?;
-                notes.extend(before.notes);
+                let names = (NAME, &*format!("{label}-prepare"));
+                notes.extend(Preparation::make_again(lab, scope, names, restored)?.notes);
             }
             let ceiling = std::iter::repeat_n(ceiling, drives.len()).sum();
             let mut points = Vec::new();
@@ -251,7 +256,7 @@ impl Sweep {
             links.push(SweptLink { mode, ceiling, points });
         }
         lab.relink(None)?;
-        Ok(SweepResult { own, links, skipped })
+        Ok(SweepResult { own, links, skipped, restored })
     }
 }
 
@@ -283,7 +288,7 @@ impl SweepTest {
             let bytes = Some(Size(limit * self.block_bytes));
             workload.stop = Stop { bytes, ..workload.stop };
         }
-        let step = lab.step(NAME, &name, &workload)?;
+        let step = lab.point(NAME, &name, &workload)?;
         notes.extend(troubles(&name, &step));
         let measured = &step.measurement;
         let of = |verb| measured.result("link", verb).map(|result| result.response.clone());
@@ -338,41 +343,52 @@ impl SweepResult {
         Some(100.0 * link.score()? / self.reference()?.score().filter(|score| *score > 0.0)?)
     }
 
-    pub(super) fn sentences(&self) -> Vec<String> {
+    pub(super) fn findings(&self) -> Vec<Finding> {
         let (Some(narrowest), Some(widest)) = (self.links.first(), self.links.last()) else {
             return Vec::new();
         };
-        let mut said = vec![format!(
-            "Swept over {} links, from {} to {}, each from the drives' state at the start.",
+        let state = if self.restored {
+            "each from the drives' state at the start"
+        } else {
+            "each with the drives as the one before left them"
+        };
+        let mut found = vec![Finding::remark(format!(
+            "Swept over {} links, from {} to {}, {state}.",
             self.links.len(),
             narrowest.mode,
             widest.mode
-        )];
-        for test in self.tests() {
-            let (Some(least), Some(enough)) = (narrowest.rate(&test), self.enough(&test)) else {
-                said.push(format!("Nothing is known of {test}."));
-                continue;
-            };
-            let rate = enough.rate(&test).unwrap_or(least);
-            let from = if enough.mode == narrowest.mode {
-                String::new()
-            } else {
-                format!(", {:.1} x of {} on {}", rate / least, Rate(least), narrowest.mode)
-            };
-            let open = if enough.mode == widest.mode && self.links.len() > 1 {
-                ", on the widest link of the sweep: a wider one may bring more".to_owned()
-            } else {
-                let more = 100.0 * (1.0 / ENOUGH - 1.0);
-                format!("; a wider link brings at most {more:.0} % more")
-            };
-            said.push(format!(
-                "{} need {}: {}{from}{open}.",
-                capitalised(&test.to_string()),
-                enough.mode,
-                Rate(rate)
-            ));
-        }
-        said
+        ))];
+        found.extend(self.tests().iter().map(|test| self.finding(test, narrowest, widest)));
+        found
+    }
+
+    /// The link that a test needs.
+    fn finding(&self, test: &SweepTest, narrowest: &SweptLink, widest: &SweptLink) -> Finding {
+        let (Some(least), Some(enough)) = (narrowest.rate(test), self.enough(test)) else {
+            return Finding::remark(format!("Nothing is known of {test}."));
+        };
+        let figure = |link: &SweptLink| {
+            let PcieMode { generation, lanes } = link.mode;
+            format!("{FIGURES}{generation}.0x{lanes}.{}", test.name())
+        };
+        let rate = enough.rate(test).unwrap_or(least);
+        let mut quantities = vec![Quantity::rate(rate).named(&figure(enough))];
+        let from = if enough.mode == narrowest.mode {
+            String::new()
+        } else {
+            quantities.push(Quantity::rate(least).named(&figure(narrowest)));
+            format!(", {:.1} x of {{1}} on {}", rate / least, narrowest.mode)
+        };
+        let open = if enough.mode == widest.mode && self.links.len() > 1 {
+            ", on the widest link of the sweep: a wider one may bring more".to_owned()
+        } else {
+            let more = 100.0 * (1.0 / ENOUGH - 1.0);
+            format!("; a wider link brings at most {more:.0} % more")
+        };
+        let sentence =
+            format!("{} need {}: {{0}}{from}{open}.", capitalised(&test.to_string()), enough.mode);
+        let subject = format!("{FIGURES}{}", test.name());
+        Finding::new(&subject, FindingKind::States, quantities, &sentence)
     }
 
     pub(super) fn figures(&self) -> Vec<Figure> {

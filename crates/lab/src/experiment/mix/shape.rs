@@ -3,7 +3,9 @@
 use base::Rate;
 
 use super::{MixResult, binary};
+use crate::answer::Unit;
 use crate::experiment::trouble::iops;
+use crate::finding::{Finding, FindingKind, Quantity};
 
 /// A shape that drives are known to have or not to have.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +26,23 @@ const LARGE_BYTES: u64 = 32 << 10;
 const SAME_SHARE: f64 = 0.05;
 /// A rate counts as level if its extremes lie within this share of the greatest.
 const LEVEL_SHARE: f64 = 0.15;
+
+impl Shape {
+    /// Whether it is there, and the figures that say so.
+    pub(super) fn finding(&self) -> Finding {
+        let verdict = match self.found {
+            Some(true) => "Found here",
+            Some(false) => "Not found here",
+            None => "Not known here",
+        };
+        let found = self.found.map(|found| {
+            let figure = format!("mix.shape.{}", self.name);
+            Quantity::of(&figure, f64::from(u8::from(found)), Unit::Count)
+        });
+        let sentence = format!("{verdict}: {} ({}).", self.claim, self.detail);
+        Finding::new("mix.shape", FindingKind::States, found.into_iter().collect(), &sentence)
+    }
+}
 
 impl MixResult {
     /// The shapes that arrays of flash drives are reported to have, each looked for in these points.

@@ -1,28 +1,26 @@
 //! What neighbours did to reads, in words and figures.
 
-use base::Rate;
 use load::measurement::{LatencySummary, PERCENTILES};
 
 use super::{Beside, HIGHEST, NeighboursResult, Overwritten, ReadPoint, samples_for};
 use crate::answer::{Answer, Figure, Unit};
-use crate::experiment::trouble::{iops, latency, told};
+use crate::experiment::trouble::{iops, latency, remarks};
+use crate::finding::{Finding, FindingKind, Quantity};
 
 /// A read that is this much slower than alone is disturbed; less is noise.
 const DISTURBED: f64 = 1.1;
 
-/// What a writer has left beside readers.
-pub(super) fn writer_left(least: f64, alone: f64) -> String {
-    let (least_words, alone_words) = (Rate(least), Rate(alone));
+/// What a writer has left beside readers: the claim, and a part of a sentence on {0}, the least, and {1}, what it writes alone.
+pub(super) fn writer_left(least: f64, alone: f64) -> (FindingKind, &'static str) {
     if least <= alone {
-        format!(
-            "the writer keeps {least_words} of the {alone_words} that it writes alone, at least"
-        )
+        (FindingKind::Keeps, "the writer keeps {0} of the {1} that it writes alone, at least")
     } else if least <= alone * (1.0 + SAME) {
-        format!("the writer is not slowed: {least_words} at least, {alone_words} alone")
+        (FindingKind::States, "the writer is not slowed: {0} at least, {1} alone")
     } else {
-        format!(
-            "the writer writes {least_words} at least and wrote {alone_words} alone, before: the drives were in another state then, so \
-             what readers cost it is not known"
+        (
+            FindingKind::States,
+            "the writer writes {0} at least and wrote {1} alone, before: the drives were in another state then, so what \
+             readers cost it is not known",
         )
     }
 }
@@ -52,7 +50,7 @@ impl NeighboursResult {
     }
 
     /// Points that don't tell that percentile: how many, how few reads one has, and how long the slowest would have to run.
-    fn unknown(&self) -> Option<String> {
+    fn unknown(&self) -> Option<Finding> {
         let sought = self.sought();
         let points = || self.alone.iter().chain(self.beside.iter().flat_map(|b| &b.points));
         let unknown = points().filter(|point| point.response.percentile(sought).is_none());
@@ -60,60 +58,75 @@ impl NeighboursResult {
         let slowest = unknown.iter().filter_map(|point| point.time_for(sought)).max()?;
         let fewest = unknown.iter().map(|point| point.response.count).min()?;
         let needed = samples_for(sought);
-        Some(format!(
+        Some(Finding::remark(format!(
             "{sought} % needs {} reads. {} of {} points have fewer ({} at the least) and do not tell it: the slowest would \
              have to run for {slowest}.",
             iops(needed),
             unknown.len(),
             points().count(),
             iops(fewest as f64)
-        ))
+        )))
     }
 
-    fn in_words(&self, beside: &Beside) -> Vec<String> {
-        let mut said = Vec::new();
+    fn findings_beside(&self, beside: &Beside) -> Vec<Finding> {
+        let name = format!("neighbours.{}", beside.relation.name());
         let ratios: Vec<f64> = self
             .pairs(beside)
             .filter(|(alone, _)| alone.iops > 0.0)
             .map(|(alone, point)| point.iops / alone.iops)
             .collect();
         let Some(least) = ratios.iter().copied().reduce(f64::min) else {
-            return vec![format!("Beside a writer {} no reads were measured.", beside.relation)];
+            let sentence = format!("Beside a writer {} no reads were measured.", beside.relation);
+            return vec![Finding::remark(sentence)];
         };
         let most = ratios.iter().copied().fold(least, f64::max);
         let writes: Vec<f64> = beside.points.iter().map(|p| p.write_bytes_per_s).collect();
         let least_write = writes.iter().copied().fold(f64::INFINITY, f64::min);
         let verdict = if least * DISTURBED < 1.0 { "disturbs" } else { "doesn't disturb" };
-        said.push(format!(
-            "A sequential writer {} {verdict} the reads: {:.0} to {:.0} % of the reads a second are left, over the depths; {}.",
-            beside.relation,
-            100.0 * least,
-            100.0 * most,
-            writer_left(least_write, beside.write_alone_bytes_per_s)
-        ));
-        for (alone, point) in self.pairs(beside) {
-            let median = (alone.response.percentile(50.0), point.response.percentile(50.0));
-            let mut line = format!(
-                "Depth {}: {} reads a second become {}, the median {} becomes {}",
-                alone.depth,
-                iops(alone.iops),
-                iops(point.iops),
-                latency(median.0),
-                latency(median.1)
+        let (relation, left) = writer_left(least_write, beside.write_alone_bytes_per_s);
+        let mut found = vec![Finding::new(
+            &format!("{name}.write"),
+            relation,
+            vec![
+                Quantity::rate(least_write),
+                Quantity::rate(beside.write_alone_bytes_per_s)
+                    .named(&format!("{name}.write_alone")),
+                Quantity::percent(100.0 * least, 0),
+                Quantity::percent(100.0 * most, 0),
+            ],
+            &format!(
+                "A sequential writer {} {verdict} the reads: {{2}} to {{3}} of the reads a second are left, over the depths; {left}.",
+                beside.relation
+            ),
+        )];
+        found.extend(self.pairs(beside).map(|pair| self.at_depth(&name, pair)));
+        found
+    }
+
+    /// What a writer made of reads of one depth.
+    fn at_depth(&self, name: &str, (alone, point): (&ReadPoint, &ReadPoint)) -> Finding {
+        let depth = alone.depth;
+        let median = (alone.response.percentile(50.0), point.response.percentile(50.0));
+        let reads = |name: &str, value| {
+            Quantity::of(&format!("{name}.d{depth}.iops"), value, Unit::CommandsPerSecond)
+        };
+        let mut line = format!(
+            "Depth {depth}: {{0}} reads a second become {{1}}, the median {} becomes {}",
+            latency(median.0),
+            latency(median.1)
+        );
+        if let Some((percentile, before, after)) =
+            highest_known(&alone.response, &point.response, self.sought())
+        {
+            line += &format!(
+                ", {percentile} % {} becomes {} ({:.1} x)",
+                latency(Some(before)),
+                latency(Some(after)),
+                after as f64 / before.max(1) as f64
             );
-            if let Some((percentile, before, after)) =
-                highest_known(&alone.response, &point.response, self.sought())
-            {
-                line += &format!(
-                    ", {percentile} % {} becomes {} ({:.1} x)",
-                    latency(Some(before)),
-                    latency(Some(after)),
-                    after as f64 / before.max(1) as f64
-                );
-            }
-            said.push(line + ".");
         }
-        said
+        let quantities = vec![reads("neighbours.alone", alone.iops), reads(name, point.iops)];
+        Finding::new(name, FindingKind::States, quantities, &(line + "."))
     }
 }
 
@@ -122,26 +135,33 @@ impl Answer for NeighboursResult {
         "What does a neighbour that writes do to random reads?"
     }
 
-    fn answer(&self) -> Vec<String> {
+    fn findings(&self) -> Vec<Finding> {
         let mut said = Vec::new();
         if let (Some(first), Some(last)) = (self.alone.first(), self.alone.last()) {
-            said.push(format!(
-                "Alone, {} does {} random reads a second at depth {} (median {}) and {} at depth {} (median {}).",
+            let reads = |point: &ReadPoint| {
+                let figure = format!("neighbours.alone.d{}.iops", point.depth);
+                Quantity::of(&figure, point.iops, Unit::CommandsPerSecond)
+            };
+            let sentence = format!(
+                "Alone, {} does {{0}} random reads a second at depth {} (median {}) and {{1}} at depth {} (median {}).",
                 self.reader,
-                iops(first.iops),
                 first.depth,
                 latency(first.response.percentile(50.0)),
-                iops(last.iops),
                 last.depth,
                 latency(last.response.percentile(50.0))
-            ));
+            );
+            let quantities = vec![reads(first), reads(last)];
+            said.push(Finding::new("neighbours.alone", FindingKind::States, quantities, &sentence));
         }
-        said.extend(self.beside.iter().flat_map(|beside| self.in_words(beside)));
+        said.extend(self.beside.iter().flat_map(|beside| self.findings_beside(beside)));
         said.extend(self.unknown());
-        said.extend(self.preparation.sentence());
-        said.extend(self.overwritten.iter().map(Overwritten::sentence));
-        said.extend(told(&self.preparation.notes));
-        said.extend(told(&self.notes));
+        said.extend(self.preparation.findings(if self.beside.is_empty() {
+            ""
+        } else {
+            "reads alone first, then each writer alone and beside reads"
+        }));
+        said.extend(self.overwritten.iter().map(Overwritten::sentence).map(Finding::remark));
+        said.extend(remarks(&self.notes));
         said
     }
 

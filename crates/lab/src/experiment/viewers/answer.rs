@@ -4,46 +4,54 @@ use base::{ByteSize, Duration, Rate};
 
 use super::{Limit, ViewersResult};
 use crate::answer::{Answer, Figure, Unit};
-use crate::experiment::trouble::{latency, told};
+use crate::experiment::trouble::{latency, remarks};
+use crate::finding::{Finding, FindingKind, Quantity};
 
 impl ViewersResult {
-    fn limit_in_words(&self, limit: &Limit) -> Vec<String> {
+    fn findings_of(&self, limit: &Limit) -> Vec<Finding> {
+        let subject =
+            if limit.ingest_bytes_per_s.is_some() { "viewers.ingesting" } else { "viewers.alone" };
+        let viewers = Quantity::of(subject, limit.viewers as f64, Unit::Count);
+        let each = Quantity::rate(self.rate_bytes_per_s);
         let beside = limit
             .ingest_bytes_per_s
             .map_or_else(String::new, |rate| format!(" beside an ingest of {}", Rate(rate)));
-        let each = Rate(self.rate_bytes_per_s);
-        let mut said = Vec::new();
+        let mut found = Vec::new();
         let at_least = if limit.lower_bound.is_some() { "At least " } else { "" };
-        said.push(match (limit.viewers, limit.refused) {
-            (0, _) => format!("Not even the fewest viewers tried were carried{beside}."),
-            (viewers, refused) => {
-                let refused =
-                    refused.map_or_else(String::new, |refused| format!("; {refused} were not"));
-                format!(
-                    "{at_least}{viewers} viewers of {each} each were carried{beside} without one block late{refused}: {} in all.",
-                    Rate(viewers as f64 * self.rate_bytes_per_s)
-                )
-            }
+        found.push(if limit.viewers == 0 {
+            let sentence = format!("Not even the fewest viewers tried were carried{beside}.");
+            Finding::new(subject, FindingKind::States, vec![viewers], &sentence)
+        } else {
+            let in_all = Quantity::rate(limit.viewers as f64 * self.rate_bytes_per_s);
+            let refused =
+                limit.refused.map_or_else(String::new, |refused| format!("; {refused} were not"));
+            let sentence = format!(
+                "{at_least}{{1}} viewers of {{2}} each were carried{beside} without one block late{refused}: {{0}} in all."
+            );
+            Finding::new("viewers", FindingKind::Carries, vec![in_all, viewers, each], &sentence)
         });
         if let Some(miss) = &limit.first_miss {
-            said.push(format!(
-                "With {} the first block was late because {} ({}).",
+            let late = if miss.at_ns.is_some() { "the first block was late" } else { "it failed" };
+            found.push(Finding::remark(format!(
+                "With {} {late} because {} ({}).",
                 miss.viewers, miss.cause, miss.evidence
-            ));
+            )));
         }
         if let Some(why) = &limit.lower_bound {
-            said.push(format!("That is a lower bound: {why}."));
+            found.push(Finding::remark(format!("That is a lower bound: {why}.")));
         }
         if let Some(response) = &limit.response {
-            said.push(format!(
-                "With {0} viewers{beside} a block lasts {3}; the 99.9 % response is {1}, the slowest {2}.",
+            let sentence = format!(
+                "With {0} viewers{beside} a block lasts {{1}}; the 99.9 % response is {1}, the slowest {2}.",
                 limit.viewers,
                 latency(response.percentile(99.9)),
                 latency(response.max_ns),
-                Duration::from_nanos(self.deadline_ns)
-            ));
+            );
+            let lasts = Quantity::time(self.deadline_ns);
+            let slowest = Quantity::time(response.max_ns.unwrap_or(0));
+            found.push(Finding::new(subject, FindingKind::Keeps, vec![slowest, lasts], &sentence));
         }
-        said
+        found
     }
 }
 
@@ -52,26 +60,31 @@ impl Answer for ViewersResult {
         "How many viewers of a constant rate does it carry without one block coming too late?"
     }
 
-    fn answer(&self) -> Vec<String> {
-        let mut said = self.limit_in_words(&self.alone);
+    fn findings(&self) -> Vec<Finding> {
+        let mut said = self.findings_of(&self.alone);
         if let Some(limit) = &self.ingesting {
-            said.extend(self.limit_in_words(limit));
+            said.extend(self.findings_of(limit));
         }
-        said.push(format!(
+        said.push(Finding::remark(format!(
             "Blocks of {} were read from as many places as there were viewers; {} of at most {} trials of {} had to hold. A queue that grows by less than {:.1} % of the rate is not seen in that time.",
             ByteSize(self.block_bytes),
             self.passes_of.0,
             self.passes_of.1,
             Duration::from_nanos(self.trial_ns),
             100.0 * self.deadline_ns as f64 / self.trial_ns.max(1) as f64
-        ));
-        said.push(format!(
-            "From random places the same blocks were read at {} at best.",
-            Rate(self.ceiling_bytes_per_s)
-        ));
-        said.extend(self.preparation.sentence());
-        said.extend(told(&self.preparation.notes));
-        said.extend(told(&self.notes));
+        )));
+        let ceiling = Quantity::rate(self.ceiling_bytes_per_s).named("viewers.ceiling");
+        let limits = [Some(&self.alone), self.ingesting.as_ref()];
+        let trials = limits.into_iter().flatten().flat_map(|limit| &limit.trials);
+        let most = trials.map(|trial| trial.bytes_per_s).fold(ceiling.value, f64::max);
+        let sentence = "From random places the same blocks were read at {1}; the most that was read at all is {0}.";
+        let quantities = vec![Quantity::rate(most), ceiling];
+        said.push(Finding::new("viewers", FindingKind::AtBest, quantities, sentence));
+        said.extend(self.preparation.findings(match self.ingesting {
+            Some(_) => "viewers alone first, then viewers beside the ingest",
+            None => "",
+        }));
+        said.extend(remarks(&self.notes));
         said
     }
 

@@ -79,6 +79,8 @@ pub(super) struct Circumstances {
     pub deadline: Duration,
     /// What all drives read together at best, in bytes a second.
     pub ceiling: f64,
+    /// What all viewers read together, in bytes a second.
+    pub asked: f64,
     /// What the ingest reached and should have, in bytes a second, if it fell short.
     pub starved: Option<(f64, f64)>,
 }
@@ -168,7 +170,15 @@ fn without_a_miss(measurement: &Measurement, about: Circumstances) -> (MissCause
             format!("it wrote {} of {}", Rate(reached), Rate(asked)),
         );
     }
-    (MissCause::Waited, format!("{} blocks were never started", measurement.unsent))
+    if measurement.unsent > about.viewers {
+        return (MissCause::Waited, format!("{} blocks were never started", measurement.unsent));
+    }
+    let evidence = format!(
+        "{} are more than the {} that are read at best, so a queue grows",
+        Rate(about.asked),
+        Rate(about.ceiling)
+    );
+    (MissCause::Busy, evidence)
 }
 
 /// What all streams moved in the interval of an instant, in bytes a second, and the median response of its reads in

@@ -190,7 +190,10 @@ fn late_trial() -> Step {
 
 fn judged(step: &Step) -> FirstMiss {
     let deadline = Rate(2.5e6).time_for(512 << 10);
-    miss::judge(step, Circumstances { viewers: 3, deadline, ceiling: 1e9, starved: None })
+    miss::judge(
+        step,
+        Circumstances { viewers: 3, deadline, ceiling: 1e9, asked: 0.5e9, starved: None },
+    )
 }
 
 #[test]

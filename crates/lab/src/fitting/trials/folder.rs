@@ -5,9 +5,12 @@ use std::path::Path;
 
 use base::Duration;
 use load::Verb;
+use serde::Deserialize;
 
-use super::{Measured, Shows, Trial, ends, figures, levels, point_name};
+use super::{Begins, Measured, Shows, Trial, ends, figures, levels, point_name};
 use crate::answer::Unit;
+use crate::experiment::Preparation;
+use crate::experiment::preparation::PREFIX;
 use crate::lab::{LabError, Step, read_json};
 use profile::name;
 
@@ -26,7 +29,6 @@ pub fn read(folder: &Path, capacity_bytes: u64) -> Result<Measured, LabError> {
     let mut found: Vec<(Trial, Step)> = Vec::new();
     for (experiment, choose) in [
         ("fill", fill as fn(&str, &Step) -> Option<Shows>),
-        ("prepare", prepare),
         ("steady", steady),
         ("stream", stream),
         ("link", link),
@@ -35,10 +37,12 @@ pub fn read(folder: &Path, capacity_bytes: u64) -> Result<Measured, LabError> {
         let steps = steps(&folder.join(experiment))?;
         let mut chosen: Vec<(Trial, Step)> = Vec::new();
         for (name, step) in steps {
-            let Some(shows) = choose(&name, &step) else { continue };
+            let prepares = name.starts_with(PREFIX).then_some(Shows::Nothing);
+            let Some(shows) = prepares.or_else(|| choose(&name, &step)) else { continue };
             chosen.push((trial(experiment, &name, &step, shows), step));
         }
         chosen.sort_by_key(|(trial, _)| order(trial));
+        begin(&mut chosen, &preparation(&folder.join(experiment))?);
         found.extend(chosen);
     }
     found.extend(rounds(&folder.join("snia"))?);
@@ -74,7 +78,30 @@ fn trial(experiment: &str, name: &str, step: &Step, shows: Shows) -> Trial {
     let rest =
         name.rsplit_once("-after-").and_then(|(_, time)| time.strip_suffix("ms")?.parse().ok());
     let rest = Duration::from_millis(rest.unwrap_or(0));
-    Trial { name: format!("{experiment}/{name}"), rest, workload, shows }
+    let name = format!("{experiment}/{name}");
+    Trial { name, begins: Begins::AsLeft, rest, workload, shows }
+}
+
+/// How an experiment brought the drive into its starting state; the default if it doesn't say.
+fn preparation(folder: &Path) -> Result<Preparation, LabError> {
+    #[derive(Default, Deserialize)]
+    struct Prepared {
+        #[serde(default)]
+        preparation: Preparation,
+    }
+    Ok(read_json::<Prepared>(&folder.join("result.json"))?.unwrap_or_default().preparation)
+}
+
+/// Says in which state each of an experiment's trials found the drive.
+fn begin(trials: &mut [(Trial, Step)], preparation: &Preparation) {
+    for (index, (trial, _)) in trials.iter_mut().enumerate() {
+        let prepares = trial.name.rsplit('/').next().is_some_and(|name| name.starts_with(PREFIX));
+        trial.begins = match index {
+            0 if preparation.renewed => Begins::New,
+            _ if preparation.restored && !prepares => Begins::Prepared,
+            _ => Begins::AsLeft,
+        };
+    }
 }
 
 /// Every step of an experiment that was measured, by name.
@@ -102,6 +129,7 @@ fn order(trial: &Trial) -> (u8, bool, u64, u32) {
     let first = match (step, trial.workload.streams.first()) {
         (_, Some(stream)) if stream.trim > 0 => 0,
         ("empty", _) => 1,
+        _ if step.starts_with(PREFIX) => 1,
         _ if trial.rest > Duration::ZERO => 3,
         _ => 2,
     };
@@ -129,11 +157,6 @@ fn fill(name: &str, step: &Step) -> Option<Shows> {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as the others")]
-fn prepare(_: &str, _: &Step) -> Option<Shows> {
-    Some(Shows::Nothing)
-}
-
 fn steady(name: &str, step: &Step) -> Option<Shows> {
     let (_, verb) = point_name(step.measurement.workload.streams.first()?)?;
     Some(Shows::Rate { name: format!("steady.{name}.rate"), verb, unit: Unit::BytesPerSecond })
@@ -146,8 +169,10 @@ fn stream(_: &str, step: &Step) -> Option<Shows> {
     if wanted { rate(step) } else { None }
 }
 
-fn link(_: &str, step: &Step) -> Option<Shows> {
-    rate(step)
+/// Points on the drive's own link; those of a sweep begin with their link's name.
+fn link(name: &str, step: &Step) -> Option<Shows> {
+    let own = name.starts_with("sequential-") || name.starts_with("random-");
+    own.then(|| rate(step)).flatten()
 }
 
 fn rate(step: &Step) -> Option<Shows> {

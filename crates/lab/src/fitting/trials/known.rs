@@ -7,7 +7,7 @@ use load::{Verb, Workload};
 use profile::{Direction, Known, Profile, name};
 
 use super::folder::{MIX_BLOCKS, STREAM_BLOCKS, STREAM_DEPTHS};
-use super::{Measured, NOISE, Shows, Trial, ends};
+use super::{Begins, Measured, NOISE, Shows, Trial, ends};
 use crate::answer::Unit;
 use crate::fitting::Target;
 
@@ -50,8 +50,8 @@ impl Measured {
             stop,
             streams: vec![stream],
         };
-        let rest = Duration::ZERO;
-        self.trials.push(Trial { name: name.to_owned(), rest, workload, shows });
+        let (begins, rest) = (Begins::AsLeft, Duration::ZERO);
+        self.trials.push(Trial { name: name.to_owned(), begins, rest, workload, shows });
     }
 }
 

@@ -18,7 +18,13 @@ fn write(block: u64, size: u64) -> Workload {
 }
 
 fn trial(workload: Workload) -> Trial {
-    Trial { name: "a/b".to_owned(), rest: Duration::from_secs(6), workload, shows: Shows::Nothing }
+    Trial {
+        name: "a/b".to_owned(),
+        begins: Begins::Prepared,
+        rest: Duration::from_secs(6),
+        workload,
+        shows: Shows::Nothing,
+    }
 }
 
 #[test]
