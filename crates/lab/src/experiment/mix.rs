@@ -36,9 +36,7 @@ pub struct Mix {
     pub blocks: Vec<u64>,
     /// Shares of reads in percent, 0 to 100.
     pub read_percents: Vec<u32>,
-    /// Jobs on each drive.
-    pub jobs: u32,
-    /// Commands under way for each job.
+    /// Commands under way on each drive, by two jobs if it is an even number. A striped set is one drive.
     pub depth: u32,
     /// Write the region once before, so that reads find something.
     pub prepare: bool,
@@ -50,8 +48,7 @@ impl Default for Mix {
             scope: Scope::default(),
             blocks: BLOCKS.to_vec(),
             read_percents: READ_PERCENTS.to_vec(),
-            jobs: 2,
-            depth: 32,
+            depth: 64,
             prepare: true,
         }
     }
@@ -107,7 +104,7 @@ impl Mix {
             if self.prepare { Preparation::cost(&scope, drives) } else { Cost::default() };
         for &block in &blocks {
             for &read in &self.read_percents {
-                cost = cost.and(point_cost(&scope, drives, block, read, self.jobs * self.depth));
+                cost = cost.and(point_cost(&scope, drives, block, read, self.depth));
             }
         }
         cost
@@ -137,11 +134,13 @@ impl Mix {
             Preparation::left_out()
         };
         let (blocks, skipped) = usable(&self.blocks, &scope, &drives);
+        let jobs = if self.depth.is_multiple_of(2) { 2 } else { 1 };
+        let depth = self.depth / jobs;
         let (mut points, mut notes) = (Vec::new(), Vec::new());
         for &block in &blocks {
             for &read in &self.read_percents {
                 let name = format!("{block}-r{read}");
-                let workload = workload(&scope, &name, block, read, self.jobs, self.depth);
+                let workload = workload(&scope, &name, block, read, jobs, depth);
                 let step = lab.step(NAME, &name, &workload)?;
                 notes.extend(troubles(&words(block, read), &step));
                 points.push(point(block, read, &step));
@@ -149,8 +148,8 @@ impl Mix {
         }
         let result = MixResult {
             drives: drives.into_iter().map(|drive| drive.name).collect(),
-            jobs: self.jobs,
-            depth: self.depth,
+            jobs,
+            depth,
             preparation,
             points,
             skipped,
