@@ -8,6 +8,7 @@
 pub mod bank;
 pub mod latency;
 pub mod random;
+pub mod striped;
 pub mod time;
 pub mod units;
 
@@ -22,5 +23,6 @@ pub use bank::{
 };
 pub use latency::Latencies;
 pub use random::Random;
+pub use striped::StripedBank;
 pub use time::{Duration, Instant, Timestamp};
 pub use units::{ByteSize, ParseUnitError, Rate};

@@ -40,8 +40,11 @@ pub struct Subject {
     pub trim_bytes: Option<u32>,
     /// Its link, in words.
     pub link: Option<String>,
-    /// All that was known of it, as `longtake drives --json` shows it.
+    /// All that was known of it, as `longtake drives --json` shows it; of a striped set a list of its members'.
     pub facts: Option<serde_json::Value>,
+    /// The drives of a striped set; none of a drive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
 }
 
 impl Subject {
@@ -160,10 +163,23 @@ impl Run {
         all
     }
 
+    /// The drive that was measured; None if it was several, or a striped set.
+    pub fn one_drive(&self) -> Option<&Subject> {
+        match self.subjects.as_slice() {
+            [subject] if subject.members.is_empty() => Some(subject),
+            _ => None,
+        }
+    }
+
+    /// How many drives were measured, the members of a striped set counted each.
+    pub fn drives(&self) -> usize {
+        self.subjects.iter().map(|subject| subject.members.len().max(1)).sum()
+    }
+
     /// The profile of the drive that was measured; None of several, whose figures are of all together. `when` is the day as
     /// `2026-11-21`, `place` the machine.
     pub fn profile(&self, when: &str, place: &str) -> Option<Profile> {
-        let [subject] = self.subjects.as_slice() else { return None };
+        let subject = self.one_drive()?;
         let mut figures = self.figures();
         // What the drive did on links that aren't its own is nothing that it does.
         figures.retain(|figure| !figure.name.starts_with(sweep::FIGURES));

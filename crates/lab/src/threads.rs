@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration as StdDuration;
 
-use base::{Duration, Geometry, Instant};
+use base::striped::{StripedError, StripedSet};
+use base::{Bank, BufferId, Duration, Geometry, Instant, StripedBank};
 use device::priority::{IoPriority, set_io_priority};
 use device::target::OpenTarget;
 use device::{Options, Pages, Pool, UringBank, Warning};
@@ -52,6 +53,8 @@ pub type Sensors = Box<dyn FnMut() -> Vec<(u16, Sample)> + Send>;
 pub struct ThreadRig {
     targets: Vec<OpenTarget>,
     geometry: Vec<Geometry>,
+    /// The drives are one to workloads.
+    set: Option<StripedSet>,
     options: ThreadOptions,
     sensors: Sensors,
     /// What opening the banks said, each once.
@@ -93,7 +96,20 @@ impl ThreadRig {
     /// On open drives. `sensors` are read beside every run.
     pub fn new(targets: Vec<OpenTarget>, options: ThreadOptions, sensors: Sensors) -> Self {
         let geometry = targets.iter().map(|target| target.geometry.clone()).collect();
-        Self { targets, geometry, options, sensors, warnings: Vec::new() }
+        Self { targets, geometry, set: None, options, sensors, warnings: Vec::new() }
+    }
+
+    /// On open drives as a striped set, which is one drive to workloads.
+    ///
+    /// # Errors
+    /// If they can't be one.
+    pub fn striped(self, set: StripedSet) -> Result<Self, StripedError> {
+        let geometry = vec![set.geometry(&self.geometry)?];
+        let mut members = self.sensors;
+        // Whatever a member says, the set does.
+        let sensors: Sensors =
+            Box::new(move || members().into_iter().map(|(_, sample)| (0, sample)).collect());
+        Ok(Self { geometry, set: Some(set), sensors, ..self })
     }
 
     /// What there was to warn of since the last call.
@@ -118,10 +134,14 @@ impl ThreadRig {
             })?;
             let (start, starts) = channel();
             let (words, stop, options) = (words.clone(), Arc::clone(stop), self.options.clone());
+            let set = self.set.clone();
             let thread = std::thread::Builder::new()
                 .name(format!("load-{index}"))
                 .spawn(move || {
-                    let ended = engine(&plan, targets, &options, index, &words, &starts, &stop);
+                    let ended = prepare_thread(&plan, &options, index).and_then(|()| {
+                        let post = Post { index, words: &words, starts: &starts, stop: &stop };
+                        open_and_run(&plan, targets, set.as_ref(), &options, &post)
+                    });
                     // Nobody listening means that the run was given up.
                     words.send((index, Word::Ended(ended))).ok();
                 })
@@ -278,26 +298,52 @@ impl Ending {
     }
 }
 
-/// One engine's life, on a thread of its own.
-fn engine(
+/// How an engine's thread hears and is heard.
+struct Post<'a> {
+    index: usize,
+    words: &'a Sender<(usize, Word)>,
+    starts: &'a Receiver<Instant>,
+    stop: &'a AtomicBool,
+}
+
+/// Opens one engine's bank and runs the engine on it.
+fn open_and_run(
     plan: &Plan,
     targets: Vec<OpenTarget>,
+    set: Option<&StripedSet>,
     options: &ThreadOptions,
-    index: usize,
-    words: &Sender<(usize, Word)>,
-    starts: &Receiver<Instant>,
-    stop: &AtomicBool,
+    post: &Post<'_>,
 ) -> Result<Ending, RigError> {
-    prepare_thread(plan, options, index)?;
     let open = |error: &dyn std::fmt::Display| RigError::Open(error.to_string());
+    let (own, bytes) = (plan.depth(), plan.buffer_bytes());
+    let spare = set.map_or(0, |set| set.spare_buffers(own, targets.len(), bytes));
     // Which pages the buffers lie in makes no difference that could be measured here.
-    let (pool, _) =
-        Pool::new(plan.depth(), plan.buffer_bytes() as usize, Pages::Huge).map_err(|e| open(&e))?;
+    let (pool, _) = Pool::new(own + spare, bytes as usize, Pages::Huge).map_err(|e| open(&e))?;
     let bank_options =
         Options { depth_max: plan.depth_of_one_drive(), poll: options.poll, ..Options::default() };
-    let (mut bank, warnings) =
+    let (bank, warnings) =
         UringBank::open(targets, Arc::clone(&pool), bank_options).map_err(|e| open(&e))?;
-    let mut engine = Engine::new(plan, &mut bank, &pool, pool.buffer_ids().collect());
+    let ending = match set {
+        None => engine(plan, bank, &pool, post),
+        Some(set) => {
+            let spare = (own..own + spare).map(BufferId).collect();
+            let bank = StripedBank::new(bank, set, Arc::clone(&pool), spare);
+            engine(plan, bank.map_err(|e| open(&e))?, &pool, post)
+        }
+    };
+    ending.map(|ending| Ending { warnings, ..ending })
+}
+
+/// One engine's life, on a thread of its own.
+fn engine<B: Bank>(
+    plan: &Plan,
+    mut bank: B,
+    pool: &Arc<Pool>,
+    post: &Post<'_>,
+) -> Result<Ending, RigError> {
+    let Post { index, words, starts, stop } = *post;
+    let buffers = pool.buffer_ids().take(plan.depth() as usize).collect();
+    let mut engine = Engine::new(plan, &mut bank, pool, buffers);
     words.send((index, Word::Ready(engine.now()))).ok();
     let Ok(start) = starts.recv() else {
         return Err(RigError::Open("the run was given up before it began".to_owned()));
@@ -317,7 +363,8 @@ fn engine(
     let after = processor_time();
     let (user_ns, system_ns) = (after.0 - before.0, after.1 - before.1);
     let cpu = ProcessorTime { user_ns, system_ns, busiest_ns: user_ns + system_ns };
-    Ok(Ending { cpu, verification: engine.verification(), given_up: engine.given_up(), warnings })
+    let (verification, given_up) = (engine.verification(), engine.given_up());
+    Ok(Ending { cpu, verification, given_up, warnings: Vec::new() })
 }
 
 /// Binds the thread, gives it its streams' priority, and has it woken on time.

@@ -1,5 +1,6 @@
-//! The names of drives: a path, a device or `sim:NAME` becomes drives that are ready for a bank. The one room that knows both
-//! real drives and simulated ones. It prints nothing: what a user should hear is returned, or handed to the caller as it happens.
+//! The names of drives: a path, a device, `sim:NAME` or `raid0:` with several of them becomes drives that are ready for a bank. The
+//! one room that knows both real drives and simulated ones. It prints nothing: what a user should hear is returned, or handed to
+//! the caller as it happens.
 //! [`output`] does the same for the name of an output: it becomes a file that replaces nothing it must not.
 //!
 //! A command's targets are all real or all simulated, because real and virtual clocks differ:
@@ -29,6 +30,7 @@ pub mod output;
 pub mod profiles;
 pub mod real;
 pub mod simulated;
+pub mod striped;
 mod uplink;
 
 pub use authorize::{Refused, authorize, wear};
@@ -38,4 +40,5 @@ pub use new_files::{NewFiles, NewFilesError};
 pub use profiles::{Profiles, ProfilesError};
 pub use real::{OpenError, RealDrives};
 pub use simulated::{SimDrives, SimDrivesError};
+pub use striped::StripedTarget;
 pub use uplink::Uplink;

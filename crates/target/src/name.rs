@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::striped::StripedTarget;
+
 /// How simulated targets begin.
 const PREFIX: &str = "sim:";
 
@@ -65,6 +67,16 @@ pub enum NameError {
         /// What stands before the colon.
         scheme: String,
     },
+    /// A striped set, where drives are wanted by themselves.
+    Set {
+        /// The set.
+        target: String,
+    },
+    /// A striped set and other targets in one command.
+    SetWithOthers {
+        /// The set.
+        target: String,
+    },
     /// Real drives and simulated ones in one command.
     Mixed {
         /// A simulated one.
@@ -85,8 +97,17 @@ impl fmt::Display for NameError {
             }
             Self::UnknownScheme { target, scheme } => write!(
                 f,
-                "{target}: there are no '{scheme}:' targets. Give a device, a path or a simulated drive (sim:NAME). \
-                 A file of that name is ./{target}"
+                "{target}: there are no '{scheme}:' targets. Give a device, a path, a simulated drive (sim:NAME) or, to measure, \
+                 a striped set (raid0:, raid5:, raid6:). A file of that name is ./{target}"
+            ),
+            Self::Set { target } => write!(
+                f,
+                "{target} is a striped set, which only `longtake measure` takes: name its members by themselves. An array stripes \
+                 over its members anyway (--placement), and survives losing some with --parity"
+            ),
+            Self::SetWithOthers { target } => write!(
+                f,
+                "{target} is one drive to a command, and is measured alone: leave out the other targets"
             ),
             Self::Mixed { simulated, real } => write!(
                 f,
@@ -107,8 +128,11 @@ impl SimTarget {
     /// The simulated targets among a command's; None if all are real.
     ///
     /// # Errors
-    /// [`NameError`] for the first that can't be understood, or if both kinds are named.
+    /// [`NameError`] for the first that can't be understood, or if both kinds or a striped set are named.
     pub fn all(texts: &[String]) -> Result<Option<Vec<Self>>, NameError> {
+        if let Some(target) = texts.iter().find(|text| StripedTarget::is_meant(text)) {
+            return Err(NameError::Set { target: target.clone() });
+        }
         if let Some((target, scheme)) = texts.iter().find_map(|t| Some((t, unknown_scheme(t)?))) {
             let (target, scheme) = (target.clone(), scheme.to_owned());
             return Err(NameError::UnknownScheme { target, scheme });
@@ -313,7 +337,7 @@ mod tests {
     #[test]
     fn an_unknown_kind_of_target_is_no_new_file() {
         let all = |text: &str| SimTarget::all(&[text.to_owned()]);
-        for text in ["raid0:x", "nvme:0", "SIM:ideal", "Sim:ideal*2"] {
+        for text in ["raid10:x", "nvme:0", "SIM:ideal", "Sim:ideal*2"] {
             let error = all(text).unwrap_err().to_string();
             assert!(error.contains("targets") && error.contains(&format!("./{text}")), "{error}");
         }

@@ -149,8 +149,8 @@ fn of_folder(folder: &Path, name: &str) -> Result<MeasuredDrive, FitError> {
     let Some(run) = Run::read(folder)? else {
         return Err(FitError::NoResults { folder: folder.to_owned() });
     };
-    let [subject] = run.subjects.as_slice() else {
-        let (folder, drives) = (folder.to_owned(), run.subjects.len());
+    let Some(subject) = run.one_drive() else {
+        let (folder, drives) = (folder.to_owned(), run.drives());
         return Err(FitError::Several { folder, drives });
     };
     let measured = read(folder, subject.capacity_bytes)?;

@@ -1,5 +1,6 @@
 //! What is known of drives before they are measured: it states costs, and tells experiments what to hold results against.
 
+use base::striped::{Layout, StripedSet};
 use base::{Geometry, Rate};
 use device::facts::Facts;
 use lab::experiment::Scope;
@@ -46,6 +47,18 @@ impl Known {
     pub fn of_simulated(facts: &Facts, spec: &Spec) -> Self {
         let name = facts.drive.path.display().to_string();
         Self { rates: Some(rates(spec)), drive: Some(name), ..Self::of_facts(facts) }
+    }
+
+    /// Of a striped set of these drives. Parity takes its share of what is written; links are the members'.
+    pub fn of_set(layout: &Layout, members: &[Self]) -> Self {
+        let (write, read): (Vec<f64>, Vec<f64>) = members.iter().map(Self::guess).unzip();
+        let data = layout.data_members() as f64 / layout.members as f64;
+        let warnings = members.iter().filter_map(|member| member.warning_celsius);
+        Self {
+            rates: Some((write.iter().sum::<f64>() * data, read.iter().sum())),
+            warning_celsius: warnings.min_by(f64::total_cmp),
+            ..Self::default()
+        }
     }
 
     /// What it may write and read, in bytes a second: drives are built for their links, and write less than they read.
@@ -104,6 +117,30 @@ pub fn subject(
         trim_bytes: geometry.trim_unit_bytes,
         link: drive.and_then(|drive| drive.link.as_ref()).map(ToString::to_string),
         facts: facts.and_then(|facts| serde_json::to_value(facts).ok()),
+        members: Vec::new(),
+    }
+}
+
+/// Description of a striped set of these drives for reports.
+pub fn subject_of_set(set: &StripedSet, members: Vec<Subject>, geometry: &Geometry) -> Subject {
+    let (level, stripe_bytes, count) = (set.level, set.stripe_bytes, members.len());
+    let serials: Option<Vec<&str>> =
+        members.iter().map(|member| member.serial.as_deref()).collect();
+    let model = members.first().and_then(|first| first.model.clone());
+    let alike = members.iter().all(|member| member.model == model);
+    Subject {
+        target: set.name.clone(),
+        kind: format!("{level} of {count} drives, stripes of {stripe_bytes} bytes"),
+        // The same drives in another order or with other stripes are another set.
+        serial: serials.map(|serials| format!("{level}/{stripe_bytes}: {}", serials.join("+"))),
+        model: model.filter(|_| alike).map(|model| format!("{count} x {model}")),
+        firmware: None,
+        capacity_bytes: geometry.capacity_bytes,
+        block_bytes: geometry.block_bytes,
+        trim_bytes: geometry.trim_unit_bytes,
+        link: None,
+        facts: members.iter().map(|member| member.facts.clone()).collect(),
+        members: members.into_iter().map(|member| member.target).collect(),
     }
 }
 

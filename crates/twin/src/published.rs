@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use base::striped::{Level, STRIPE_BYTES, StripedSet};
 use lab::published::{Contents, Drives, DrivesNeeded, Ring, RingOutcome, UsedParameter};
 use lab::rig::{Go, Written};
 use lab::{BankRig, Rig, RigError};
@@ -10,7 +11,7 @@ use profile::Profile;
 use ssd::spec::listed::ListedParameter;
 use ssd::{SimBank, Slot, Spec, Start, Uplink};
 
-use crate::rig::put_on;
+use crate::rig::{put_on, striped};
 
 /// The library's drives.
 #[derive(Clone, Copy, Debug, Default)]
@@ -75,7 +76,15 @@ fn rig(needed: &DrivesNeeded, profile: &Profile) -> Result<Box<dyn Rig>, RigErro
         write_bytes_per_s: to_drives.0,
     });
     let bank = SimBank::new(&slots, uplink).map_err(|error| failed(&error))?;
-    Ok(Box::new(BankRig::without_data(bank).copying(SimBank::copy).counting(written)))
+    if !needed.striped {
+        return Ok(Box::new(BankRig::without_data(bank).copying(SimBank::copy).counting(written)));
+    }
+    let set = StripedSet {
+        name: format!("raid0:sim:{}*{}", needed.model, needed.copies),
+        level: Level::Raid0,
+        stripe_bytes: STRIPE_BYTES,
+    };
+    Ok(Box::new(striped(bank, &set).map_err(|error| failed(&error))?))
 }
 
 /// What was written to all drives of a bank.

@@ -4,7 +4,8 @@ mod error;
 
 use std::sync::Arc;
 
-use base::{Bank, Geometry, NoBuffers};
+use base::striped::{StripedError, StripedSet};
+use base::{Bank, BufferId, Geometry, NoBuffers, StripedBank};
 use device::facts::Facts;
 use device::{Pages, Pool};
 use lab::rig::{Clock, PcieMode};
@@ -16,7 +17,7 @@ use ssd::spec::Link;
 use ssd::{SimBank, Spec};
 use target::{Profiles, SimDrives, SimTarget, Uplink};
 
-use crate::known::{Known, subject};
+use crate::known::{Known, subject, subject_of_set};
 
 pub use error::SimulatedRigError;
 
@@ -27,6 +28,8 @@ pub struct SimulatedDrives {
     bank: SimBank<NoBuffers>,
     /// What they tell of themselves, by place in the bank.
     facts: Vec<Facts>,
+    /// All of them are one drive to workloads: this one.
+    set: Option<(StripedSet, [Geometry; 1])>,
 }
 
 /// Simulated drives with all that measures them.
@@ -36,41 +39,64 @@ pub enum SimulatedRig {
     Time(BankRig<SimBank<NoBuffers>, NoBuffers>),
     /// Drives that keep data, too, for a workload that verifies it.
     Data(BankRig<SimBank<Arc<Pool>>, Arc<Pool>>),
+    /// A striped set of drives that keep time and no data.
+    SetTime(BankRig<StripedBank<SimBank<NoBuffers>>, NoBuffers>),
+    /// A striped set of drives that keep data, too.
+    SetData(BankRig<StripedBank<SimBank<Arc<Pool>>, Arc<Pool>>, Arc<Pool>>),
 }
 
 impl SimulatedDrives {
-    /// The drives that these targets name.
+    /// The drives that these targets name, as a striped set if there is one.
     ///
     /// # Errors
-    /// If one can't be simulated.
+    /// If one can't be simulated, or they can't be a set.
     pub fn look(
         targets: &[SimTarget],
+        set: Option<StripedSet>,
         uplink: Option<Uplink>,
         profiles: &Profiles,
     ) -> Result<Self, SimulatedRigError> {
         let drives = SimDrives::new(targets, uplink, profiles)?;
         let bank = drives.bank()?;
         let facts = drives.facts(&bank)?;
-        Ok(Self { drives, bank, facts })
+        let set = match set {
+            Some(set) => {
+                let geometry = set.geometry(bank.drives())?;
+                Some((set, [geometry]))
+            }
+            None => None,
+        };
+        Ok(Self { drives, bank, facts, set })
     }
 
-    /// Geometry of each drive, in the order of the bank.
+    /// Geometry of each drive, in the order of the bank; a striped set is one drive.
     pub fn geometry(&self) -> &[Geometry] {
-        self.bank.drives()
+        self.set.as_ref().map_or(self.bank.drives(), |(_, geometry)| geometry)
     }
 
     /// What is known of each drive, in the order of the bank.
     pub fn known(&self) -> Vec<Known> {
         let all = self.drives.namespaces().iter().zip(&self.facts);
-        all.map(|(namespace, facts)| Known::of_simulated(facts, &self.drives.slot(namespace).spec))
-            .collect()
+        let known: Vec<Known> = all
+            .map(|(namespace, facts)| Known::of_simulated(facts, &self.drives.slot(namespace).spec))
+            .collect();
+        match &self.set {
+            Some((set, _)) => vec![Known::of_set(&set.layout(known.len()), &known)],
+            None => known,
+        }
     }
 
     /// Description of each drive for reports, in the order of the bank.
     pub fn subjects(&self) -> Vec<Subject> {
-        let all = self.facts.iter().zip(self.geometry());
+        let all = self.facts.iter().zip(self.bank.drives());
         let kind = || "simulated".to_owned();
-        all.map(|(facts, drive)| subject(drive.name.clone(), kind(), Some(facts), drive)).collect()
+        let drives = all
+            .map(|(facts, drive)| subject(drive.name.clone(), kind(), Some(facts), drive))
+            .collect();
+        match &self.set {
+            Some((set, [geometry])) => vec![subject_of_set(set, drives, geometry)],
+            None => drives,
+        }
     }
 
     /// A rig, of time alone unless the workload looks at data.
@@ -82,17 +108,47 @@ impl SimulatedDrives {
             workload.streams.iter().any(|stream| stream.content == Content::Verify)
         };
         let Some(workload) = workload.filter(verifies) else {
+            if let Some((set, _)) = self.set {
+                return Ok(SimulatedRig::SetTime(striped(self.bank, &set)?));
+            }
             let rig =
                 BankRig::without_data(self.bank).settling(SimBank::settle).copying(SimBank::copy);
             let drives = self.drives;
             return Ok(SimulatedRig::Time(rig.relinking(move |mode| relinked(&drives, mode))));
         };
-        let plan = Plan::new(workload, self.bank.drives())?;
-        let (pool, _) = Pool::new(plan.depth(), plan.buffer_bytes() as usize, Pages::Transparent)?;
+        let plan = Plan::new(workload, self.geometry())?;
+        let (own, bytes) = (plan.depth(), plan.buffer_bytes());
+        let members = self.bank.drives().len();
+        let spare = self.set.as_ref().map_or(0, |(set, _)| set.spare_buffers(own, members, bytes));
+        let (pool, _) = Pool::new(own + spare, bytes as usize, Pages::Transparent)?;
         let bank = self.drives.bank_with_data(Arc::clone(&pool))?;
-        let buffers = pool.buffer_ids().collect();
-        Ok(SimulatedRig::Data(BankRig::new(bank, pool, buffers)))
+        let buffers = pool.buffer_ids().take(own as usize).collect();
+        let Some((set, _)) = &self.set else {
+            return Ok(SimulatedRig::Data(BankRig::new(bank, pool, buffers)));
+        };
+        let spare = (own..own + spare).map(BufferId).collect();
+        let bank = StripedBank::new(bank, set, Arc::clone(&pool), spare)?;
+        Ok(SimulatedRig::SetData(BankRig::new(bank, pool, buffers)))
     }
+}
+
+/// A rig of a striped set of drives that keep time and no data.
+///
+/// # Errors
+/// If they can't be one.
+pub(crate) fn striped(
+    bank: SimBank<NoBuffers>,
+    set: &StripedSet,
+) -> Result<BankRig<StripedBank<SimBank<NoBuffers>>, NoBuffers>, StripedError> {
+    let settle = |set: &mut StripedBank<SimBank<NoBuffers>>, block_bytes: u64| {
+        // A longer write reaches each member in pieces.
+        let pieces = block_bytes.min(set.layout().stripe_bytes);
+        set.members_mut().settle(pieces);
+    };
+    let copy =
+        |set: &StripedBank<SimBank<NoBuffers>>| set.members().copy().map(|bank| set.over(bank));
+    let bank = StripedBank::without_data(bank, set)?;
+    Ok(BankRig::without_data(bank).settling(settle).copying(copy))
 }
 
 /// The same drives on a link of this mode, or on their own, with what was on them at the start.
@@ -125,6 +181,8 @@ impl SimulatedRig {
         match self {
             Self::Time(rig) => rig,
             Self::Data(rig) => rig,
+            Self::SetTime(rig) => rig,
+            Self::SetData(rig) => rig,
         }
     }
 
@@ -133,6 +191,8 @@ impl SimulatedRig {
         match self {
             Self::Time(rig) => rig.clock(),
             Self::Data(rig) => rig.clock(),
+            Self::SetTime(rig) => rig.clock(),
+            Self::SetData(rig) => rig.clock(),
         }
     }
 }

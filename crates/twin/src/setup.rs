@@ -7,6 +7,7 @@ mod real;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use base::striped::StripedSet;
 use base::{ByteSize, Geometry};
 use device::facts::Facts;
 use device::retrain::Port;
@@ -15,9 +16,9 @@ use lab::run::{Run, Subject};
 use lab::{Cost, Go, Rig, RigError, ThreadOptions};
 use load::Workload;
 use target::real::OpenNotice;
-use target::{NewFiles, Profiles, RealDrives, SimTarget, Uplink};
+use target::{NewFiles, Profiles, RealDrives, SimTarget, StripedTarget, Uplink};
 
-use crate::known::Known;
+use crate::known::{Known, subject_of_set};
 use crate::rig::{SimulatedDrives, SimulatedRig};
 
 pub use error::SetupError;
@@ -26,7 +27,8 @@ pub use real::RealRig;
 /// Which drives are measured, and how they are driven.
 #[derive(Clone, Debug, Default)]
 pub struct SetupOptions {
-    /// Block devices, NVMe generic devices and files (one that doesn't exist is made); or simulated drives (`sim:NAME`).
+    /// Block devices, NVMe generic devices and files (one that doesn't exist is made); or simulated drives (`sim:NAME`); or one
+    /// striped set of either (`raid0:TARGET,TARGET`).
     pub targets: Vec<PathBuf>,
     /// Serial numbers of drives, and paths of files, whose contents may be lost.
     pub erase: Vec<String>,
@@ -46,13 +48,15 @@ pub struct SetupOptions {
 #[derive(Debug)]
 pub struct Setup {
     options: SetupOptions,
+    /// All drives are one to workloads.
+    set: Option<StripedSet>,
     drives: Drives,
 }
 
 #[derive(Debug)]
 enum Drives {
-    /// Block devices and files.
-    Real(RealDrives),
+    /// Block devices and files; and the one drive that they are as a striped set.
+    Real(RealDrives, Option<[Geometry; 1]>),
     /// Drives in virtual time.
     Simulated(Box<SimulatedDrives>),
 }
@@ -74,22 +78,34 @@ impl Setup {
     pub fn look(options: SetupOptions, profiles: &Profiles) -> Result<Self, SetupError> {
         let texts: Vec<String> =
             options.targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+        let striped = StripedTarget::only(&texts)?;
+        let set = striped.as_ref().map(StripedTarget::set);
+        let texts = striped.map_or(texts, |striped| striped.members);
         let drives = if let Some(targets) = SimTarget::all(&texts)? {
             suits_simulated(&options)?;
-            let drives = SimulatedDrives::look(&targets, options.uplink, profiles)?;
+            let drives = SimulatedDrives::look(&targets, set.clone(), options.uplink, profiles)?;
             Drives::Simulated(Box::new(drives))
         } else if options.uplink.is_some() {
             return Err(SetupError::UplinkOfReal);
         } else {
-            Drives::Real(RealDrives::look(options.targets.clone(), options.new_file_bytes)?)
+            let paths = texts.into_iter().map(PathBuf::from).collect();
+            let drives = RealDrives::look(paths, options.new_file_bytes)?;
+            let whole = set.as_ref().map(|set| set.geometry(drives.geometry())).transpose()?;
+            Drives::Real(drives, whole.map(|geometry| [geometry]))
         };
-        Ok(Self { options, drives })
+        Ok(Self { options, set, drives })
+    }
+
+    /// The striped set that the drives are, if they are one.
+    pub const fn set(&self) -> Option<&StripedSet> {
+        self.set.as_ref()
     }
 
     /// What they are like.
     pub fn geometry(&self) -> &[Geometry] {
         match &self.drives {
-            Drives::Real(drives) => drives.geometry(),
+            Drives::Real(_, Some(set)) => set,
+            Drives::Real(drives, None) => drives.geometry(),
             Drives::Simulated(drives) => drives.geometry(),
         }
     }
@@ -98,7 +114,13 @@ impl Setup {
     pub fn known(&self) -> Vec<Known> {
         let known = |facts: &Option<Facts>| facts.as_ref().map(Known::of_facts).unwrap_or_default();
         match &self.drives {
-            Drives::Real(drives) => drives.facts().iter().map(known).collect(),
+            Drives::Real(drives, _) => {
+                let known: Vec<Known> = drives.facts().iter().map(known).collect();
+                match &self.set {
+                    Some(set) => vec![Known::of_set(&set.layout(known.len()), &known)],
+                    None => known,
+                }
+            }
             Drives::Simulated(drives) => drives.known(),
         }
     }
@@ -106,7 +128,13 @@ impl Setup {
     /// What a report says of them.
     pub fn subjects(&self) -> Vec<Subject> {
         match &self.drives {
-            Drives::Real(drives) => real::subjects(drives),
+            Drives::Real(drives, whole) => {
+                let drives = real::subjects(drives);
+                match (&self.set, whole) {
+                    (Some(set), Some([geometry])) => vec![subject_of_set(set, drives, geometry)],
+                    _ => drives,
+                }
+            }
             Drives::Simulated(drives) => drives.subjects(),
         }
     }
@@ -114,8 +142,8 @@ impl Setup {
     /// States what is about to happen to them, in words. A dry run adds why drives would be refused as they are.
     pub fn state_cost(&self, cost: &Cost, dry_run: bool) -> Vec<String> {
         match &self.drives {
-            Drives::Real(drives) => {
-                let mut lines = real::state_cost(drives, cost);
+            Drives::Real(drives, _) => {
+                let mut lines = real::state_cost(drives, cost, self.set.as_ref());
                 if dry_run && cost.written_bytes > 0 {
                     lines.extend(real::refusals(drives, &self.options.erase));
                 }
@@ -149,9 +177,13 @@ impl Setup {
         let run = Run::begin(version, self.subjects());
         let Some(before) = Run::begun(folder)? else { return Ok(run) };
         let folder = folder.to_owned();
-        let gone = |subject: &&Subject| !Path::new(&subject.target).exists();
-        if let Some(subject) = run.subjects.iter().find(gone).filter(|_| !self.is_simulated()) {
-            return Err(SetupError::Gone { folder, target: subject.target.clone() });
+        let is_gone = |target: &&String| !Path::new(target).exists();
+        let targets = run.subjects.iter().flat_map(|subject| match subject.members.as_slice() {
+            [] => std::slice::from_ref(&subject.target),
+            members => members,
+        });
+        if let Some(target) = targets.clone().find(is_gone).filter(|_| !self.is_simulated()) {
+            return Err(SetupError::Gone { folder, target: target.clone() });
         }
         let same = before.subjects.len() == run.subjects.len()
             && before.subjects.iter().zip(&run.subjects).all(|(before, now)| before.is(now));
@@ -202,12 +234,15 @@ impl Setup {
         notice: &mut dyn FnMut(OpenNotice<'_>),
     ) -> Result<OpenRig, SetupError> {
         match self.drives {
-            Drives::Real(drives) => {
+            Drives::Real(drives, _) => {
                 let stopped = || stopped() == Go::Stop;
                 // Before the drives are opened: who has them open then is somebody else.
                 let port = |serial: &String| Port::above(&drives.paths()[0], serial);
                 let port = self.options.retrain.as_ref().map(port).transpose()?;
-                let rig = RealRig::open(&drives, self.options, writes, made, &stopped, notice)?;
+                let mut rig = RealRig::open(&drives, self.options, writes, made, &stopped, notice)?;
+                if let Some(set) = self.set {
+                    rig.threads = rig.threads.striped(set)?;
+                }
                 Ok(OpenRig::Real(rig.retraining(port.into_iter().collect())))
             }
             Drives::Simulated(drives) => Ok(OpenRig::Simulated(drives.open(workload)?)),

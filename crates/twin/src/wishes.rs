@@ -37,6 +37,9 @@ impl Wishes {
         let Self { read_only, point, budget, .. } = *self;
         self.options.check(Beside { read_only, point, budget: budget.time.is_some() })?;
         let Options::Link { sweep: Some(sweep) } = &self.options else { return Ok(()) };
+        if let Some(set) = setup.set() {
+            return Err(SetupError::SweepOfSet { set: set.name.clone() });
+        }
         if !setup.is_simulated() {
             return match setup.may_retrain() {
                 false => Err(SetupError::SweepOfReal),

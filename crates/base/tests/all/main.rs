@@ -3,3 +3,4 @@
 
 mod memory_bank;
 mod planted_bugs;
+mod striped;

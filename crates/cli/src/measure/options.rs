@@ -65,8 +65,9 @@ pub struct MixArguments {
     /// Block sizes [default: 512,4KiB,8KiB,16KiB,32KiB,64KiB,128KiB,1MiB]. Those that a drive can't do are left out.
     #[arg(long, value_name = "SIZE,SIZE,...", value_delimiter = ',', value_parser = block)]
     pub block: Vec<u64>,
-    /// Commands under way for each of two jobs on each drive.
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = depth)]
+    /// Commands under way on each drive; a striped set (raid0:...) is one drive, so there it is the total. Two jobs share an
+    /// even number.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = depth)]
     pub depth: u32,
 }
 

@@ -100,6 +100,7 @@ fn measure(spec: &Spec, asked: &[Ask], folder: &Path) {
         trim_bytes: Some(512),
         link: None,
         facts: None,
+        members: Vec::new(),
     };
     let mut run = Run::begin("test", vec![subject]);
     let scope = |point_ms, region| Scope {

@@ -39,9 +39,7 @@ pub struct Mix {
     pub blocks: Vec<u64>,
     /// Shares of reads in percent, 0 to 100.
     pub read_percents: Vec<u32>,
-    /// Jobs on each drive.
-    pub jobs: u32,
-    /// Commands under way for each job.
+    /// Commands under way on each drive, by two jobs if it is an even number. A striped set is one drive.
     pub depth: u32,
     /// Write the region once before, so that reads find something.
     pub prepare: bool,
@@ -53,8 +51,7 @@ impl Default for Mix {
             scope: Scope::default(),
             blocks: BLOCKS.to_vec(),
             read_percents: READ_PERCENTS.to_vec(),
-            jobs: 2,
-            depth: 32,
+            depth: 64,
             prepare: true,
         }
     }
@@ -110,7 +107,7 @@ impl Mix {
             if self.prepare { Preparation::cost(&scope, drives) } else { Cost::default() };
         for &block in &blocks {
             for &read in &self.read_percents {
-                cost = cost.and(point_cost(&scope, drives, block, read, self.jobs * self.depth));
+                cost = cost.and(point_cost(&scope, drives, block, read, self.depth));
             }
         }
         cost
@@ -140,10 +137,12 @@ impl Mix {
             Preparation::left_out(lab)?
         };
         let (blocks, skipped) = usable(&self.blocks, &scope, &drives);
+        let jobs = if self.depth.is_multiple_of(2) { 2 } else { 1 };
+        let depth = self.depth / jobs;
         let (mut points, mut notes) = (Vec::new(), Vec::new());
         for (block, read) in self.gentlest_first(&blocks) {
             let name = format!("{block}-r{read}");
-            let workload = workload(&scope, &name, block, read, self.jobs, self.depth);
+            let workload = workload(&scope, &name, block, read, jobs, depth);
             let step = lab.point(NAME, &name, &workload)?;
             notes.extend(troubles(&words(block, read), &step));
             points.push(point(block, read, &step));
@@ -153,8 +152,8 @@ impl Mix {
         });
         let result = MixResult {
             drives: drives.into_iter().map(|drive| drive.name).collect(),
-            jobs: self.jobs,
-            depth: self.depth,
+            jobs,
+            depth,
             preparation,
             points,
             skipped,

@@ -272,16 +272,11 @@ impl Inputs {
         run: &Run,
         options: &ImportOptions,
     ) -> Result<(), ProfileImportError> {
-        let subject = match run.subjects.as_slice() {
-            [subject] => Some(subject),
-            [] => None,
-            several => {
-                return Err(ProfileImportError::SeveralDrives {
-                    path: path.to_owned(),
-                    drives: several.len(),
-                });
-            }
-        };
+        let subject = run.one_drive();
+        if subject.is_none() && run.drives() > 0 {
+            let (path, drives) = (path.to_owned(), run.drives());
+            return Err(ProfileImportError::SeveralDrives { path, drives });
+        }
         if let Some(subject) = subject {
             if let Some(known) =
                 self.capacity_bytes.filter(|known| *known != subject.capacity_bytes)

@@ -16,6 +16,8 @@ pub struct DrivesNeeded {
     pub model: &'static str,
     /// How many of them.
     pub copies: u32,
+    /// All as one drive, in RAID 0 with stripes of the usual size.
+    pub striped: bool,
     /// Of each one's capacity so much, on as many dies: fewer blocks on each. 1 for the whole.
     pub share: f64,
     /// What is on them.
@@ -41,7 +43,20 @@ pub enum Contents {
 impl DrivesNeeded {
     /// One empty drive as it is.
     pub const fn one(model: &'static str) -> Self {
-        Self { model, copies: 1, share: 1.0, contents: Contents::Empty, link: None, uplink: None }
+        Self {
+            model,
+            copies: 1,
+            striped: false,
+            share: 1.0,
+            contents: Contents::Empty,
+            link: None,
+            uplink: None,
+        }
+    }
+
+    /// So many of one model in RAID 0.
+    pub const fn raid0(model: &'static str, copies: u32) -> Self {
+        Self { copies, striped: true, ..Self::one(model) }
     }
 
     /// With these contents.

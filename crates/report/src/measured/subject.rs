@@ -52,6 +52,7 @@ fn facts(document: &mut Document, run: &Run) {
         fact("Firmware", subject.firmware.clone());
         fact("Capacity", Some(capacity(subject)));
         fact("Kind", Some(subject.kind.clone()));
+        fact("Members", Some(subject.members.join(", ")));
         fact("Link", subject.link.clone());
     }
     if let Some(when) = when(run.started_ns) {
@@ -151,6 +152,7 @@ mod tests {
             trim_bytes: None,
             link: None,
             facts: None,
+            members: Vec::new(),
         };
         let mut run = Run::begin("1.2.3", Vec::new());
         assert_eq!(names(&run), "Drives that are not known");

@@ -47,6 +47,7 @@ fn subject() -> Subject {
         trim_bytes: Some(4096),
         link: Some("8 GT/s x4".to_owned()),
         facts: None,
+        members: Vec::new(),
     }
 }
 

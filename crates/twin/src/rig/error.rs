@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use base::striped::StripedError;
 use device::PoolError;
 use device::nvme::AdminError;
 use load::PlanError;
@@ -17,6 +18,8 @@ pub enum SimulatedRigError {
     Spec(SpecError),
     /// One does not say what it is.
     Facts(AdminError),
+    /// They can't be a striped set.
+    Striped(StripedError),
     /// The workload does not fit them.
     Workload(PlanError),
     /// There is no memory for the workload's buffers.
@@ -30,6 +33,7 @@ impl SimulatedRigError {
             Self::Drives(error) => error,
             Self::Spec(error) => error,
             Self::Facts(error) => error,
+            Self::Striped(error) => error,
             Self::Workload(error) => error,
             Self::Memory(error) => error,
         }
@@ -64,6 +68,12 @@ impl From<SpecError> for SimulatedRigError {
 impl From<AdminError> for SimulatedRigError {
     fn from(error: AdminError) -> Self {
         Self::Facts(error)
+    }
+}
+
+impl From<StripedError> for SimulatedRigError {
+    fn from(error: StripedError) -> Self {
+        Self::Striped(error)
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use base::striped::StripedError;
 use device::retrain::RetrainError;
 use lab::LabError;
 use lab::experiment::options::OptionsError;
@@ -22,6 +23,13 @@ pub enum SetupError {
     Simulated(SimulatedRigError),
     /// Real drives can't be opened.
     Open(OpenError),
+    /// Real drives can't be a striped set.
+    Striped(StripedError),
+    /// A sweep is over the link of a drive, and this is a striped set.
+    SweepOfSet {
+        /// The set.
+        set: String,
+    },
     /// An option says how real drives are driven, and these are simulated.
     OptionOfReal {
         /// The option.
@@ -77,6 +85,11 @@ impl fmt::Display for SetupError {
             Self::Target(error) => error.fmt(f),
             Self::Simulated(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
+            Self::Striped(error) => error.fmt(f),
+            Self::SweepOfSet { set } => write!(
+                f,
+                "--sweep is over a drive's link, and {set} has as many as drives: name one of them"
+            ),
             Self::Run(error) => error.fmt(f),
             Self::Options(error) => error.fmt(f),
             Self::OptionOfReal { option } => write!(
@@ -150,6 +163,12 @@ impl From<SimulatedRigError> for SetupError {
 impl From<OpenError> for SetupError {
     fn from(error: OpenError) -> Self {
         Self::Open(error)
+    }
+}
+
+impl From<StripedError> for SetupError {
+    fn from(error: StripedError) -> Self {
+        Self::Striped(error)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use base::striped::StripedSet;
 use base::{ByteSize, Duration, Geometry};
 use device::retrain::Port;
 use device::safety::{self, Authorized, Purpose};
@@ -38,7 +39,7 @@ pub fn subjects(drives: &RealDrives) -> Vec<Subject> {
 }
 
 /// States what is about to happen to the drives, in words.
-pub fn state_cost(drives: &RealDrives, cost: &Cost) -> Vec<String> {
+pub fn state_cost(drives: &RealDrives, cost: &Cost, set: Option<&StripedSet>) -> Vec<String> {
     let mut lines = vec![format!(
         "writes up to {}, reads about {}, takes about {}",
         ByteSize(cost.written_bytes),
@@ -50,7 +51,15 @@ pub fn state_cost(drives: &RealDrives, cost: &Cost) -> Vec<String> {
         return lines;
     }
     let paths = drives.paths();
-    let each = cost.written_bytes / paths.len().max(1) as u64;
+    // A small write takes as long a write of each parity.
+    let parities = set.map_or(0, |set| set.level.parities() as u64);
+    if parities > 0 {
+        lines.push(format!(
+            "parity: up to {} more are written to its place on the drives",
+            ByteSize(cost.written_bytes * parities)
+        ));
+    }
+    let each = cost.written_bytes * (1 + parities) / paths.len().max(1) as u64;
     for path in paths {
         if let Some(share) = wear(path, each) {
             lines.push(format!("{}: {share}", path.display()));
