@@ -278,8 +278,9 @@ impl Answer for MixResult {
         let mut said = Vec::new();
         let good = || self.points.iter().filter(|p| p.iops > 0.0);
         if let Some(best) = good().max_by(|a, b| a.iops.total_cmp(&b.iops)) {
+            let each = if self.drives.len() > 1 { " on each drive" } else { "" };
             said.push(format!(
-                "With {} commands under way on each drive, most IOPS: {} at {}.",
+                "With {} commands under way{each}, most IOPS: {} at {}.",
                 self.jobs * self.depth,
                 iops(best.iops),
                 words(best.block_bytes, best.read_percent)
