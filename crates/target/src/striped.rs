@@ -1,11 +1,12 @@
 //! What striped sets are called: `raid0:TARGET[,TARGET...][,stripe=64KiB]`, and the same with `raid5:` and `raid6:`.
 
 use std::fmt;
+use std::fs;
 
 use base::ByteSize;
 use base::striped::{Level, STRIPE_BYTES, StripedSet};
 
-use crate::name::NameError;
+use crate::name::{NameError, SimTarget};
 
 /// What stands before a size of stripes.
 const STRIPE: &str = "stripe=";
@@ -64,6 +65,8 @@ impl StripedTarget {
                 return wrong(part, "the members of a striped set are drives");
             } else if part.is_empty() {
                 return wrong(rest, "name the members, with commas between them, or TARGET*6");
+            } else if set.members.iter().any(|other| same_file(other, part)) {
+                return wrong(part, "it is a member already, and members are different drives");
             } else {
                 set.members.push(part.to_owned());
             }
@@ -96,6 +99,12 @@ impl fmt::Display for StripedTarget {
     }
 }
 
+/// Whether two names of real drives mean one. Simulated ones are told apart when they are made.
+fn same_file(one: &str, other: &str) -> bool {
+    let path = |text: &str| fs::canonicalize(text).unwrap_or_else(|_| text.into());
+    !SimTarget::is_meant(one) && path(one) == path(other)
+}
+
 /// A size of stripes as it is given: `64KiB`.
 fn size(bytes: u64) -> String {
     if bytes.is_multiple_of(1 << 10) { format!("{}KiB", bytes >> 10) } else { format!("{bytes}") }
@@ -104,7 +113,6 @@ fn size(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::name::SimTarget;
 
     fn only(texts: &[&str]) -> Result<Option<StripedTarget>, String> {
         let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
@@ -141,6 +149,7 @@ mod tests {
             ("raid5:a,b,c,stripe=1000", "multiple of 512 bytes"),
             ("raid5:a,b,c,stripe=32MiB", "multiple of 512 bytes"),
             ("raid5:a,b,c,stripe=0", "multiple of 512 bytes"),
+            ("raid0:a,b,a", "'a' can't be understood: it is a member already"),
             ("raid0:a,raid5:b", "'raid5:b' can't be understood"),
         ] {
             let error = only(&[text]).unwrap_err();

@@ -206,7 +206,8 @@ mod tests {
             &[
                 (ClaimVerdict::NotTestable, &["MIX-2"]),
                 (ClaimVerdict::Arithmetic, &["MIX-1", "MIX-8"]),
-                (ClaimVerdict::Contradicted, &["MIX-3", "MIX-7"]),
+                (ClaimVerdict::Contradicted, &["MIX-7"]),
+                (ClaimVerdict::NotMet, &["MIX-3"]),
             ],
         );
     }

@@ -32,6 +32,11 @@ pub struct SimulatedDrives {
     set: Option<(StripedSet, [Geometry; 1])>,
 }
 
+/// A striped set of drives that keep time and no data.
+type TimeSet = StripedBank<SimBank<NoBuffers>>;
+/// A striped set of drives that keep data, too.
+type DataSet = StripedBank<SimBank<Arc<Pool>>, Arc<Pool>>;
+
 /// Simulated drives with all that measures them.
 #[derive(Debug)]
 pub enum SimulatedRig {
@@ -40,9 +45,9 @@ pub enum SimulatedRig {
     /// Drives that keep data, too, for a workload that verifies it.
     Data(BankRig<SimBank<Arc<Pool>>, Arc<Pool>>),
     /// A striped set of drives that keep time and no data.
-    SetTime(BankRig<StripedBank<SimBank<NoBuffers>>, NoBuffers>),
+    SetTime(BankRig<TimeSet, NoBuffers>),
     /// A striped set of drives that keep data, too.
-    SetData(BankRig<StripedBank<SimBank<Arc<Pool>>, Arc<Pool>>, Arc<Pool>>),
+    SetData(BankRig<DataSet, Arc<Pool>>),
 }
 
 impl SimulatedDrives {
@@ -139,14 +144,13 @@ impl SimulatedDrives {
 pub(crate) fn striped(
     bank: SimBank<NoBuffers>,
     set: &StripedSet,
-) -> Result<BankRig<StripedBank<SimBank<NoBuffers>>, NoBuffers>, StripedError> {
-    let settle = |set: &mut StripedBank<SimBank<NoBuffers>>, block_bytes: u64| {
+) -> Result<BankRig<TimeSet, NoBuffers>, StripedError> {
+    let settle = |set: &mut TimeSet, block_bytes: u64| {
         // A longer write reaches each member in pieces.
         let pieces = block_bytes.min(set.layout().stripe_bytes);
         set.members_mut().settle(pieces);
     };
-    let copy =
-        |set: &StripedBank<SimBank<NoBuffers>>| set.members().copy().map(|bank| set.over(bank));
+    let copy = |set: &TimeSet| set.members().copy().map(|bank| set.over(bank));
     let bank = StripedBank::without_data(bank, set)?;
     Ok(BankRig::without_data(bank).settling(settle).copying(copy))
 }

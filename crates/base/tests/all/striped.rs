@@ -138,7 +138,7 @@ fn every_byte_has_one_place_and_every_row_its_parities() {
 
 #[test]
 fn the_order_is_that_of_the_kernels_md() {
-    // Left-symmetric, `Documentation/driver-api/md/raid5-ppl.rst` and `raid5_compute_sector`: five members, by row.
+    // `raid5_compute_sector` in drivers/md/raid5.c, ALGORITHM_LEFT_SYMMETRIC.
     let raid5 = Layout { level: Level::Raid5, members: 5, stripe_bytes: STRIPE };
     let members = |layout: Layout, stripes: u64| -> Vec<usize> {
         (0..stripes).map(|stripe| layout.place(stripe * STRIPE).0).collect()

@@ -4,7 +4,7 @@ use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Parser};
 use source::SourceSpec;
 use source::synthetic::Pace;
-use target::{SimTarget, array};
+use target::{SimTarget, StripedTarget, array};
 
 use super::{Arguments, Verb};
 
@@ -84,6 +84,9 @@ fn every_command_in_the_readme_is_accepted() {
             }
             for word in command.iter().filter(|word| SimTarget::is_meant(word)) {
                 word.parse::<SimTarget>().unwrap_or_else(|e| panic!("{line}: {e}"));
+            }
+            for word in command.iter().filter(|word| StripedTarget::is_meant(word)) {
+                StripedTarget::only(&[word.clone()]).unwrap_or_else(|e| panic!("{line}: {e}"));
             }
         }
     }

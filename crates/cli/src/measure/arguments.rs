@@ -46,7 +46,8 @@ pub enum MeasureAction {
 #[derive(Debug, Args)]
 pub struct RigArguments {
     /// The drives: block devices, NVMe generic devices (/dev/ng0n1), files (one that doesn't exist is made); or simulated:
-    /// sim:NAME or sim:PATH.toml, with :full or :random contents, @N for one namespace, *K for K of them.
+    /// sim:NAME or sim:PATH.toml, with :full or :random contents, @N for one namespace, *K for K of them; or one striped set of
+    /// either: raid0:TARGET,TARGET,... with ,stripe=64KiB. raid5: and raid6: write parity's place but compute no parity.
     #[arg(required = true)]
     pub targets: Vec<PathBuf>,
     /// Confirm that what the drive with this serial number (the file with this path) holds may be lost. Once for each.

@@ -58,6 +58,33 @@ fn a_file_with_something_in_it_is_refused_by_everything_that_writes() {
     assert!(fs::read(&path).expect("it is there") == before, "it was changed");
 }
 
+#[test]
+fn the_members_of_a_striped_set_are_refused_for_what_each_would_be_refused_for() {
+    let folder = scratch();
+    let path = content(&folder);
+    let before = fs::read(&path).expect("it is there");
+    for (words, said) in [
+        ("run raid0:new,@ --write 1 --for 1s --output results", "is not empty"),
+        ("mix raid5:new,other,@ --output results", "is not empty"),
+        ("fill raid0:@,./content --output results", "a member already"),
+        ("run raid0:new,@ --write 1 --for 1s --output results --erase new", "is not empty"),
+    ] {
+        measure(words, &path, &folder).code(1).says(&[said]);
+        assert_eq!(names(&folder), ["content"], "{words}");
+    }
+    let device = LoopDevice::new(64 * MIB);
+    let words = "run raid6:a,b,c,@ --write 1 --for 1s --output results";
+    // What parity costs is part of the cost.
+    measure(words, &device.path, &folder).code(1).says(&[
+        "parity: up to",
+        "share of its life",
+        "nothing was written",
+        "--erase",
+    ]);
+    assert_eq!((names(&folder), device.written()), (vec!["content".to_owned()], 0));
+    assert!(fs::read(&path).expect("it is there") == before, "it was changed");
+}
+
 /// A mounted file system, unmounted at the end.
 struct Mounted(TempDir);
 

@@ -1,7 +1,7 @@
 //! Published results: every claim's verdict, what is written, and what is refused.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::harness::{line, new_in, scratch};
 use lab::published::{ClaimVerdict, Group, Reproduced, Row};
@@ -93,6 +93,32 @@ fn streams_come_out_as_the_article_has_them() {
 #[test]
 fn links_come_out_as_the_article_has_them() {
     comes_to("LNK", Group::Lnk, &[(ClaimVerdict::NotTestable, &["LNK-5", "LNK-7"])]);
+}
+
+/// The grid of six drives in RAID 0 is what its command gives, figure by figure, and the handbook has it.
+#[test]
+fn the_grid_comes_out_as_the_article_has_it_and_as_its_command_gives_it() {
+    let folder = scratch();
+    let (measured, reproduced) = (new_in(&folder, "measured"), new_in(&folder, "reproduced"));
+    let command = "measure mix raid0:sim:intel-dc-s3500-480gb*6 --depth 64 --uplink 1.6GB/s,1.25GB/s --size 64GiB --point 200ms";
+    let handbook = handbook();
+    assert!(handbook.contains(
+        &command.replace("raid0:sim:intel-dc-s3500-480gb*6", "'raid0:sim:intel-dc-s3500-480gb*6'")
+    ));
+    line(&format!("{command} --quiet -o @"), &measured).code(0);
+    line("reproduce MIX --quiet -o @", &reproduced).code(0);
+    let read = |path: PathBuf| fs::read(path).expect("it was measured");
+    assert!(read(measured.join("mix/result.json")) == read(reproduced.join("MIX/mix/result.json")));
+    let kept: Vec<Reproduced> =
+        serde_json::from_slice(&read(reproduced.join("reproduced.json"))).expect("as it was kept");
+    assert_eq!(kept[0].plots.len(), 3);
+    for row in &kept[0].rows {
+        in_the_handbook(row, true);
+    }
+    let pictures = new_in(&folder, "pictures");
+    line(&format!("report {} --svg @", measured.display()), &pictures).code(0);
+    let drawn = fs::read_dir(&pictures).expect("pictures are there").count();
+    assert!(drawn >= 3, "lines of IOPS and of bandwidth, and a radar: {drawn}");
 }
 
 #[test]

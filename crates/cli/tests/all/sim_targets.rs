@@ -335,6 +335,19 @@ fn what_needs_real_time_or_an_array_from_before_is_refused_with_the_reason() {
         ("array show sim:DRIVE", &["begin anew with every command"]),
         ("array check sim:DRIVE", &["begin anew with every command"]),
         ("array create sim:DRIVE", &["gone with this one"]),
+        (
+            "record --from synthetic:1MB/s --for 1s --to raid0:sim:DRIVE*2 --members 2",
+            &["raid0:sim:", "is a striped set, which only `longtake measure` takes", "--parity"],
+        ),
+        ("record --from synthetic:1MB/s --to raid5:/tmp/a,/tmp/b,/tmp/c", &["name its members"]),
+        ("array create raid0:/tmp/a,/tmp/b", &["name its members"]),
+        ("extract raid0:sim:DRIVE*2 -o /tmp/x.pcapng", &["name its members"]),
+        ("drives raid6:sim:DRIVE*4", &["name its members"]),
+        ("measure fill raid0:sim:DRIVE", &["raid0 needs 2 drives or more"]),
+        ("measure fill raid0:sim:DRIVE*2 sim:ideal", &["leave out the other targets"]),
+        ("measure fill raid0:sim:DRIVE*2,stripe=8", &["multiple of 512 bytes"]),
+        ("measure fill raid10:sim:DRIVE*2", &["there are no 'raid10:' targets"]),
+        ("measure link raid0:sim:DRIVE*2 --sweep", &["as many as drives"]),
         ("protect sim:DRIVE --since -1m --until -1s", &["begin anew with every command"]),
     ] {
         command(arguments, &drive).code(1).says(words);

@@ -332,12 +332,13 @@ impl Answer for MixResult {
 
     fn findings(&self) -> Vec<Finding> {
         let mut said = Vec::new();
+        let each = if self.drives.len() > 1 { " on each drive" } else { "" };
         said.extend(self.greatest(
             "iops",
             Unit::CommandsPerSecond,
             |point| point.iops,
             &format!(
-                "With {} commands under way on each drive, most IOPS: {{0}} at ",
+                "With {} commands under way{each}, most IOPS: {{0}} at ",
                 self.jobs * self.depth
             ),
         ));

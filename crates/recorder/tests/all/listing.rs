@@ -7,9 +7,9 @@ use crate::media::{Media, record};
 use base::{Duration, Timestamp};
 use format::parity::Part;
 use format::{ChunkRecord, Count, Ledger, Place, Stage};
+use longtake_recorder::TimeRange;
 use longtake_recorder::recover::Groups;
 use longtake_recorder::takes::{Catalog, Entry, Gap, Take, Unread};
-use longtake_recorder::TimeRange;
 use uuid::Uuid;
 
 fn span(from: u64, to: u64) -> TimeRange {

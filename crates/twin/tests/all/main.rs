@@ -7,4 +7,5 @@ mod links;
 #[path = "../../../ssd/tests/all/laws/specs.rs"]
 mod specs;
 mod states;
+mod striped;
 mod sweep;
