@@ -180,7 +180,7 @@ pub struct BankRig<B, M> {
     settle: Option<fn(&mut B, u64)>,
     relink: Option<Relink<B>>,
     copy: Option<fn(&B) -> Option<B>>,
-    saved: Option<B>,
+    saved: Option<Box<B>>,
     written: Option<fn(&B) -> Written>,
 }
 
@@ -387,12 +387,13 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
     }
 
     fn save(&mut self) -> bool {
-        self.saved = self.copy.and_then(|copy| copy(&self.bank));
+        self.saved = self.copy.and_then(|copy| copy(&self.bank)).map(Box::new);
         self.saved.is_some()
     }
 
     fn restore(&mut self) {
-        if let Some(bank) = self.copy.zip(self.saved.as_ref()).and_then(|(copy, saved)| copy(saved))
+        if let Some(bank) =
+            self.copy.zip(self.saved.as_deref()).and_then(|(copy, saved)| copy(saved))
         {
             self.replace(bank);
         }

@@ -19,8 +19,6 @@ use crate::sparkline::labelled_sparkline;
 
 /// A level that holds less than this share of the bytes gets no band of its own.
 const BAND_SHARE_MIN: f64 = 0.02;
-/// What every minute of a pass reached, a recording can rely on.
-const MINUTE_NS: u64 = 60_000_000_000;
 
 impl Shown for FillResult {
     const TITLE: &'static str = "Filling the drives";
