@@ -110,10 +110,24 @@ pub struct Segmentation {
 }
 
 impl Segmentation {
-    /// Whether the drop of this number lasts: no level behind it is nearer to the one before it.
-    pub fn lasts(&self, change: usize) -> bool {
-        let middle = f64::midpoint(self.changes[change].before, self.changes[change].after);
-        self.segments.iter().skip(change + 1).all(|segment| segment.mean < middle)
+    /// Whether the drop of this number ends lower than everything between it and the change before it of number `after`: a level that
+    /// was there already is nothing new.
+    pub fn is_new_low(&self, change: usize, after: usize) -> bool {
+        let middle = self.middle(change);
+        let between = self.segments.get(after + 1..=change);
+        between.is_some_and(|between| between.iter().all(|segment| segment.mean > middle))
+    }
+
+    /// The first change behind a drop that brings the rate back, nearer to the level before it; None if it lasts.
+    pub fn back_after(&self, change: usize) -> Option<&Change> {
+        let middle = self.middle(change);
+        let behind = self.segments.iter().enumerate().skip(change + 2);
+        let (back, _) = behind.into_iter().find(|(_, segment)| segment.mean >= middle)?;
+        self.changes.get(back - 1)
+    }
+
+    fn middle(&self, change: usize) -> f64 {
+        f64::midpoint(self.changes[change].before, self.changes[change].after)
     }
 }
 

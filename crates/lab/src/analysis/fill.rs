@@ -298,7 +298,7 @@ fn thresholds(pass: &Pass, capacity_bytes: u64) -> (Option<usize>, Option<usize>
     let shrink = open[at + 1..]
         .iter()
         .copied()
-        .find(|&i| changes[i].bytes > beyond && pass.segmentation.lasts(i));
+        .find(|&i| changes[i].bytes > beyond && pass.segmentation.is_new_low(i, cliff));
     (Some(cliff), shrink)
 }
 

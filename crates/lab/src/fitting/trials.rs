@@ -304,7 +304,8 @@ fn levels(series: &Series, empty: bool, capacity_bytes: u64) -> Vec<Target> {
         found.changes[cliff].bytes.saturating_add((SLOPE_SHARE * capacity_bytes as f64) as u64)
     });
     let shrink = cliff.zip(beyond).and_then(|(cliff, beyond)| {
-        drops().find(|&i| i > cliff && found.changes[i].bytes > beyond && found.lasts(i))
+        drops()
+            .find(|&i| i > cliff && found.changes[i].bytes > beyond && found.is_new_low(i, cliff))
     });
     let place = |name, index: Option<usize>| {
         let bytes = index.map_or(0.0, |index| found.changes[index].bytes as f64);

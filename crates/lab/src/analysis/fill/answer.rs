@@ -80,23 +80,7 @@ fn shrink(fill: &Fill) -> Option<Finding> {
     // Without a cliff the sentence about it has said all.
     fill.cache.found()?;
     match &fill.shrink {
-        Sought::Found(threshold) => Some(Finding::new(
-            NATIVE,
-            FindingKind::FallsForGood,
-            vec![
-                Quantity::rate(threshold.change.before),
-                Quantity::rate(threshold.change.after),
-                Quantity::bytes(threshold.change.bytes).named(name::WRITE_SHRINK),
-                slower(&threshold.change),
-                Quantity::percent(100.0 * threshold.fill, 0),
-            ],
-            &format!(
-                "From {{4}} full on it was {{3}} slower at {{1}}: likely {} ({}). {}.",
-                threshold.attribution.cause,
-                threshold.attribution.evidence,
-                sureness(threshold)
-            ),
-        )),
+        Sought::Found(threshold) => Some(shrunk(fill, threshold)),
         Sought::NotSeen { drop_missed_max } => {
             let native = fill.rate(PhaseKind::Native)?;
             let native = vec![Quantity::rate(native).named(name::WRITE_NATIVE)];
@@ -113,6 +97,34 @@ fn shrink(fill: &Fill) -> Option<Finding> {
         }
         Sought::NotMeasured => None,
     }
+}
+
+/// Where the cache shrank, and until where, if the rate comes back.
+fn shrunk(fill: &Fill, threshold: &Threshold) -> Finding {
+    let change = &threshold.change;
+    let segmentation = &fill.passes[0].segmentation;
+    let place = segmentation.changes.iter().position(|one| one.at_ns == change.at_ns);
+    let back = place.and_then(|place| segmentation.back_after(place));
+    let mut quantities = vec![
+        Quantity::rate(change.before),
+        Quantity::rate(change.after),
+        Quantity::bytes(change.bytes).named(name::WRITE_SHRINK),
+        slower(change),
+        Quantity::percent(100.0 * threshold.fill, 0),
+    ];
+    let share = |bytes: u64| 100.0 * bytes as f64 / fill.capacity_bytes.max(1) as f64;
+    quantities.extend(back.map(|back| Quantity::percent(share(back.bytes), 0)));
+    let (kind, places) = match back {
+        Some(_) => (FindingKind::Falls, "From {4} to {5} full"),
+        None => (FindingKind::FallsForGood, "From {4} full on"),
+    };
+    let sentence = format!(
+        "{places} it was {{3}} slower at {{1}}: likely {} ({}). {}.",
+        threshold.attribution.cause,
+        threshold.attribution.evidence,
+        sureness(threshold)
+    );
+    Finding::new(NATIVE, kind, quantities, &sentence)
 }
 
 /// How much slower a drop is.
