@@ -33,6 +33,7 @@ use lab::run::Run;
 use crate::document::{Document, Section};
 use crate::series::Columns;
 use crate::svg;
+use crate::text::{WIDTH, wrapped};
 use found::{Found, Shown};
 use single::Single;
 
@@ -66,12 +67,21 @@ pub fn sparklines(outcome: &ExperimentOutcome, width: usize) -> Vec<String> {
     lines.into_iter().map(|line| line.chars().take(width).collect()).collect()
 }
 
-/// An experiment's table for a terminal, line by line; empty where its sentences say all.
-pub fn lines(outcome: &ExperimentOutcome) -> Vec<String> {
-    match outcome {
-        ExperimentOutcome::Link(result) => result.lines(),
+/// Columns that an experiment's answer is indented by.
+const INDENT: usize = 2;
+
+/// An experiment's answer for a terminal: its question, sentences, and table or curves.
+pub fn text(outcome: &ExperimentOutcome) -> String {
+    let answer = outcome.answer();
+    let mut lines = vec![wrapped(&format!("{}: {}", outcome.name(), answer.question()), 0)];
+    lines.extend(answer.answer().iter().map(|sentence| wrapped(sentence, INDENT)));
+    let table = match outcome {
+        ExperimentOutcome::Link(result) => result.lines(INDENT),
         _ => Vec::new(),
-    }
+    };
+    let drawn = table.into_iter().chain(sparklines(outcome, WIDTH - INDENT));
+    lines.extend(drawn.map(|line| format!("{}{line}", " ".repeat(INDENT)).trim_end().to_owned()));
+    lines.join("\n")
 }
 
 /// Everything that a run measured, as tables for files: a stem of a file's name for each. Of series over time there are as

@@ -62,7 +62,7 @@ pub fn json_escaped(json: &str) -> Cow<'_, str> {
 }
 
 /// Columns that a terminal is taken to have at least.
-const WIDTH: usize = 100;
+pub const WIDTH: usize = 100;
 
 /// Whether every line fits into a terminal.
 pub fn fits(text: &str) -> bool {
@@ -125,6 +125,57 @@ impl Display for Table {
 /// A table without spaces at line ends.
 pub fn trimmed(table: &Table) -> String {
     table.to_string().lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+}
+
+/// A column of a table for a terminal: a cell for each row.
+#[derive(Clone, Debug)]
+pub struct TextColumn {
+    /// Its head.
+    pub head: String,
+    /// Whether cells are aligned to the right.
+    pub right: bool,
+    /// Its cells.
+    pub cells: Vec<String>,
+}
+
+impl TextColumn {
+    /// A column of numbers.
+    pub fn right(head: impl Into<String>, cells: impl IntoIterator<Item = String>) -> Self {
+        Self { head: head.into(), right: true, cells: cells.into_iter().collect() }
+    }
+
+    /// A column of words.
+    pub fn left(head: impl Into<String>, cells: impl IntoIterator<Item = String>) -> Self {
+        Self { right: false, ..Self::right(head, cells) }
+    }
+}
+
+/// Tables of these columns side by side, each with `first` in front: as many columns in each as fit into a terminal, of which `indent`
+/// columns are taken.
+pub fn tables(first: &TextColumn, columns: Vec<TextColumn>, indent: usize) -> Vec<String> {
+    let of = |columns: &[TextColumn]| {
+        let columns: Vec<&TextColumn> = std::iter::once(first).chain(columns).collect();
+        let heads: Vec<&str> = columns.iter().map(|column| column.head.as_str()).collect();
+        let right: Vec<usize> = (0..columns.len()).filter(|at| columns[*at].right).collect();
+        let mut made = table(&heads, &right);
+        for row in 0..first.cells.len() {
+            made.add_row(columns.iter().map(|column| column.cells[row].as_str()));
+        }
+        trimmed(&made)
+    };
+    let fits = |text: &str| text.lines().all(|line| indent + line.chars().count() <= WIDTH);
+    let mut tables = Vec::new();
+    let mut side_by_side: Vec<TextColumn> = Vec::new();
+    for column in columns {
+        side_by_side.push(column);
+        if side_by_side.len() > 1 && !fits(&of(&side_by_side)) {
+            let next = side_by_side.split_off(side_by_side.len() - 1);
+            tables.push(of(&side_by_side));
+            side_by_side = next;
+        }
+    }
+    tables.push(of(&side_by_side));
+    tables
 }
 
 #[cfg(test)]

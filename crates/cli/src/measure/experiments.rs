@@ -140,17 +140,7 @@ fn say_found(outcome: &ExperimentOutcome, json: bool) -> Result<()> {
             "figures": outcome.answer().figures(),
         }));
     }
-    printer::text(&format!("\n{}: {}", outcome.name(), outcome.answer().question()))?;
-    for sentence in outcome.answer().answer() {
-        printer::text(&format!("  {sentence}"))?;
-    }
-    for line in ::report::measured::lines(outcome) {
-        printer::text(&format!("  {line}"))?;
-    }
-    for line in ::report::measured::sparklines(outcome, 100) {
-        printer::text(&format!("  {line}"))?;
-    }
-    Ok(())
+    printer::text(&format!("\n{}", ::report::measured::text(outcome)))
 }
 
 /// Writes profile and report.

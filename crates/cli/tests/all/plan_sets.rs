@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{asked, line, new_in, scratch};
+use crate::harness::{asked, line, new_in, scratch, unbroken};
 use profile::{Parameter, library};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -24,11 +24,6 @@ fn small(folder: &TempDir, name: &str) -> PathBuf {
     let file = new_in(folder, &format!("{name}.toml"));
     fs::write(&file, profile.to_toml().unwrap()).unwrap();
     file
-}
-
-/// A text as if its lines weren't broken.
-fn unbroken(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What so many percent of a run's reads don't exceed, in microseconds.
@@ -77,7 +72,10 @@ fn the_arithmetic_of_separate_sets_is_told_in_words() {
     let drive = small(&folder, "memblaze-4tb-vertical");
     let asked = ASKED.replace("1GB/s", "2.5GB/s");
     let command = format!("{asked} --keep 3s --sets separate --turn 2s --explain --drive @");
-    let text = unbroken(&line(&command, &drive).code(0).text());
+    let text = line(&command, &drive).code(0).text();
+    let wide = text.lines().find(|line| line.chars().count() > 100);
+    assert_eq!(wide, None);
+    let text = unbroken(&text);
     for words in [
         "sets: 2 namespaces on 2 vertical NVM Sets",
         "x 0.50 of the flash",

@@ -37,7 +37,7 @@ pub(super) trait Shown: Answer + Sized {
     /// Lines for a terminal.
     fn sparklines(&self, width: usize) -> Vec<String>;
     /// A table for a terminal, line by line, where one says more than sentences.
-    fn lines(&self) -> Vec<String> {
+    fn lines(&self, _indent: usize) -> Vec<String> {
         Vec::new()
     }
     /// Everything measured, by file name.

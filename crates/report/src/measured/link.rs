@@ -78,8 +78,8 @@ impl Shown for LinkResult {
         vec![name + &labelled_sparkline(&rates, "GB/s", room)]
     }
 
-    fn lines(&self) -> Vec<String> {
-        self.sweep.as_ref().map_or_else(Vec::new, sweep::lines)
+    fn lines(&self, indent: usize) -> Vec<String> {
+        self.sweep.as_ref().map_or_else(Vec::new, |of| sweep::lines(of, indent))
     }
 
     fn series(&self) -> Vec<(&'static str, Columns)> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::axis::Axis;
 use crate::document::{Cell, Column, Section, Table};
 use crate::picture::{Kind, Lines, Picture, Point, Series};
-use crate::text;
+use crate::text::{self, TextColumn};
 
 /// Adds a comparison to its design's section.
 pub(super) fn add(section: &mut Section, comparison: &Comparison) {
@@ -27,6 +27,8 @@ struct Way<'a> {
     short: String,
     /// In the legend.
     name: String,
+    /// Whether it has the reads soon after a change.
+    changed: bool,
     latencies: &'a Latencies,
 }
 
@@ -42,9 +44,10 @@ fn ways(comparison: &Comparison) -> Vec<Way<'_>> {
             run,
             short: "after a change".to_owned(),
             name: format!("{name}, after a change"),
+            changed: true,
             latencies: after,
         });
-        all.push(Way { run, short, name, latencies: &run.reads.latencies });
+        all.push(Way { run, short, name, changed: false, latencies: &run.reads.latencies });
         all.extend(changed);
     }
     all
@@ -122,56 +125,59 @@ fn table(comparison: &Comparison) -> Table {
     }
 }
 
-/// A comparison of a design's sets as a table for a terminal.
+/// A comparison of a design's sets as tables for a terminal.
 pub fn text(design: &Design, comparison: &Comparison) -> String {
-    let percents: Vec<String> = PERCENTS.iter().map(|percent| format!("{percent} %")).collect();
-    let mut heads = vec!["sets", "drives", "writes, each", "reads", "late", "mean us"];
-    heads.extend(percents.iter().map(String::as_str));
-    heads.extend(["longest", "buffers", "recording"]);
-    let right: Vec<usize> = (1..heads.len() - 1).collect();
-    let mut table = text::table(&heads, &right);
-    for run in &comparison.runs {
-        table.add_row(row(run, &run.sets.to_string(), &run.reads.latencies, true));
-        if !run.reads.after_change.is_empty() {
-            table.add_row(row(run, "after a change", &run.reads.after_change, false));
-        }
-    }
-    let turn = design.sets.as_ref().map_or(0.0, |split| split.turn_s);
-    format!(
-        "\n{}: readers beside the recording, us\n{}\n\
-         Found by recording over stale data on simulated drives. Late: reads that were not begun when they were due. After a change: \
-         those of the first second after the recorder and the readers change places, one in every {}.",
-        design.drive,
-        text::trimmed(&table),
-        explain::seconds(turn)
-    )
-}
-
-fn row(run: &Beside, name: &str, latencies: &Latencies, first: bool) -> Vec<String> {
+    let ways = ways(comparison);
+    let column = |head: String, of: &dyn Fn(&Way<'_>) -> String| {
+        TextColumn::right(head, ways.iter().map(of))
+    };
+    // What is the same after a change of places is told once.
+    let once = |head: &str, of: &dyn Fn(&Beside) -> String| {
+        let cell = |way: &Way<'_>| if way.changed { String::new() } else { of(way.run) };
+        column(head.to_owned(), &cell)
+    };
     let us = |time: Option<Duration>| {
         time.map_or_else(
             || "-".to_owned(),
             |time| grouped((time.as_nanos() as f64 / 1e3).round() as u64),
         )
     };
-    let once = |text: String| if first { text } else { String::new() };
-    let missed = run.reads.missed_bytes as f64;
-    let all = (missed + run.reads.bytes as f64).max(1.0);
-    let mut cells = vec![
-        name.to_owned(),
-        once(run.drives.to_string()),
-        once(explain::rate(run.write_bytes_per_s)),
-        grouped(latencies.count()),
-        once(format!("{:.1} %", missed / all * 100.0)),
-        latencies.mean_ns().map_or_else(|| "-".to_owned(), |ns| format!("{:.0}", ns / 1e3)),
+    let names = TextColumn::left("sets", ways.iter().map(|way| way.short.clone()));
+    let mut columns = vec![
+        once("writes, each", &|run| explain::rate(run.write_bytes_per_s)),
+        column("reads".to_owned(), &|way| grouped(way.latencies.count())),
+        once("late", &|run| {
+            let missed = run.reads.missed_bytes as f64;
+            format!("{:.1} %", missed / (missed + run.reads.bytes as f64).max(1.0) * 100.0)
+        }),
+        column("mean us".to_owned(), &|way| {
+            way.latencies.mean_ns().map_or_else(|| "-".to_owned(), |ns| format!("{:.0}", ns / 1e3))
+        }),
     ];
-    cells.extend(PERCENTS.iter().map(|percent| us(latencies.percentile(*percent))));
-    cells.push(us(latencies.max()));
-    let filled = f64::from(run.buffers_most) / f64::from(run.buffers.max(1)) * 100.0;
-    cells.push(once(format!("{filled:.0} %")));
-    let lost = run.first_loss.as_ref();
-    cells.push(once(lost.map_or_else(|| "no loss".to_owned(), |loss| format!("loss {loss}"))));
-    cells
+    columns.extend(PERCENTS.iter().map(|percent| {
+        column(format!("{percent} %"), &|way| us(way.latencies.percentile(*percent)))
+    }));
+    columns.push(column("longest".to_owned(), &|way| us(way.latencies.max())));
+    columns.push(once("buffers", &|run| {
+        format!("{:.0} %", f64::from(run.buffers_most) / f64::from(run.buffers.max(1)) * 100.0)
+    }));
+    columns.push(once("loss", &|run| {
+        if run.first_loss.is_some() { "yes" } else { "none" }.to_owned()
+    }));
+    let losses = comparison.runs.iter().filter_map(|run| {
+        let loss = run.first_loss.as_ref()?;
+        Some(format!("{} sets, {}: loss {loss}", run.sets, explain::drives(run.drives)))
+    });
+    let turn = design.sets.as_ref().map_or(0.0, |split| split.turn_s);
+    let words = format!(
+        "Found by recording over stale data on simulated drives. Late: reads that were not begun when they were due. After a change: \
+         those of the first second after the recorder and the readers change places, one in every {}.",
+        explain::seconds(turn)
+    );
+    let head = format!("{}: readers beside the recording, us", design.drive);
+    let mut parts = vec![head, text::tables(&names, columns, 0).join("\n\n")];
+    parts.extend(losses.chain([words]).map(|line| text::wrapped(&line, 0)));
+    format!("\n{}", parts.join("\n"))
 }
 
 /// A comparison as JSON: nanoseconds, bytes, bytes a second.

@@ -7,14 +7,7 @@ use plan::explain::{bytes, factor, seconds};
 use plan::limits::Limit;
 use plan::requirement::Term;
 
-use crate::text;
-
-/// A column under its head: a cell for each design.
-struct Column {
-    head: &'static str,
-    right: bool,
-    cells: Vec<String>,
-}
+use crate::text::{self, TextColumn as Column};
 
 /// How long drives last: in years, or in days of a year that they don't reach.
 fn life(years: f64) -> String {
@@ -176,34 +169,12 @@ impl<'a> Shown<'a> {
             if design.is_described() && design.array.is_some() { "unknown" } else { "-" }.to_owned()
         };
         let cells = self.designs.iter().map(|design| of(design).unwrap_or_else(|| none(design)));
-        Column { head, right: true, cells: cells.collect() }
+        Column::right(head, cells)
     }
 
-    /// Tables of these columns side by side, each with the drives' names first: as many columns in each as fit.
+    /// Tables of these columns side by side, each with the drives' names first.
     fn tables(&self, columns: Vec<Column>) -> Vec<String> {
-        let mut tables = Vec::new();
-        let mut side_by_side: Vec<Column> = Vec::new();
-        for column in columns {
-            side_by_side.push(column);
-            if side_by_side.len() > 1 && !text::fits(&self.table(&side_by_side)) {
-                let next = side_by_side.split_off(side_by_side.len() - 1);
-                tables.push(self.table(&side_by_side));
-                side_by_side = next;
-            }
-        }
-        tables.push(self.table(&side_by_side));
-        tables
-    }
-
-    fn table(&self, columns: &[Column]) -> String {
-        let mut heads = vec!["drive"];
-        heads.extend(columns.iter().map(|column| column.head));
-        let right: Vec<usize> = (1..heads.len()).filter(|at| columns[at - 1].right).collect();
-        let mut table = text::table(&heads, &right);
-        for (row, design) in self.designs.iter().enumerate() {
-            let cells = columns.iter().map(|column| column.cells[row].as_str());
-            table.add_row(std::iter::once(design.drive.as_str()).chain(cells));
-        }
-        text::trimmed(&table)
+        let names = self.designs.iter().map(|design| design.drive.clone());
+        text::tables(&Column::left("drive", names), columns, 0)
     }
 }

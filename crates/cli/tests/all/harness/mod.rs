@@ -28,6 +28,11 @@ pub fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("making a scratch folder")
 }
 
+/// A text as if its lines weren't broken.
+pub fn unbroken(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Whether the slow, full-length form of each test was asked for with `LONGTAKE_LONG=1`.
 pub fn long() -> bool {
     std::env::var_os("LONGTAKE_LONG").is_some_and(|v| v == "1")

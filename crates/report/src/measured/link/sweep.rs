@@ -10,7 +10,7 @@ use crate::axis::Axis;
 use crate::document::{Cell, Column, Table};
 use crate::picture::{Bar, BarSeries, Bars, Kind, Lines, Picture, Series};
 use crate::series::Columns;
-use crate::text;
+use crate::text::{self, TextColumn};
 
 /// Every picture of a sweep. `title` makes a title of this run's, if there are several.
 pub fn pictures(sweep: &SweepResult, title: &dyn Fn(&str) -> String) -> Vec<Picture> {
@@ -124,27 +124,25 @@ pub fn table(sweep: &SweepResult) -> Table {
     }
 }
 
-/// The same for a terminal, in MB/s.
-pub fn lines(sweep: &SweepResult) -> Vec<String> {
-    let tests = sweep.tests();
-    let heads: Vec<String> = ["MB/s on", "carries"]
-        .into_iter()
-        .map(str::to_owned)
-        .chain(tests.iter().map(|test| head(test).replace("4 KiB ", "4K ")))
-        .chain(["score".to_owned()])
-        .collect();
-    let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
-    let right: Vec<usize> = (1..heads.len()).collect();
-    let mut table = text::table(&heads, &right);
+/// The same for a terminal, in MB/s: lines that are indented by so many spaces.
+pub fn lines(sweep: &SweepResult, indent: usize) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.0}"));
     let rate = |value: Option<f64>| number(value.map(|value| value / 1e6));
-    for link in &sweep.links {
-        let mut row = vec![link.mode.to_string(), rate(Some(link.ceiling.payload.1))];
-        row.extend(tests.iter().map(|test| rate(link.rate(test))));
-        row.push(number(sweep.relative_score(link)) + " %");
-        table.add_row(row);
-    }
-    text::trimmed(&table).lines().map(str::to_owned).collect()
+    let column = |head: String, of: &dyn Fn(&SweptLink) -> String| {
+        TextColumn::right(head, sweep.links.iter().map(of))
+    };
+    let links = TextColumn::left("MB/s on", sweep.links.iter().map(|link| link.mode.to_string()));
+    let mut columns =
+        vec![column("carries".to_owned(), &|link| rate(Some(link.ceiling.payload.1)))];
+    columns.extend(
+        sweep
+            .tests()
+            .iter()
+            .map(|test| column(head(test).replace("4 KiB ", "4K "), &|link| rate(link.rate(test)))),
+    );
+    columns.push(column("score".to_owned(), &|link| number(sweep.relative_score(link)) + " %"));
+    let tables = text::tables(&links, columns, indent).join("\n\n");
+    tables.lines().map(str::to_owned).collect()
 }
 
 /// A test in a column's head: `read`, `4 KiB write x16`, `mixed`.
