@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use plan::trial::Proofs;
 use plan::{Candidate, Described, Draft, Requirement, RequirementError};
 use profile::{Profile, library};
 use report::planned;
@@ -20,7 +21,7 @@ use crate::{exit, printer};
 use arguments::PlanArguments;
 
 /// Plans, and prints what came of it. Done (0) if some drive will do, failed (1) if none will, wrong arguments (2) for what can't be
-/// required, 3 if recording on simulated drives doesn't confirm a number of drives.
+/// required, 3 if recording on simulated drives doesn't confirm a number of drives, or is cut short before it can.
 ///
 /// # Errors
 /// If a file can't be read, or a drive isn't there.
@@ -69,9 +70,9 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     }
     let compared = beside::beside(&requirement, &answer, &candidates, !arguments.json)?;
     let proved = if arguments.prove {
-        prove::prove(&requirement, &answer, &candidates, !arguments.json)?
+        prove::prove(&requirement, &answer, &candidates, arguments.long, !arguments.json)?
     } else {
-        Vec::new()
+        Proofs::default()
     };
     if let Some(path) = &arguments.html {
         let page = planned::document(&requirement, &answer, &compared, &proved);
@@ -82,7 +83,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         printer::json(&planned::json(&draft, &answer, &compared, &proved))?;
     }
     let possible = answer.designs.iter().any(|design| design.array.is_some());
-    Ok(match (possible, plan::trial::all_confirmed(&proved)) {
+    Ok(match (possible, proved.confirmed()) {
         (false, _) => ExitCode::from(exit::FAILED),
         (true, false) => ExitCode::from(exit::LOSS),
         (true, true) => ExitCode::SUCCESS,

@@ -13,6 +13,7 @@ use ssd::{Spec, Start};
 use crate::answer::Design;
 use crate::mission::{FirstLoss, Mission, MissionError, Progress, Reads, Span};
 use crate::requirement::{Requirement, Sets};
+use crate::trial::SPARE_TIMES;
 
 /// Percentiles of latencies that are told.
 pub const PERCENTS: [f64; 5] = [50.0, 99.0, 99.9, 99.99, 99.999];
@@ -20,8 +21,6 @@ pub const PERCENTS: [f64; 5] = [50.0, 99.0, 99.9, 99.99, 99.999];
 /// Of a drive's blocks so many are simulated, but enough for this many bytes.
 const SHARE: f64 = 0.05;
 const BYTES_LEAST: u64 = 64 << 30;
-/// The spare flash is written so many times over before reads are looked at, so that none of it is left that was erased before.
-const SPARE_TIMES: f64 = 1.2;
 /// As many reads as it takes to know what 99.99 % of them don't exceed, those soon after changes left out.
 const READS: f64 = 1.25e6;
 /// They are looked at for so long.

@@ -19,13 +19,20 @@ use uuid::Uuid;
 
 pub use array::EPOCH_NS;
 use feed::Descriptors;
-use outcome::Book;
 pub use outcome::{Behind, DriveOutcome, Erasing, FirstLoss, MissionOutcome, Sample};
+use outcome::{Book, Live};
 use readers::Shared;
 pub use readers::{Readers, Reads, SETTLING};
 
 /// Samples that are kept of a mission at most.
 pub const SAMPLES_MAX: u64 = 500;
+
+/// Events in simulated drives that take as long as a step of the recorder, with one more for each drive: by measuring missions on 1 to 73
+/// drives, flash and such as write in place.
+const STEP_EVENTS: u64 = 24;
+
+/// Steps after which a mission looks again whether it has cost what it may.
+const STEPS_A_LOOK: u64 = 64;
 
 /// What is recorded, on what, and how.
 #[derive(Clone, Debug)]
@@ -69,6 +76,8 @@ pub struct Mission {
     pub coarse: bool,
     /// What the drives' and readers' random choices follow from.
     pub seed: u64,
+    /// Work that it may cost ([`MissionOutcome::work`]): it is broken off there. None for as much as it takes.
+    pub work_max: Option<u64>,
 }
 
 /// A load for some time.
@@ -177,10 +186,12 @@ impl Mission {
             readers: Vec::new(),
             coarse: true,
             seed: 1,
+            work_max: None,
         }
     }
 
-    /// Runs it to its end, or until `watch` breaks it off. `watch` is told [`SAMPLES_MAX`] times, and at the first loss.
+    /// Runs it to its end, or until `watch` breaks it off, or until it has cost `work_max`. `watch` is told [`SAMPLES_MAX`] times, and at
+    /// the first loss.
     ///
     /// # Errors
     /// [`MissionError`] if it can't be run.
@@ -195,32 +206,23 @@ impl Mission {
         let mut bank = Shared::new(bank, self.namespaces(), &self.readers, self.seed);
         let layout = found.superblock.layout;
         let chunk_min = found.members.iter().map(|m| m.layout.chunk_min).max().unwrap_or(0);
-        let config = Config {
-            take: Uuid::from_u128(u128::from(self.seed)),
-            started: array::time(Instant::START),
-            placement: self.placement,
-            when_full: self.when_full,
-            depth: self.depth,
-            buffers: self.buffers,
-            drift_max: self.drift_max.unwrap_or(defaults::drift_max(layout.segment_bytes)),
-            flush_interval: self.flush_interval,
-            trim_ahead: self.trim_ahead,
-            trim_interval: self.trim_rate.time_for(layout.segment_bytes),
-            rest: self.rest,
-            rest_turn: self.rest_turn,
-        };
         let data_bytes: Vec<u64> = found.members.iter().map(|m| m.layout.data_bytes()).collect();
         let members: Vec<_> = found.members.iter().map(|m| m.drive).collect();
         let feed = Descriptors::new(self, chunk_min);
         let memory = NoBuffers { size: layout.chunk_max.max(1 << 20) as usize };
         let metadata = defaults::metadata_buffers(members.len()) as u32;
         let metadata = (0..metadata).map(|n| BufferId(self.buffers + n)).collect();
-        let core = Recorder::new(config, found);
+        let core = Recorder::new(self.config(found.superblock.layout.segment_bytes), found);
         let mut book = Book::new(self, &data_bytes);
         let mut recording =
             Recording::new(core, &mut bank, &memory, feed, members, Vec::new(), metadata);
         let mut events = Vec::new();
+        let step_events = STEP_EVENTS + self.drives.len() as u64;
+        let work =
+            |recording: &Live<'_>, steps| recording.bank().bank().events() + steps * step_events;
+        let mut steps = 0;
         loop {
+            steps += 1;
             let until = (recording.now() + STEP_MAX).min(book.next());
             let over = recording.step(until, &mut events).map_err(MissionError::Bank)?;
             events.iter().for_each(|event| book.event(event));
@@ -237,13 +239,37 @@ impl Mission {
                     first_loss: book.first_loss(),
                 };
                 if watch(told).is_break() {
-                    book.broken_off();
+                    book.broken_off(recording.now());
                     recording.feed().stop();
                 }
             }
-            if over {
-                return Ok(book.close(&mut recording));
+            let spent = |max| steps % STEPS_A_LOOK == 0 && work(&recording, steps) >= max;
+            if self.work_max.is_some_and(spent) {
+                book.broken_off(recording.now());
+                recording.feed().stop();
             }
+            if over {
+                let work = work(&recording, steps);
+                return Ok(book.close(&mut recording, work));
+            }
+        }
+    }
+
+    /// What the recorder is told.
+    fn config(&self, segment_bytes: u64) -> Config {
+        Config {
+            take: Uuid::from_u128(u128::from(self.seed)),
+            started: array::time(Instant::START),
+            placement: self.placement,
+            when_full: self.when_full,
+            depth: self.depth,
+            buffers: self.buffers,
+            drift_max: self.drift_max.unwrap_or(defaults::drift_max(segment_bytes)),
+            flush_interval: self.flush_interval,
+            trim_ahead: self.trim_ahead,
+            trim_interval: self.trim_rate.time_for(segment_bytes),
+            rest: self.rest,
+            rest_turn: self.rest_turn,
         }
     }
 

@@ -4,13 +4,19 @@
 //! A ring has two questions. That drives are fast enough shows on as many as the rate alone asks for, in the phase that they are slowest
 //! in: full from the beginning, so that everything is written over stale data, or empty and filled first. That enough is held shows on all drives, from empty ones on, once the ring has come round. A
 //! mission has one: it fits and nothing is lost.
+//!
+//! What a trial costs is counted in simulated events, so that a [`Budget`] ends it at the same moment on every machine. Within a
+//! budget a trial of the rate ends when its drives have reached their steady state; any other goes as far as the budget lasts.
+
+mod budget;
+mod proofs;
 
 use std::fmt;
 use std::ops::ControlFlow;
 
 use base::Duration;
-use format::superblock::MEMBERS_MAX;
 use serde::Serialize;
+use ssd::spec::Media;
 use ssd::{Spec, Start};
 
 use crate::answer::Design;
@@ -21,12 +27,20 @@ use crate::phases::Stage;
 use crate::proof::{Proof, prove};
 use crate::requirement::Requirement;
 
+pub use budget::Budget;
+pub use proofs::{Proofs, Unproved, of_answer};
+
 /// How often every byte of the drives is written in a trial of the rate: stale data once over, and a little more; before that, where the
 /// first pass is what drives are slowest in, that too.
 const LAPS: f64 = 1.1;
 const FIRST_LAP: f64 = 1.0;
 /// A trial of the rate lasts this long at least.
 const RATE_TIME_MIN: Duration = Duration::from_secs(60);
+/// Drives that are written over are in their steady state once they took as much as their spare flash holds, this many times: none of it
+/// is left that was erased before, and what a cache held has been moved out of it.
+pub const SPARE_TIMES: f64 = 1.2;
+/// What a drive writes for itself came this often by then.
+const UPKEEPS: f64 = 3.0;
 /// A trial of what is held goes on for this long after it could be, so that the ring has come round.
 const HELD_TIMES: f64 = 1.1;
 /// What a trial is to show.
@@ -48,6 +62,20 @@ pub struct Trial {
     pub mission: Mission,
     /// What has to be held in the end; zero if that isn't asked.
     pub held: Duration,
+    /// When its drives have reached their steady state, if that answers it.
+    pub steady: Option<Duration>,
+}
+
+/// How much of its recording a trial simulated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// Until the drives were in their steady state, in which they stay.
+    SteadyState,
+    /// Its beginning, which tells nothing of the rest.
+    Beginning,
 }
 
 /// What came of a trial.
@@ -57,6 +85,8 @@ pub struct Finding {
     pub question: Question,
     /// What had to be held.
     pub held: Duration,
+    /// How long the whole trial is.
+    pub planned: Duration,
     /// On as many drives, and on one less.
     pub proof: Proof,
 }
@@ -71,13 +101,8 @@ pub enum TrialVerdict {
     TooFew,
     /// One less does too.
     TooMany,
-    /// It was broken off before it could tell.
-    BrokenOff,
-}
-
-/// Whether every finding confirmed the number of drives of its design.
-pub fn all_confirmed(findings: &[(String, Finding)]) -> bool {
-    findings.iter().all(|(_, finding)| finding.verdict() == TrialVerdict::Confirmed)
+    /// It was cut short before it could tell.
+    CutShort,
 }
 
 /// The trials of a design on drives made like this: none if the design has no answer.
@@ -86,84 +111,118 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
     let on = |drives, start| Mission::planned(requirement, design, spec, drives, &start);
     let whole = on(array.data_drives, Start::Empty);
     if !requirement.wraps() {
-        let trial = |mission| Trial { question: Question::Whole, mission, held: Duration::ZERO };
+        let trial = |mission| Trial {
+            question: Question::Whole,
+            mission,
+            held: Duration::ZERO,
+            steady: None,
+        };
         return whole.map(trial).into_iter().collect();
     }
     let need = design.needs.iter().find(|need| need.limit == Limit::Rate);
     let fast = need.and_then(|need| need.drives).unwrap_or(array.data_drives);
     // A cache that shrinks while drives fill up for the first time is slower than writing over stale data ever is.
-    let (start, laps) = match array.slowest {
-        Stage::Overwrite => (Start::Full, LAPS),
-        _ => (Start::Empty, FIRST_LAP + LAPS),
+    let (start, first) = match array.slowest {
+        Stage::Overwrite => (Start::Full, 0.0),
+        _ => (Start::Empty, FIRST_LAP),
     };
     let of_rate = on(fast, start).map(|mut mission| {
         let bytes = spec.capacity_bytes as f64 * f64::from(fast);
         let lap_s = bytes / (array.take.stored_bytes_per_s / requirement.duty.peak());
-        let time = Duration::from_secs_f64(requirement.duty.span_of(lap_s * laps));
-        mission.duration = time.max(RATE_TIME_MIN);
-        Trial { question: Question::Rate, mission, held: Duration::ZERO }
+        let time = |laps: f64| {
+            let time = Duration::from_secs_f64(requirement.duty.span_of(lap_s * laps));
+            time.max(RATE_TIME_MIN)
+        };
+        mission.duration = time(first + LAPS);
+        let steady = Some(time(first + steady_bytes(spec) / spec.capacity_bytes as f64));
+        Trial { question: Question::Rate, mission, held: Duration::ZERO, steady }
     });
     let of_whole = whole.filter(|_| array.binds == Limit::Capacity).map(|mut mission| {
         let held = mission.duration;
         mission.duration = Duration::from_secs_f64(held.as_secs_f64() * HELD_TIMES);
-        Trial { question: Question::Whole, mission, held }
+        Trial { question: Question::Whole, mission, held, steady: None }
     });
     of_rate.into_iter().chain(of_whole).collect()
 }
 
-impl Trial {
-    /// Whether it takes more drives than one array has members: several arrays side by side would have to be tried one by one.
-    pub fn too_many(&self) -> bool {
-        let members = self.mission.drives.iter().map(|slot| slot.namespaces.len());
-        members.sum::<usize>() > MEMBERS_MAX
-    }
+/// Bytes after which a full drive that is written over is in its steady state.
+fn steady_bytes(spec: &Spec) -> f64 {
+    let spare = match spec.flash.media {
+        Media::Nand => spec.physical_bytes().saturating_sub(spec.capacity_bytes),
+        Media::InPlace => 0,
+    };
+    let cached = spec.cache.map_or(0, |cache| cache.static_bytes + cache.dynamic_bytes);
+    let upkeep = spec.upkeep.map_or(0.0, |upkeep| upkeep.every_bytes as f64 * UPKEEPS);
+    (SPARE_TIMES * (spare + cached) as f64).max(upkeep)
+}
 
-    /// Runs it. `watch` is told on how many drives it runs and how it goes, and may break it off.
+impl Trial {
+    /// Runs it, as far as the budget lasts. `watch` is told on how many drives it runs and how it goes, and may break it off.
     ///
     /// # Errors
     /// [`MissionError`] if it can't be run.
     pub fn run(
         &self,
+        budget: &mut Budget,
         watch: impl FnMut(usize, Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Finding, MissionError> {
-        let proof = prove(&self.mission, watch)?;
-        Ok(Finding { question: self.question, held: self.held, proof })
+        let mut mission = self.mission.clone();
+        mission.work_max = budget.left();
+        let shorter = self.steady.filter(|_| mission.work_max.is_some());
+        mission.duration = mission.duration.min(shorter.unwrap_or(mission.duration));
+        let proof = prove(&mission, watch)?;
+        budget.spend(proof.work());
+        let planned = self.mission.duration;
+        Ok(Finding { question: self.question, held: self.held, planned, proof })
     }
 }
 
 impl Finding {
     /// Whether an array came out as required.
     pub fn does(&self, outcome: &MissionOutcome) -> bool {
-        outcome.first_loss.is_none() && outcome.retention >= self.held
+        outcome.whole && outcome.first_loss.is_none() && outcome.retention >= self.held
+    }
+
+    /// How much of the recording was simulated on as many drives as planned.
+    pub fn extent(&self) -> Extent {
+        match &self.proof.with {
+            with if !with.whole => Extent::Beginning,
+            with if with.fed < self.planned => Extent::SteadyState,
+            _ => Extent::Whole,
+        }
     }
 
     /// What it says of the number of drives.
     pub fn verdict(&self) -> TrialVerdict {
         let Proof { with, without, .. } = &self.proof;
-        if !self.does(with) {
-            return if with.whole || with.first_loss.is_some() {
-                TrialVerdict::TooFew
-            } else {
-                TrialVerdict::BrokenOff
-            };
-        }
+        let cut = |outcome: &MissionOutcome| !outcome.whole && outcome.first_loss.is_none();
         match without {
+            _ if cut(with) => TrialVerdict::CutShort,
+            _ if !self.does(with) => TrialVerdict::TooFew,
+            Some(less) if cut(less) => TrialVerdict::CutShort,
             Some(less) if self.does(less) => TrialVerdict::TooMany,
-            Some(less) if !less.whole && less.first_loss.is_none() => TrialVerdict::BrokenOff,
             _ => TrialVerdict::Confirmed,
         }
     }
 
     /// What an array came to, in words.
     fn told(&self, outcome: &MissionOutcome) -> String {
-        match &outcome.first_loss {
-            Some(loss) => format!("loss {loss}"),
-            None if self.held == Duration::ZERO => format!("no loss in {}", outcome.time),
-            None => {
-                let held = explain::seconds(outcome.retention.as_secs_f64());
-                format!("no loss in {}, {held} held", outcome.time)
-            }
+        if let Some(loss) = &outcome.first_loss {
+            return format!("loss {loss}");
         }
+        let time = explain::seconds(outcome.fed.as_secs_f64());
+        let planned = explain::seconds(self.planned.as_secs_f64());
+        if self.extent() == Extent::Beginning || !outcome.whole {
+            return format!("no loss in the first {time} of {planned}");
+        }
+        if outcome.fed < self.planned {
+            return format!("no loss in {time}, after which drives stay in their steady state");
+        }
+        if self.held == Duration::ZERO {
+            return format!("no loss in {}", outcome.time);
+        }
+        let held = explain::seconds(outcome.retention.as_secs_f64());
+        format!("no loss in {}, {held} held", outcome.time)
     }
 }
 
@@ -185,7 +244,7 @@ impl fmt::Display for TrialVerdict {
             Self::Confirmed => "confirmed",
             Self::TooFew => "not enough",
             Self::TooMany => "are one too many",
-            Self::BrokenOff => "not decided",
+            Self::CutShort => "not decided",
         })
     }
 }

@@ -12,7 +12,7 @@ use plan::beside::Comparison;
 use plan::explain;
 use plan::limits::Limit;
 use plan::mission::{MissionOutcome, Sample};
-use plan::trial::{Finding, Question, TrialVerdict};
+use plan::trial::{Finding, Proofs, Question, TrialVerdict};
 use plan::{Draft, Requirement};
 use serde_json::{Value, json};
 
@@ -28,12 +28,12 @@ use crate::picture::{
 const LIMITS: [Limit; 6] =
     [Limit::Rate, Limit::Capacity, Limit::Endurance, Limit::Link, Limit::Uplink, Limit::Memory];
 
-/// The report of a plan. `compared` are readers beside the recording and `findings` trials, each with its drive's name.
+/// The report of a plan. `compared` are readers beside the recording, each with its drive's name.
 pub fn document(
     requirement: &Requirement,
     answer: &Answer,
     compared: &[(String, Comparison)],
-    findings: &[(String, Finding)],
+    proofs: &Proofs,
 ) -> Document {
     let mut document = Document::new("How many drives it takes");
     document.subtitle =
@@ -43,9 +43,17 @@ pub fn document(
     }
     document.sections.push(candidates(answer));
     for design in &answer.designs {
-        let own: Vec<&Finding> =
-            findings.iter().filter(|(drive, _)| *drive == design.drive).map(|(_, f)| f).collect();
+        let own: Vec<&Finding> = proofs
+            .findings
+            .iter()
+            .filter(|(drive, _)| *drive == design.drive)
+            .map(|(_, f)| f)
+            .collect();
         let mut section = section(design, &own);
+        let unproved = proofs.unproved.iter().filter(|(drive, _)| *drive == design.drive);
+        section
+            .warnings
+            .extend(unproved.map(|(_, why)| format!("Not proved by recording: {why}.")));
         for (_, comparison) in compared.iter().filter(|(drive, _)| *drive == design.drive) {
             beside::add(&mut section, comparison);
         }
@@ -59,12 +67,14 @@ pub fn json(
     draft: &Draft,
     answer: &Answer,
     compared: &[(String, Comparison)],
-    findings: &[(String, Finding)],
+    proofs: &Proofs,
 ) -> Value {
     let beside: Vec<_> = compared.iter().map(beside::json).collect();
-    let proofs: Vec<_> = findings.iter().map(proof::json).collect();
+    let found: Vec<_> = proofs.findings.iter().map(proof::json).collect();
+    let unproved: Vec<_> = proofs.unproved.iter().map(proof::unproved_json).collect();
     json!({
-        "requirement": draft, "designs": answer.designs, "beside": beside, "proofs": proofs,
+        "requirement": draft, "designs": answer.designs, "beside": beside, "proofs": found,
+        "unproved": unproved,
     })
 }
 

@@ -160,6 +160,11 @@ impl<M: Buffers> SimBank<M> {
         self.drives[slot].drive.health(self.now)
     }
 
+    /// Events in all drives so far: what simulating them has cost, and the same on every machine.
+    pub fn events(&self) -> u64 {
+        self.drives.iter().map(|device| device.drive.events()).sum()
+    }
+
     /// Number of slots.
     pub fn slots(&self) -> usize {
         self.drives.len()

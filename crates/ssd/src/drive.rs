@@ -168,6 +168,8 @@ fn piece_bytes(spec: &Spec) -> u64 {
 pub struct Drive {
     spec: Spec,
     now: u64,
+    /// Events so far.
+    events: u64,
     namespaces: Namespaces,
     sets: Vec<Set>,
     dies: Dies,
@@ -234,6 +236,7 @@ impl Drive {
         let idle_ms = spec.cache.map_or(IDLE_MS, |cache| cache.idle_ms);
         Ok(Self {
             now: 0,
+            events: 0,
             dies: Dies::new(&spec.flash, spec.cache.as_ref()),
             places: places(&sets, spec.flash.dies()),
             unit_bytes: spec.mapping.unit_bytes,
@@ -432,6 +435,7 @@ impl Drive {
         let before = done.len();
         while next <= until {
             self.now = next;
+            self.events += 1;
             if self.dies.next() == next {
                 match self.dies.step() {
                     Done::Access(access, through) => self.ready_at(through, access, uplink),
@@ -462,6 +466,11 @@ impl Drive {
     #[inline]
     pub const fn now(&self) -> u64 {
         self.now
+    }
+
+    /// How many events there were: what simulating it has cost.
+    pub const fn events(&self) -> u64 {
+        self.events
     }
 
     fn step_others<M: base::Buffers>(

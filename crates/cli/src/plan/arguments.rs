@@ -104,9 +104,13 @@ pub struct PlanArguments {
     /// Print every line of the arithmetic.
     #[arg(long)]
     pub explain: bool,
-    /// Record each design on simulated drives, in virtual time: on as many as planned, and on one less.
+    /// Record each design on simulated drives, in virtual time: on as many as planned, and on one less. Takes at most a minute and says
+    /// what was not proved by then.
     #[arg(long)]
     pub prove: bool,
+    /// Prove every design for its whole time, however long that takes.
+    #[arg(long, requires = "prove")]
+    pub long: bool,
     /// Write a report with pictures to this file.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,

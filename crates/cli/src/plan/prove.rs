@@ -3,77 +3,65 @@
 use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
-use plan::answer::{Answer, Design};
+use indicatif::ProgressBar;
+use plan::answer::Answer;
+use plan::explain;
 use plan::mission::Progress;
-use plan::trial::{Finding, Trial, trials};
+use plan::trial::{Budget, Finding, Proofs, Trial, Unproved, of_answer};
 use plan::{Candidate, Requirement};
 use report::planned::proof;
 
 use crate::{printer, progress};
 
-/// A trial's finding, with its drive's name.
-pub type Proved = (String, Finding);
-
-/// Runs the trials of all designs that have an answer. What can't be simulated is said, and left out.
+/// Runs the trials of all designs that have an answer: all of each if `long`, else what takes at most a minute. Prints what came of them
+/// if `shown`.
 ///
 /// # Errors
-/// If a mission can't be run.
+/// If a mission can't be run, or standard output is gone.
 pub fn prove(
     requirement: &Requirement,
     answer: &Answer,
     candidates: &[Candidate],
+    long: bool,
     shown: bool,
-) -> Result<Vec<Proved>> {
-    let mut proved = Vec::new();
-    let planned = |(design, _): &(&Design, _)| design.array.is_some();
-    for (design, spec) in answer.simulated(candidates).filter(planned) {
-        let spec = match spec {
-            Ok(spec) => spec,
-            Err(_) if design.is_described() => {
-                printer::tell(&format!(
-                    "longtake: the plan of {} is not proved: a size and a rate are not enough to simulate a drive",
-                    design.drive
-                ));
-                continue;
+) -> Result<Proofs> {
+    let mut budget = if long { Budget::unlimited() } else { Budget::default() };
+    let mut proofs = Proofs::default();
+    let all = of_answer(requirement, answer, candidates);
+    let count = all.len();
+    for (number, (design, trial)) in (1..).zip(all) {
+        let drive = design.drive.clone();
+        let trial = trial.and_then(|trial| match budget.is_spent() {
+            true => Err(Unproved::WorkSpent),
+            false => Ok(trial),
+        });
+        let text = match trial {
+            Ok(trial) => {
+                let bar = progress::mission_bar(true);
+                let finding =
+                    run(&trial, &mut budget, &bar, &format!("{number} of {count}: {drive}"))
+                        .with_context(|| format!("proving the plan of {drive}"))?;
+                proofs.findings.push((drive, finding));
+                proofs.findings.last().map(proof::text)
             }
-            Err(error) => {
-                printer::tell(&format!(
-                    "longtake: {} can't be simulated, so its plan is not proved: {error}; `longtake fit` makes a model of \
-                     what was measured",
-                    design.drive
-                ));
-                continue;
+            Err(why) => {
+                proofs.unproved.push((drive, why));
+                proofs.unproved.last().map(proof::unproved_text)
             }
         };
-        for trial in trials(requirement, design, &spec) {
-            if trial.too_many() {
-                printer::tell(&format!(
-                    "longtake: {} drives of {} are more than one array has, so that what they hold is not proved by recording",
-                    trial.mission.drives.len(),
-                    design.drive
-                ));
-                continue;
-            }
-            let finding = run(design, &trial, shown)
-                .with_context(|| format!("proving the plan of {}", design.drive))?;
-            let found = (design.drive.clone(), finding);
-            if shown {
-                printer::text(&proof::text(&found))?;
-            }
-            proved.push(found);
+        if let Some(text) = text.filter(|_| shown) {
+            printer::text(&text)?;
         }
     }
-    Ok(proved)
+    Ok(proofs)
 }
 
-fn run(design: &Design, trial: &Trial, shown: bool) -> Result<Finding> {
-    let bar = progress::mission_bar(shown);
-    let finding = trial.run(|drives, progress: Progress<'_>| {
+fn run(trial: &Trial, budget: &mut Budget, bar: &ProgressBar, what: &str) -> Result<Finding> {
+    let finding = trial.run(budget, |drives, progress: Progress<'_>| {
         bar.set_position(1000 * progress.at.as_nanos() / progress.duration.as_nanos().max(1));
-        progress::say(
-            &bar,
-            &format!("{drives} x {}, {} of virtual time", design.drive, progress.at),
-        );
+        let drives = explain::drives(drives as u32);
+        let (at, of) = (progress.at, progress.duration);
+        progress::say(bar, &format!("{what}, {drives}, {at} of {of} recorded"));
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();

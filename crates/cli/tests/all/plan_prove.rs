@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::harness::{asked, line, new_in, scratch};
+use crate::harness::{asked, line, new_in, scratch, unbroken};
 use profile::{Parameter, library};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -33,7 +33,9 @@ fn a_ring_is_proved_fast_enough_and_large_enough_and_one_drive_less_is_not() {
         asked("plan --rate 5GB/s --raw 1MiB --keep 10s --life 0.01 --prove --drive @", &drive);
     let [rate, whole] = proofs(&answer) else { panic!("{}", answer["proofs"]) };
     assert_eq!((&rate["question"], &rate["verdict"]), (&"rate".into(), &"confirmed".into()));
-    assert_eq!(rate["drives"], 3);
+    assert_eq!((&rate["drives"], &rate["extent"]), (&3.into(), &"whole".into()));
+    assert_eq!(rate["recorded_s"], rate["planned_s"]);
+    assert_eq!(answer["unproved"].as_array().unwrap().len(), 0);
     assert_eq!(rate["with"]["first_loss"], Value::Null);
     let loss = &rate["without"]["first_loss"];
     assert_eq!(loss["full"], false);
@@ -50,6 +52,10 @@ fn a_mission_is_proved_in_words_and_refuted_where_it_does_not_fit() {
     let drive = small(&folder);
     let text =
         line("plan --rate 4GB/s --raw 1MiB --mission 8s --prove --drive @", &drive).code(0).text();
+    assert_eq!(text.lines().find(|line| line.chars().count() > 100), None);
+    let long = line("plan --rate 4GB/s --raw 1MiB --mission 8s --prove --long --drive @", &drive);
+    assert_eq!(long.code(0).text(), text, "what takes less than a minute is the same at length");
+    let text = unbroken(&text);
     for words in
         ["proved by recording, all of it", "drives confirmed: no loss in 8.0", "on 3: loss"]
     {

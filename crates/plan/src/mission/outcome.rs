@@ -32,6 +32,11 @@ pub struct MissionOutcome {
     pub samples: Vec<Sample>,
     /// Virtual time from the start to the last flush.
     pub time: Duration,
+    /// How long data came: the mission's time, or until it was broken off.
+    pub fed: Duration,
+    /// What it cost to simulate, in events: those in its drives, and as many for each step of the recorder as take that long. The same
+    /// on every machine.
+    pub work: u64,
     /// Chunks recorded, the one that ends the take among them.
     pub chunks: u64,
     /// What came of the readers' reads.
@@ -195,7 +200,8 @@ pub struct Book {
     outcome: MissionOutcome,
 }
 
-type Live<'a> = Recording<'a, Shared, NoBuffers, Descriptors>;
+/// A mission under way.
+pub type Live<'a> = Recording<'a, Shared, NoBuffers, Descriptors>;
 
 impl Book {
     /// Of a mission that is about to begin, with the bytes that each member can hold.
@@ -227,6 +233,8 @@ impl Book {
                 drives: Vec::new(),
                 samples: Vec::new(),
                 time: Duration::ZERO,
+                fed: mission.duration,
+                work: 0,
                 chunks: 0,
                 reads: Reads::default(),
                 whole: true,
@@ -249,9 +257,12 @@ impl Book {
         self.full |= matches!(event, Event::ArrayFull { .. });
     }
 
-    /// Whoever watched broke it off.
-    pub fn broken_off(&mut self) {
-        self.outcome.whole = false;
+    /// It was broken off. What came until then is still written.
+    pub fn broken_off(&mut self, now: Instant) {
+        if self.outcome.whole && now.since(Instant::START) < self.duration {
+            self.outcome.whole = false;
+            self.outcome.fed = now.since(Instant::START);
+        }
     }
 
     /// Looks at the recording after a step; returns a sample if one is due, or something was lost first.
@@ -350,8 +361,8 @@ impl Book {
             .collect()
     }
 
-    /// The outcome of a mission that is over.
-    pub fn close(mut self, recording: &mut Live<'_>) -> MissionOutcome {
+    /// The outcome of a mission that is over and has cost so much work.
+    pub fn close(mut self, recording: &mut Live<'_>, work: u64) -> MissionOutcome {
         let now = recording.now();
         self.outcome.buffers_most = self.outcome.buffers_most.max(self.buffers_most);
         self.outcome.chunks = recording.feed().chunks() + 1;
@@ -387,6 +398,7 @@ impl Book {
             retention: Duration::from_nanos(end_ns.saturating_sub(kept_from)),
             drives,
             time: now.since(Instant::START),
+            work,
             reads: recording.bank().reads().clone(),
             ..self.outcome
         }

@@ -1,6 +1,7 @@
 //! The tests of plans as one program: what they share is built once.
 
 mod arithmetic;
+mod budget;
 mod mission;
 mod proof;
 mod published;

@@ -7,7 +7,7 @@ use base::{Duration, Rate};
 use longtake_plan as plan;
 use plan::mission::{Mission, Span};
 use plan::phases::Stage;
-use plan::trial::{Question, Trial, TrialVerdict, trials};
+use plan::trial::{Budget, Question, Trial, TrialVerdict, trials};
 use plan::{Candidate, Draft, Requirement};
 use profile::{Known, Parameter, Profile, Source, SourceKind, library, name};
 use ssd::{Slot, Spec, Start};
@@ -69,7 +69,7 @@ fn a_ring_that_is_slowest_while_it_fills_up_is_tried_from_empty_drives_on() {
     let (trial, slowest) = trial("rate = \"300MB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"", &profile);
     assert_eq!((trial.question, slowest), (Question::Rate, Stage::Shrunk));
     assert!(trial.mission.drives.iter().all(|slot| slot.start == Start::Empty));
-    let finding = trial.run(|_, _| ControlFlow::Continue(())).unwrap();
+    let finding = trial.run(&mut Budget::unlimited(), |_, _| ControlFlow::Continue(())).unwrap();
     assert_eq!(finding.verdict(), TrialVerdict::Confirmed, "{finding}");
     let loss = finding.proof.without.as_ref().unwrap().first_loss.as_ref().unwrap();
     assert!(loss.behind.iter().all(|drive| drive.passes < 0.8), "{loss}");

@@ -1,9 +1,10 @@
 //! What came of recording a design on simulated drives, in words and as JSON.
 
-use plan::trial::{Finding, Question};
+use plan::trial::{Extent, Finding, Question, Unproved};
 use serde_json::{Value, json};
 
 use crate::mission;
+use crate::text::wrapped;
 
 /// A finding in words: what was asked, and what came of it.
 pub fn text((drive, finding): &(String, Finding)) -> String {
@@ -11,7 +12,16 @@ pub fn text((drive, finding): &(String, Finding)) -> String {
         Question::Rate => "fast enough",
         Question::Whole => "all of it",
     };
-    format!("\n{drive}: proved by recording, {asked}: {finding}")
+    let rest = match finding.extent() {
+        Extent::Beginning => " (--long records all of it)",
+        Extent::SteadyState | Extent::Whole => "",
+    };
+    format!("\n{}", wrapped(&format!("{drive}: proved by recording, {asked}: {finding}{rest}"), 0))
+}
+
+/// A design that was not proved, in words.
+pub fn unproved_text((drive, why): &(String, Unproved)) -> String {
+    format!("\n{}", wrapped(&format!("{drive}: not proved: {why}"), 0))
 }
 
 /// A finding as JSON.
@@ -22,7 +32,80 @@ pub fn json((drive, finding): &(String, Finding)) -> Value {
         "verdict": finding.verdict(),
         "drives": finding.proof.drives,
         "held_s": finding.held.as_secs_f64(),
+        "extent": finding.extent(),
+        "recorded_s": finding.proof.with.fed.as_secs_f64(),
+        "planned_s": finding.planned.as_secs_f64(),
+        "work": finding.proof.work(),
         "with": mission::outcome_json(&finding.proof.with),
         "without": finding.proof.without.as_ref().map(mission::outcome_json),
     })
+}
+
+/// A design that was not proved, as JSON.
+pub fn unproved_json((drive, why): &(String, Unproved)) -> Value {
+    json!({ "drive": drive, "why": why.to_string(), "work_spent": *why == Unproved::WorkSpent })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use base::Duration;
+    use plan::trial::{Budget, Trial, of_answer};
+    use plan::{Candidate, Draft};
+    use profile::library;
+
+    use super::*;
+    use crate::text::fits;
+
+    /// The trials of every drive of the library, a moment of each.
+    fn short_trials() -> Vec<(String, Trial)> {
+        let draft = Draft { rate: Some("100Gb/s".to_owned()), ..Draft::default() };
+        let requirement = draft.check().unwrap();
+        let profiles = library::names().map(|name| library::get(name).unwrap());
+        let candidates: Vec<Candidate> =
+            profiles.map(|profile| Candidate::new(profile, None)).collect();
+        let answer = plan::plan(&requirement, &candidates);
+        let all = of_answer(&requirement, &answer, &candidates).into_iter();
+        let short = |mut trial: Trial| {
+            trial.mission.duration = Duration::from_millis(200);
+            trial.steady = Some(Duration::from_millis(100));
+            trial
+        };
+        all.filter_map(|(design, trial)| Some((design.drive.clone(), short(trial.ok()?)))).collect()
+    }
+
+    #[test]
+    fn what_came_of_proving_any_drive_of_the_library_fits_a_terminal() {
+        let found = |trial: &Trial, mut budget: Budget| {
+            trial.run(&mut budget, |_, _| ControlFlow::Continue(())).unwrap()
+        };
+        let mut extents = Vec::new();
+        for (number, (drive, trial)) in short_trials().into_iter().enumerate() {
+            // Those that lose something are told with when and why.
+            let mut fewer = trial.clone();
+            fewer.mission.drives.truncate(trial.mission.drives.len().div_ceil(4));
+            let finding = match number % 3 {
+                0 => found(&fewer, Budget::unlimited()),
+                1 => found(&trial, Budget::of(10_000)),
+                _ => found(&trial, Budget::of(u64::MAX)),
+            };
+            let named = (drive.clone(), finding);
+            let text = text(&named);
+            assert!(fits(&text), "{text}");
+            let extent = named.1.extent();
+            assert_eq!(text.contains("--long"), extent == Extent::Beginning, "{text}");
+            let told = json(&named);
+            assert_eq!(told["extent"], serde_json::to_value(extent).unwrap());
+            assert_eq!(told["verdict"], serde_json::to_value(named.1.verdict()).unwrap());
+            assert_eq!(told["planned_s"], 0.2);
+            assert!(told["work"].as_u64().unwrap() > 0);
+            if !extents.contains(&extent) {
+                extents.push(extent);
+            }
+            let unproved = unproved_text(&(drive, Unproved::WorkSpent));
+            assert!(fits(&unproved) && unproved.contains("not proved"), "{unproved}");
+        }
+        assert_eq!(extents.len(), 3, "{extents:?}");
+    }
 }
