@@ -27,6 +27,7 @@ mod plan_described;
 mod plan_html;
 mod plan_prove;
 mod plan_sets;
+mod planning_document;
 mod privileges;
 mod profiles;
 mod promises;
