@@ -32,6 +32,12 @@ pub struct SimulatedDrives {
     set: Option<(StripedSet, [Geometry; 1])>,
 }
 
+/// Simulated drives as one.
+type SimSet<M> = StripedBank<SimBank<M>, M>;
+
+/// A striped set with all that measures it.
+pub type SetRig<M> = BankRig<SimSet<M>, M>;
+
 /// Simulated drives with all that measures them.
 #[derive(Debug)]
 pub enum SimulatedRig {
@@ -40,9 +46,9 @@ pub enum SimulatedRig {
     /// Drives that keep data, too, for a workload that verifies it.
     Data(BankRig<SimBank<Arc<Pool>>, Arc<Pool>>),
     /// A striped set of drives that keep time and no data.
-    SetTime(BankRig<StripedBank<SimBank<NoBuffers>>, NoBuffers>),
+    SetTime(SetRig<NoBuffers>),
     /// A striped set of drives that keep data, too.
-    SetData(BankRig<StripedBank<SimBank<Arc<Pool>>, Arc<Pool>>, Arc<Pool>>),
+    SetData(SetRig<Arc<Pool>>),
 }
 
 impl SimulatedDrives {
@@ -138,8 +144,8 @@ impl SimulatedDrives {
 pub(crate) fn striped(
     bank: SimBank<NoBuffers>,
     set: &StripedSet,
-) -> Result<BankRig<StripedBank<SimBank<NoBuffers>>, NoBuffers>, StripedError> {
-    let settle = |set: &mut StripedBank<SimBank<NoBuffers>>, block_bytes: u64| {
+) -> Result<SetRig<NoBuffers>, StripedError> {
+    let settle = |set: &mut SimSet<NoBuffers>, block_bytes: u64| {
         // A longer write reaches each member in pieces.
         let pieces = block_bytes.min(set.layout().stripe_bytes);
         set.members_mut().settle(pieces);

@@ -68,9 +68,9 @@ enum Drives {
 #[derive(Debug)]
 pub enum OpenRig {
     /// Block devices and files.
-    Real(RealRig),
+    Real(Box<RealRig>),
     /// Drives in virtual time.
-    Simulated(SimulatedRig),
+    Simulated(Box<SimulatedRig>),
 }
 
 impl Setup {
@@ -246,9 +246,9 @@ impl Setup {
                 if let Some(set) = self.set {
                     rig.threads = rig.threads.striped(set)?;
                 }
-                Ok(OpenRig::Real(rig.retraining(port.into_iter().collect())))
+                Ok(OpenRig::Real(Box::new(rig.retraining(port.into_iter().collect()))))
             }
-            Drives::Simulated(drives) => Ok(OpenRig::Simulated(drives.open(workload)?)),
+            Drives::Simulated(drives) => Ok(OpenRig::Simulated(Box::new(drives.open(workload)?))),
         }
     }
 }
@@ -257,7 +257,7 @@ impl OpenRig {
     /// What experiments run on.
     pub fn rig(&mut self) -> &mut dyn Rig {
         match self {
-            Self::Real(rig) => rig,
+            Self::Real(rig) => rig.as_mut(),
             Self::Simulated(rig) => rig.rig(),
         }
     }

@@ -86,7 +86,8 @@ fn every_command_in_the_readme_is_accepted() {
                 word.parse::<SimTarget>().unwrap_or_else(|e| panic!("{line}: {e}"));
             }
             for word in command.iter().filter(|word| StripedTarget::is_meant(word)) {
-                StripedTarget::only(&[word.clone()]).unwrap_or_else(|e| panic!("{line}: {e}"));
+                StripedTarget::only(std::slice::from_ref(word))
+                    .unwrap_or_else(|e| panic!("{line}: {e}"));
             }
         }
     }
