@@ -84,11 +84,7 @@ impl fmt::Display for StripedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Few { level, members } => {
-                write!(
-                    f,
-                    "{level} needs {} drives or more, and {members} is named",
-                    level.members_min()
-                )
+                write!(f, "{level} needs {} drives or more, not {members}", level.members_min())
             }
             Self::Stripe { stripe_bytes, block_bytes } => write!(
                 f,

@@ -314,15 +314,15 @@ fn results_of_before_are_not_written_over() {
 fn a_target_of_an_unknown_kind_makes_no_file_in_any_command() {
     let folder = scratch();
     for command in [
-        "measure mix raid0:x --time 1s",
-        "measure run raid0:x --write 1 --for 1s",
-        "record -q --from synthetic:1MB/s --until-bytes 1MB --to raid0:x",
-        "array create --name a raid0:x",
+        "measure mix raid10:x --time 1s",
+        "measure run raid10:x --write 1 --for 1s",
+        "record -q --from synthetic:1MB/s --until-bytes 1MB --to raid10:x",
+        "array create --name a raid10:x",
     ] {
         let mut program = longtake();
         run(program.args(command.split(' ')).current_dir(folder.path())).code(1).says(&[
-            "no 'raid0:' targets",
-            "./raid0:x",
+            "no 'raid10:' targets",
+            "./raid10:x",
             "sim:NAME",
         ]);
         let left = fs::read_dir(folder.path()).expect("it is there").count();

@@ -343,7 +343,7 @@ fn what_needs_real_time_or_an_array_from_before_is_refused_with_the_reason() {
         ("array create raid0:/tmp/a,/tmp/b", &["name its members"]),
         ("extract raid0:sim:DRIVE*2 -o /tmp/x.pcapng", &["name its members"]),
         ("drives raid6:sim:DRIVE*4", &["name its members"]),
-        ("measure fill raid0:sim:DRIVE", &["raid0 needs 2 drives or more"]),
+        ("measure fill raid5:sim:DRIVE", &["raid5 needs 3 drives or more, not 2"]),
         ("measure fill raid0:sim:DRIVE*2 sim:ideal", &["leave out the other targets"]),
         ("measure fill raid0:sim:DRIVE*2,stripe=8", &["multiple of 512 bytes"]),
         ("measure fill raid10:sim:DRIVE*2", &["there are no 'raid10:' targets"]),
