@@ -36,7 +36,7 @@ pub fn run(bytes: &[u8]) {
             let small = spec.capacity_bytes <= CAPACITY_BYTES_MAX;
             if few && small && array.take.stored_bytes_per_s <= BYTES_PER_S_MAX {
                 // A mission that its own check refuses is refused with a reason.
-                let begun = trial.run(|_, progress| {
+                let begun = trial.run(&mut trial::Budget::default(), |_, progress| {
                     assert!(progress.sample.rates.iter().all(|rate| rate.is_finite()));
                     ControlFlow::Break(())
                 });

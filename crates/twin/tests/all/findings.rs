@@ -191,9 +191,6 @@ fn findings_of_random_drives_do_not_contradict_each_other_or_the_series() {
         let folder = tempfile::tempdir().unwrap();
         let run = measure(&case, folder.path());
         let wrong = wrong(&run, folder.path());
-        if long && number % 50 == 0 {
-            eprintln!("{number} drives measured, {} of them wrong", failed.len());
-        }
         if !wrong.is_empty() {
             failed.push(format!("{number}: {case:?}\n{}", wrong.join("\n")));
         }
