@@ -34,9 +34,16 @@ pub fn catalog<B: Bank, M: Buffers>(
         let found = Catalog::load_more(reader, image, range, &seen)?;
         // What a ring reuses between two looks was there: reading it will tell that it is gone.
         let reused = seen.reused.max(found.reused);
-        let Catalog { recovered, unindexed, unread, .. } = found;
+        let Catalog { reused_to_ns, recovered, unindexed, unread, .. } = found;
         seen.entries.extend(found.entries);
-        seen = Catalog { reused, recovered, unindexed, unread, ..Catalog::of(seen.entries) };
+        seen = Catalog {
+            reused,
+            reused_to_ns,
+            recovered,
+            unindexed,
+            unread,
+            ..Catalog::of(seen.entries)
+        };
         horizon = horizon.max(replaced_through(&seen.entries, horizon));
         let through = through(&seen, horizon);
         if look == LOOKS_MAX || !expects_more(&through, image, range) {

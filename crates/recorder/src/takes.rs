@@ -48,6 +48,8 @@ pub struct Catalog {
     pub entries: Vec<Entry>,
     /// The greatest sequence number that a ring has given up.
     pub reused: Option<u64>,
+    /// The latest packet time that a ring has given up, ns since 1970; None unless the newest chunk of every member says so.
+    pub reused_to_ns: Option<u64>,
     /// Numbers of those chunks that no member has and parity gives back.
     pub recovered: HashSet<u64>,
     /// Full segments without an index that counts, by member: they were walked.
@@ -94,7 +96,8 @@ impl Catalog {
         let heads = image.members.iter().filter_map(|m| m.head.as_ref());
         let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();
         let reused = catalog.reused.max(reused);
-        Ok(Self { reused, recovered, unindexed, unread, ..catalog })
+        let reused_to_ns = reused_to_ns(&image.members);
+        Ok(Self { reused, reused_to_ns, recovered, unindexed, unread, ..catalog })
     }
 
     /// Sorts chunks and leaves out those that others stand in for.
@@ -190,12 +193,16 @@ impl Catalog {
             return;
         }
         let gap = Gap { first_sequence, last_sequence, count, from_ns, to_ns };
-        if self.reused.is_none_or(|reused| first_sequence > reused) {
+        let Some(reused) = self.reused.filter(|&reused| first_sequence <= reused) else {
             take.gaps.push(gap);
             return;
-        }
+        };
         take.overwritten += count;
-        // Some of it may have been lost in another way, so that the time up to which the ring gave packets up doesn't end it.
+        // The time that the ring has come to ends what ends with the last number that it gave up. Anything else may have been lost in
+        // another way, and be of any time before the next chunk.
+        let given_up = self.reused_to_ns.filter(|&time| last_sequence == reused && from_ns < time);
+        let to_ns = given_up.map_or(to_ns, |time| to_ns.min(time.saturating_add(1)));
+        let gap = Gap { to_ns, ..gap };
         take.holes.push(gap);
     }
 }
@@ -427,6 +434,17 @@ fn read_indexes<B: Bank, M: Buffers>(
         found.extend(chunks.map(|chunks| (at, chunks)));
     }
     Ok(found)
+}
+
+/// The latest packet time that a ring has given up, if it is known for certain: the chunk that tells it may have been the newest
+/// of a member that is missing, or whose index is damaged.
+fn reused_to_ns(members: &[MemberImage]) -> Option<u64> {
+    let told = |member: &MemberImage| match &member.head {
+        Some(head) => head.reused_to_ns,
+        None => (!member.is_missing()).then_some(0),
+    };
+    let told: Option<Vec<u64>> = members.iter().map(told).collect();
+    told?.into_iter().max().filter(|&time| time > 0)
 }
 
 /// The chunks of a segment without an index that counts, as far as they can be read. One whose footer closed it when it was

@@ -10,6 +10,7 @@ use format::{ChunkRecord, Count, Ledger, Place, Stage};
 use longtake_recorder::TimeRange;
 use longtake_recorder::recover::Groups;
 use longtake_recorder::takes::{Catalog, Entry, Gap, Take, Unread};
+use longtake_recorder::{ArrayImage, TimeRange};
 use uuid::Uuid;
 
 fn span(from: u64, to: u64) -> TimeRange {
@@ -114,11 +115,15 @@ fn what_is_missing_before_the_first_chunk_is_missing_since_the_take_began() {
 }
 
 #[test]
-fn where_the_ring_gave_it_up_what_is_missing_is_overwritten() {
-    let chunks = |reused| Catalog { reused, ..Catalog::of(numbered(&[3, 4, 7])) };
+fn where_the_ring_gave_it_up_what_is_missing_is_overwritten_and_reaches_no_further_than_that() {
+    let chunks = |reused, reused_to_ns| Catalog {
+        reused,
+        reused_to_ns,
+        ..Catalog::of(numbered(&[3, 4, 7]))
+    };
     // Up to number 2, or through 5 in the second gap, whose end the ring has not given up.
     for (reused, holes, gaps) in [(Some(2), 1, 1), (Some(4), 1, 1), (Some(5), 2, 0), (None, 0, 2)] {
-        let take = take_of(&chunks(reused));
+        let take = take_of(&chunks(reused, None));
         assert_eq!((take.holes.len(), take.gaps.len()), (holes, gaps), "{reused:?}");
         let sum = |gaps: &[Gap]| gaps.iter().fold(Count::ZERO, |sum, gap| sum + gap.count);
         assert_eq!(sum(&take.holes), take.overwritten);
@@ -126,10 +131,17 @@ fn where_the_ring_gave_it_up_what_is_missing_is_overwritten() {
         assert_eq!(take.overwritten + take.missing(), Count::new(4, 200));
         assert!(take.balances());
     }
-    // Each ends with the packets of the next chunk: it may hold what was lost in another way.
-    let take = take_of(&chunks(Some(6)));
-    let times: Vec<(u64, u64)> = take.holes.iter().map(|hole| (hole.from_ns, hole.to_ns)).collect();
-    assert_eq!(times, [(50, 300), (409, 700)]);
+    // Nothing later than this time was given up.
+    let ends = |reused, reused_to_ns| -> Vec<(u64, u64)> {
+        let take = take_of(&chunks(Some(reused), reused_to_ns));
+        take.holes.iter().map(|hole| (hole.from_ns, hole.to_ns)).collect()
+    };
+    assert_eq!(ends(6, None), [(50, 300), (409, 700)]);
+    assert_eq!(ends(6, Some(600)), [(50, 300), (409, 601)]);
+    // What follows packets that are later was lost in another way, and so was what has later numbers.
+    assert_eq!(ends(6, Some(200)), [(50, 300), (409, 700)]);
+    assert_eq!(ends(6, Some(409)), [(50, 300), (409, 700)]);
+    assert_eq!(ends(5, Some(600)), [(50, 300), (409, 700)]);
 }
 
 #[test]
@@ -242,16 +254,17 @@ fn a_span_is_listed_with_a_segment_more_on_either_side_and_the_newest_one() {
         (0..6).map(|n| pair(10 * (n + 1), ms(100 * (n + 1), 100 * (n + 1) + 50))).collect();
     // The newest chunk tells what the ring has given up.
     segments[5][1].reused = Some(3);
+    segments[5][1].reused_to_ns = 30;
     let full: Vec<(u16, u64, &[ChunkRecord])> =
         (0..).zip(&segments).map(|(at, records)| (0, at, &records[..])).collect();
     let entries = media.full(&full);
     let (all, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
     assert_eq!(catalog.entries, entries);
-    assert_eq!(catalog.reused, Some(3));
+    assert_eq!((catalog.reused, catalog.reused_to_ns), (Some(3), Some(30)));
     assert_eq!(catalog.unread, Unread::default());
     let (some, catalog) = listed(&media, 64 << 10, span_ms(110, 120));
     assert_eq!(some, [10, 11, 20, 21, 60, 61]);
-    assert_eq!(catalog.reused, Some(3));
+    assert_eq!((catalog.reused, catalog.reused_to_ns), (Some(3), Some(30)));
     assert_eq!(catalog.unread, Unread::of([30..=31, 40..=41, 50..=51].into_iter()));
     let (some, catalog) = listed(&media, 64 << 10, span_ms(310, 420));
     assert_eq!(some, [20, 21, 30, 31, 40, 41, 50, 51, 60, 61]);
@@ -268,11 +281,40 @@ fn what_the_ring_gave_up_is_known_whatever_the_span_if_the_head_is_still_open() 
         (0..).zip(&segments).map(|(at, records)| (0, at, &records[..])).collect();
     media.full(&full);
     let mut newest = record(50, 4096, ms(500, 501));
-    newest.reused = Some(4);
+    (newest.reused, newest.reused_to_ns) = (Some(4), 44);
     media.chunks(0, 4, &[newest]);
     let (some, catalog) = listed(&media, 64 << 10, span_ms(110, 120));
     assert_eq!(some, [10, 11, 20, 21]);
-    assert_eq!(catalog.reused, Some(4));
+    assert_eq!((catalog.reused, catalog.reused_to_ns), (Some(4), Some(44)));
+}
+
+#[test]
+fn the_time_that_a_ring_gave_up_is_known_if_every_members_newest_chunk_says_it() {
+    let mut media = Media::new(3, 4, 256 << 10);
+    let mut chunks = [record(10, 4096, (100, 150)), record(11, 4096, (100, 150))];
+    chunks[0].reused_to_ns = 30;
+    chunks[1].reused_to_ns = 40;
+    media.chunks(0, 0, &chunks[..1]);
+    media.chunks(1, 0, &chunks[1..]);
+    let known = |change: fn(&mut ArrayImage)| {
+        let of_image = media.open(64 << 10, false, |reader, image| {
+            let mut image = image.clone();
+            change(&mut image);
+            Catalog::load(reader, &image, TimeRange::ALL).expect("drives that read").reused_to_ns
+        });
+        of_image.expect("the array opens")
+    };
+    // The third member is empty: it gave up nothing.
+    assert_eq!(known(|_| ()), Some(40));
+    assert_eq!(known(|image| image.members[0].head = None), Some(40));
+    assert_eq!(known(|image| (0..2).for_each(|at| image.members[at].head = None)), None);
+    // A member that is missing may have had the newest chunk, and so may one whose index is damaged.
+    assert_eq!(known(|image| image.members[2].segments.clear()), None);
+    let damaged = |image: &mut ArrayImage| {
+        let head = image.members[0].head.as_mut().expect("it holds something");
+        head.reused_to_ns = None;
+    };
+    assert_eq!(known(damaged), None);
 }
 
 #[test]
