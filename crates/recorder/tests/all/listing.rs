@@ -7,7 +7,6 @@ use crate::media::{Media, record};
 use base::{Duration, Timestamp};
 use format::parity::Part;
 use format::{ChunkRecord, Count, Ledger, Place, Stage};
-use longtake_recorder::TimeRange;
 use longtake_recorder::recover::Groups;
 use longtake_recorder::takes::{Catalog, Entry, Gap, Take, Unread};
 use longtake_recorder::{ArrayImage, TimeRange};
