@@ -11,10 +11,11 @@ use lab::experiment::any::ExperimentOutcome;
 use lab::fitting::trials::{Measured, of_profile, read};
 use lab::fitting::{Fit, Knob, difference, fit};
 use lab::run::Run;
-use profile::{Parameter, Profile, SourceKind};
+use profile::{Parameter, Profile, Simulated, SourceKind};
 use ssd::Spec;
-use target::Model;
+use ssd::spec::listed::ListedParameter;
 use target::profiles::{self, Profiles};
+use target::{Model, SimDrivesError};
 
 use crate::guess::{Identity, guess, known_link};
 use crate::model::{Budget, TwinModel};
@@ -42,6 +43,8 @@ pub struct Like {
     pub name: String,
     /// Its parameters.
     pub spec: Spec,
+    /// Them one by one, with the claims that they were fitted to.
+    pub parameters: Vec<ListedParameter>,
 }
 
 /// A search that can begin.
@@ -52,6 +55,7 @@ pub struct Search<'a> {
     parts: Vec<Part>,
     left_out: Vec<Part>,
     rest: String,
+    like: Vec<ListedParameter>,
 }
 
 /// What came of a search.
@@ -67,6 +71,8 @@ pub struct Fitted<'a> {
     pub left_out: Vec<Part>,
     /// Where all other parameters come from, in words.
     pub rest: String,
+    /// The parameters of the drive that it began as; none if that was most drives of that size.
+    pub like: Vec<ListedParameter>,
     /// Values, residuals and how sure they are, in the order of `parts`.
     pub fit: Fit,
     /// Number of drives that were tried.
@@ -91,8 +97,11 @@ impl Like {
     /// # Errors
     /// [`FitError`] if there is none, or it can't be simulated.
     pub fn named(name: &str, profiles: &Profiles) -> Result<Self, FitError> {
-        let spec = Model::named(name)?.spec(profiles)?;
-        Ok(Self { name: name.to_owned(), spec })
+        let model = Model::named(name)?;
+        let spec = model.spec(profiles)?;
+        let profile = model.profile(profiles).map_err(SimDrivesError::Profile)?;
+        let parameters = spec.listed(&profile.simulated);
+        Ok(Self { name: name.to_owned(), spec, parameters })
     }
 }
 
@@ -102,7 +111,13 @@ impl<'a> Search<'a> {
     /// # Errors
     /// [`FitError::Guess`] if the drive to begin with can't be simulated.
     pub fn new(drive: &'a MeasuredDrive, like: Option<Like>) -> Result<Self, FitError> {
-        let (name, from) = like.map(|Like { name, spec }| (name, spec)).unzip();
+        let mut others = Vec::new();
+        let (name, from) = like
+            .map(|Like { name, spec, parameters }| {
+                others = parameters;
+                (name, spec)
+            })
+            .unzip();
         let spec = guess(&drive.identity, &drive.measured, from);
         let origin = || drive.origin.clone();
         spec.check().map_err(|reason| FitError::Guess { origin: origin(), reason })?;
@@ -115,7 +130,7 @@ impl<'a> Search<'a> {
             || "as most drives of that size".to_owned(),
             |name| format!("as in {name}"),
         );
-        Ok(Self { drive, spec, parts, left_out, rest })
+        Ok(Self { drive, spec, parts, left_out, rest, like: others })
     }
 
     /// Searches until nothing becomes better or the budget is spent. `heard` is told how many drives were tried and which share
@@ -128,14 +143,14 @@ impl<'a> Search<'a> {
         budget: Budget,
         heard: &mut dyn FnMut(u32, f64) -> Go,
     ) -> Result<Fitted<'a>, FitError> {
-        let Self { drive, spec, parts, left_out, rest } = self;
+        let Self { drive, spec, parts, left_out, rest, like } = self;
         let knobs: Vec<Knob> = parts.iter().map(|part| part.knob(&spec)).collect();
         let mut twin = TwinModel::new(spec, parts.clone(), &drive.measured, budget, heard);
         let fit = fit(&knobs, &drive.measured.targets, &mut twin)
             .map_err(|reason| FitError::Trial { origin: drive.origin.clone(), reason })?;
         let values: Vec<f64> = fit.values.iter().copied().map(significant).collect();
         let (spec, tried, scale) = (twin.spec(&values), twin.tried(), twin.scale());
-        Ok(Fitted { drive, spec, parts, left_out, rest, fit, tried, scale })
+        Ok(Fitted { drive, spec, parts, left_out, rest, like, fit, tried, scale })
     }
 }
 
@@ -234,15 +249,21 @@ impl Fitted<'_> {
             100.0 * self.off()
         ));
         let all = self.spec.to_parameters();
-        let mut simulated = profile::Simulated::default();
+        let mut simulated = Simulated::default();
         for (section, parameters) in all.sections() {
             for (name, parameter) in parameters {
                 let field = (section, name.as_str());
                 let (kind, origin) = self.source(field);
                 let value = parameter.value.clone();
-                // A twin is fitted to what was measured of its own drive. A value that it has from another drive names
-                // that one, whose profile names the claims.
-                let fitted = Vec::new();
+                // A twin is fitted to what was measured of its own drive. A value that it has from another one was chosen
+                // for what it was chosen for there.
+                let same = |other: &&ListedParameter| {
+                    (other.section.as_str(), other.name.as_str()) == field && other.value == value
+                };
+                let fitted = match (kind, self.like.iter().find(same)) {
+                    (SourceKind::Assumed, Some(other)) => other.fitted.clone(),
+                    _ => Vec::new(),
+                };
                 simulated.set(section, name, Parameter { value, kind, origin, fitted });
             }
         }

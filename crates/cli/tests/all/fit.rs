@@ -15,7 +15,7 @@ use lab::{BankRig, Go, Lab};
 use load::Workload;
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Pattern, Stop, Stream};
-use profile::{Profile, SourceKind};
+use profile::{Parameter, Profile, SourceKind};
 use serde_json::Value;
 use ssd::spec::{self, Collector, Media, Sets, WhenFull};
 use ssd::{SimBank, Slot, Spec, Start};
@@ -291,6 +291,34 @@ fn a_profile_of_a_few_figures_with_noise_gives_a_twin_of_them() {
     // What was known of the drive stays known.
     assert!(profile.known("write.native").is_some());
     assert_eq!(parameter(&said, "controller.read_iops")["determined"], false);
+}
+
+#[test]
+fn what_a_twin_has_from_another_drive_keeps_the_claims_that_it_was_fitted_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let [input, output, from] =
+        ["noisy.toml", "twin.toml", "other.toml"].map(|name| folder.path().join(name));
+    std::fs::write(&input, noisy_profile()).unwrap();
+    // With blocks small enough for so small a drive.
+    let mut other = profile::library::get("samsung-970-evo-plus-1tb").unwrap();
+    other.simulated.set("flash", "pages_per_block", Parameter::assumed(6));
+    other.simulated.set("cache", "static_bytes", Parameter::assumed(30_000_000));
+    let mut erase = other.simulated.get("flash", "erase_us").unwrap().clone();
+    (erase.kind, erase.fitted) = (SourceKind::Assumed, vec!["REC-7".to_owned()]);
+    other.simulated.set("flash", "erase_us", erase.clone());
+    std::fs::write(&from, other.to_toml().unwrap()).unwrap();
+    let (input, output, from) = (text(&input), text(&output), text(&from));
+    let ran = longtake(&["fit", input, "-o", output, "--from", from, "--evaluations", "20"]);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let twin = Profile::from_toml(&std::fs::read_to_string(output).unwrap()).unwrap();
+    let kept = twin.simulated.get("flash", "erase_us").unwrap();
+    assert_eq!((&kept.value, &kept.fitted), (&erase.value, &erase.fitted), "{kept:?}");
+    // It is as fast as was measured, and not as the other one is.
+    let [measured, other] =
+        [&twin, &other].map(|drive| drive.simulated.get("cache", "program_us").unwrap());
+    assert_eq!(other.fitted, ["REC-7"]);
+    assert_ne!(measured.value, other.value);
+    assert!(measured.fitted.is_empty(), "{measured:?}");
 }
 
 #[test]
