@@ -23,7 +23,8 @@ use crate::sweep::arguments::SweepArguments;
     after_help = "Exit codes: 0 done; 1 failed; 2 arguments that can't be understood; 3 done, but something was lost, is missing or damaged."
 )]
 pub struct Arguments {
-    /// The folder of your own profiles of drives [default: longtake/profiles where data of yours lies, ~/.local/share].
+    /// The folder of your own profiles of drives [default: longtake/profiles where data of yours lies, ~/.local/share]. `reproduce`
+    /// takes drives from it in the place of the library's of the same names.
     #[arg(long, value_name = "DIR", global = true, hide_short_help = true)]
     pub profiles: Option<PathBuf>,
     /// What to do.

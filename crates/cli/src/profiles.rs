@@ -23,6 +23,11 @@ pub fn use_folder(folder: &Path) {
     KNOWN.set(Profiles::in_folder(folder.to_owned())).ok();
 }
 
+/// The folder that was given instead of the usual one.
+pub fn given() -> Option<&'static Path> {
+    KNOWN.get().and_then(Profiles::folder)
+}
+
 /// The profiles that commands find by name.
 pub fn known() -> &'static Profiles {
     KNOWN.get_or_init(Profiles::of_user)

@@ -13,7 +13,7 @@ use twin::published::Library;
 use crate::measure::OutputFolder;
 use crate::progress::steps_bar;
 use crate::signals::stop_or_go_on;
-use crate::{exit, printer};
+use crate::{exit, printer, profiles};
 
 /// `reproduce`.
 #[derive(Debug, Args)]
@@ -50,6 +50,18 @@ pub struct ReproduceArguments {
 /// If a claim isn't there, a drive can't be simulated, or results can't be written.
 pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
     let groups = Group::chosen(&arguments.groups, &arguments.only)?;
+    let mut drives = match profiles::given() {
+        Some(folder) => Library::with_folder(folder)?,
+        None => Library::default(),
+    };
+    if let Some(folder) = profiles::given() {
+        let names: Vec<&str> = drives.others().collect();
+        printer::tell(&format!(
+            "longtake: drives of {} in the library's place: {}",
+            folder.display(),
+            names.join(", ")
+        ));
+    }
     let output = arguments.output.clone().unwrap_or_else(|| {
         jiff::Zoned::now().strftime("reproduced-%Y-%m-%d-%H%M%S").to_string().into()
     });
@@ -61,7 +73,6 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
         stopped()
     };
     let mut reproduced = Vec::new();
-    let mut drives = Library;
     for group in groups {
         let mut stage = Stage::new(&mut drives, folder.clone(), effort(arguments), &mut watch);
         reproduced.push(group.reproduce(&mut stage)?);

@@ -134,7 +134,8 @@ pub fn calibrations(rows: &[Row]) -> Vec<String> {
     let comparisons = rows.iter().flat_map(|row| &row.comparisons);
     let calibrated = comparisons.filter(|c| c.verdict() == ClaimVerdict::Calibrated);
     let mut drives: Vec<(&str, Vec<String>)> = Vec::new();
-    for Fitted { of, name, claims } in calibrated.flat_map(|comparison| comparison.basis.fitted()) {
+    let fitted = calibrated.flat_map(|comparison| comparison.basis.fitted());
+    for Fitted { of, name, claims } in fitted.filter(|fitted| !fitted.claims.is_empty()) {
         let text = format!("{name} ({})", claims.join(", "));
         match drives.iter_mut().find(|(drive, _)| drive == of) {
             Some((_, parameters)) if parameters.contains(&text) => {}
@@ -175,6 +176,7 @@ fn section(reproduced: &Reproduced) -> Section {
 /// The simulated drives' parameters with their sources.
 fn used(parameters: &[UsedParameter]) -> Table {
     let source = |parameter: &UsedParameter| match parameter.fitted.as_slice() {
+        [] if parameter.changed => format!("not the library's; {}", parameter.source),
         [] => parameter.source.clone(),
         fitted => format!("fitted to {}; {}", fitted.join(", "), parameter.source),
     };
@@ -303,6 +305,7 @@ mod tests {
             value: "1850.0".to_owned(),
             source: "assumed: chosen".to_owned(),
             fitted: vec!["REC-1".to_owned()],
+            changed: false,
         }
     }
 

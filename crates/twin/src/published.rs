@@ -1,25 +1,100 @@
 //! Simulated drives of the library for published claims: their rigs, and where their parameters come from.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use base::striped::{Level, STRIPE_BYTES, StripedSet};
 use lab::published::{Contents, Drives, DrivesNeeded, Ring, RingOutcome, UsedParameter};
 use lab::rig::{Go, Written};
 use lab::{BankRig, Rig, RigError};
 use plan::mission::{DriveOutcome, Mission};
-use profile::Profile;
+use profile::{Profile, library};
 use ssd::spec::listed::ListedParameter;
-use ssd::{SimBank, Slot, Spec, Start, Uplink};
+use ssd::{SimBank, Slot, Spec, SpecError, Start, Uplink};
+use target::Profiles;
+use target::profiles::{OwnProfile, ProfilesError};
 
 use crate::rig::{put_on, striped};
 
-/// The library's drives.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Library;
+/// The library's drives, and others in the place of some of them.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    others: BTreeMap<String, Profile>,
+}
+
+/// Why a folder's drives can't stand in the library's place.
+#[derive(Debug)]
+pub enum LibraryError {
+    /// It, or one of its files, can't be read.
+    Profiles(ProfilesError),
+    /// A drive can't be simulated: its file, and what is wrong in it.
+    Spec(PathBuf, SpecError),
+    /// No file has the name of a drive of the library.
+    NoDrive(PathBuf),
+}
+
+impl fmt::Display for LibraryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Profiles(error) => error.fmt(f),
+            Self::Spec(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::NoDrive(folder) => write!(
+                f,
+                "{} has no drive of the library: give it files named as `longtake sim list` names drives, such as \
+                 samsung-970-pro-512gb.toml",
+                folder.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LibraryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Profiles(error) => error.source(),
+            Self::Spec(..) | Self::NoDrive(_) => None,
+        }
+    }
+}
+
+impl Library {
+    /// With a folder's drives in the place of the library's of the same names: NAME.toml.
+    ///
+    /// # Errors
+    /// If a file can't be read or is no drive, or there is none with the name of one of the library.
+    pub fn with_folder(folder: &Path) -> Result<Self, LibraryError> {
+        let own = Profiles::in_folder(folder.to_owned()).own().map_err(LibraryError::Profiles)?;
+        let mut others = BTreeMap::new();
+        for OwnProfile { name, path, profile } in own {
+            if library::names().all(|known| known != name) {
+                continue;
+            }
+            let profile = profile.map_err(LibraryError::Profiles)?;
+            Spec::from_profile(&profile).map_err(|error| LibraryError::Spec(path, error))?;
+            others.insert(name, profile);
+        }
+        if others.is_empty() {
+            Err(LibraryError::NoDrive(folder.to_owned()))
+        } else {
+            Ok(Self { others })
+        }
+    }
+
+    /// The names of the drives that are not the library's.
+    pub fn others(&self) -> impl Iterator<Item = &str> {
+        self.others.keys().map(String::as_str)
+    }
+
+    fn drive(&self, model: &str) -> Result<Profile, RigError> {
+        self.others.get(model).map_or_else(|| named(model), |profile| Ok(profile.clone()))
+    }
+}
 
 impl Drives for Library {
     fn rig(&mut self, needed: &DrivesNeeded) -> Result<Box<dyn Rig>, RigError> {
-        rig(needed, &named(needed.model)?)
+        rig(needed, &self.drive(needed.model)?)
     }
 
     fn ring(
@@ -27,12 +102,31 @@ impl Drives for Library {
         wanted: &Ring,
         tick: &mut dyn FnMut(f64) -> Go,
     ) -> Result<RingOutcome, RigError> {
-        ring(wanted, &named(wanted.model)?, tick)
+        ring(wanted, &self.drive(wanted.model)?, tick)
     }
 
     fn parameters(&self, model: &str) -> Result<Vec<UsedParameter>, RigError> {
-        parameters(model, &named(model)?)
+        let known = parameters(model, &named(model)?)?;
+        match self.others.get(model) {
+            Some(other) => Ok(marked(parameters(model, other)?, &known)),
+            None => Ok(known),
+        }
     }
+}
+
+/// Parameters of another drive in the place of the library's: a value that is the library's was fitted to what that was, and of a
+/// value that is not, and that nothing is said of, nobody knows.
+fn marked(parameters: Vec<UsedParameter>, library: &[UsedParameter]) -> Vec<UsedParameter> {
+    let mark = |parameter: UsedParameter| {
+        let same =
+            library.iter().find(|one| one.name == parameter.name && one.value == parameter.value);
+        match same {
+            _ if !parameter.fitted.is_empty() => parameter,
+            Some(same) => UsedParameter { fitted: same.fitted.clone(), ..parameter },
+            None => UsedParameter { changed: true, ..parameter },
+        }
+    };
+    parameters.into_iter().map(mark).collect()
 }
 
 fn failed(model: &str, why: impl std::fmt::Display) -> RigError {
@@ -40,7 +134,7 @@ fn failed(model: &str, why: impl std::fmt::Display) -> RigError {
 }
 
 fn named(model: &str) -> Result<Profile, RigError> {
-    profile::library::get(model).map_err(|error| failed(model, error))
+    library::get(model).map_err(|error| failed(model, error))
 }
 
 /// The parameters of a model, defaults too.
@@ -55,6 +149,7 @@ fn parameters(model: &str, profile: &Profile) -> Result<Vec<UsedParameter>, RigE
             origin => format!("{}: {origin}", listed.known_by),
         },
         fitted: listed.fitted,
+        changed: false,
     };
     Ok(spec.listed(&profile.simulated).into_iter().map(used).collect())
 }
@@ -153,9 +248,11 @@ fn ring(
 
 #[cfg(test)]
 mod tests {
-    use lab::Progress;
-    use lab::published::{Basis, ClaimVerdict, Comparison, Effort, Found, Group, Row, Stage};
-    use profile::Value;
+    use lab::published::{
+        Basis, Claim, ClaimVerdict, Comparison, Effort, Found, Group, Published, Row, Stage,
+    };
+    use lab::{Progress, Unit};
+    use profile::{Parameter, Value};
 
     use super::*;
 
@@ -171,7 +268,7 @@ mod tests {
     }
 
     fn quick(group: Group) -> Vec<Row> {
-        on(&mut Library, group)
+        on(&mut Library::default(), group)
     }
 
     /// Nothing differs without an explanation, and these verdicts are of these claims; the rest is calibrated.
@@ -210,6 +307,42 @@ mod tests {
                 (ClaimVerdict::NotMet, &["MIX-3"]),
             ],
         );
+    }
+
+    #[test]
+    fn a_value_that_is_not_the_librarys_may_have_been_fitted_to_anything() {
+        const MODEL: &str = "samsung-970-evo-plus-1tb";
+        let folder = tempfile::tempdir().unwrap();
+        let mut profile = named(MODEL).unwrap();
+        // Marks are lost, one value is another, and one that was fitted is the library's.
+        let fitted = profile.simulated.get("cache", "program_us").unwrap().value.clone();
+        profile.simulated.set("cache", "program_us", Parameter::assumed(fitted));
+        profile.simulated.set("flash", "read_us", Parameter::assumed(41.0));
+        let file = folder.path().join(format!("{MODEL}.toml"));
+        std::fs::write(&file, profile.to_toml().unwrap()).unwrap();
+        let drives = Library::with_folder(folder.path()).unwrap();
+        assert_eq!(drives.others().collect::<Vec<_>>(), [MODEL]);
+        let parameters = drives.parameters(MODEL).unwrap();
+        let of = |name: &str| parameters.iter().find(|one| one.name == name).unwrap();
+        let claims = &of("cache.program_us").fitted;
+        assert_eq!(
+            (claims.as_slice(), of("cache.program_us").changed),
+            (&["REC-7".to_owned()][..], false)
+        );
+        let changed = parameters.iter().filter(|one| one.changed);
+        assert_eq!(changed.map(|one| one.name.as_str()).collect::<Vec<_>>(), ["flash.read_us"]);
+        let other = drives.parameters("samsung-970-pro-512gb").unwrap();
+        assert!(other.iter().all(|one| !one.changed), "the library's own");
+        // So a figure that depends on it is as published and no more, and with the library's file all is as without one.
+        let verdict = |parameters: &[UsedParameter]| {
+            let row = Claim::new("REC-1", "").row(Basis::simulated(parameters));
+            row.figure("x", Published::About(1.0), Unit::Count, 1.0).verdict()
+        };
+        assert_eq!(verdict(std::slice::from_ref(of("flash.read_us"))), ClaimVerdict::AsPublished);
+        assert_eq!(verdict(&parameters), ClaimVerdict::Calibrated);
+        std::fs::write(&file, named(MODEL).unwrap().to_toml().unwrap()).unwrap();
+        let same = Library::with_folder(folder.path()).unwrap();
+        assert_eq!(same.parameters(MODEL).unwrap(), Library::default().parameters(MODEL).unwrap());
     }
 
     /// The library with one parameter of one drive half as large again.

@@ -145,6 +145,41 @@ fn a_claim_that_does_not_exist_and_a_folder_in_use_are_refused() {
 }
 
 #[test]
+fn claims_are_judged_with_other_drives_and_none_of_their_figures_is_called_predicted() {
+    const MODEL: &str = "patriot-hellfire-240gb";
+    let folder = scratch();
+    let file = new_in(&folder, &format!("{MODEL}.toml"));
+    let own = profile::library::get(MODEL).unwrap();
+    let mut other = own.clone();
+    // The same drive but for a value that changes little, with no word on what it was chosen for.
+    other.simulated.set("controller", "write_us", profile::Parameter::assumed(12.5));
+    assert_ne!(own, other);
+    fs::write(&file, other.to_toml().unwrap()).unwrap();
+    let line_of = |folder: &Path, output: &str| {
+        let command =
+            format!("--profiles {} reproduce LNK --quick --json -q -o @", folder.display());
+        line(&command, &folder.join(output))
+    };
+    let ran = line_of(folder.path(), "changed").says(&["in the library's place", MODEL]);
+    let groups: Vec<Reproduced> = serde_json::from_slice(&ran.stdout).unwrap();
+    let changed = |p: &&lab::published::UsedParameter| p.changed;
+    let changed: Vec<&str> =
+        groups[0].parameters.iter().filter(changed).map(|p| p.name.as_str()).collect();
+    assert_eq!(changed, ["controller.write_us"]);
+    let rows = groups.iter().flat_map(|group| &group.rows);
+    let verdicts: Vec<ClaimVerdict> =
+        rows.flat_map(|row| &row.comparisons).map(|comparison| comparison.verdict()).collect();
+    assert!(!verdicts.contains(&ClaimVerdict::Predicted), "{verdicts:?}");
+    assert!(verdicts.contains(&ClaimVerdict::Calibrated), "{verdicts:?}");
+    // What is wrong is named with its file and its place there.
+    let wrong = fs::read_to_string(&file).unwrap().replace("write_us", "write_ms");
+    fs::write(&file, wrong).unwrap();
+    line_of(folder.path(), "wrong").code(1).says(&[file.to_str().unwrap(), "write_ms"]);
+    fs::rename(&file, folder.path().join("else.toml")).unwrap();
+    line_of(folder.path(), "none").code(1).says(&["has no drive of the library"]);
+}
+
+#[test]
 fn the_handbook_has_every_claim() {
     let text = handbook();
     for claim in Group::ALL.into_iter().flat_map(Group::claims) {

@@ -16,6 +16,9 @@ pub struct UsedParameter {
     pub source: String,
     /// The claims that the value was chosen to meet.
     pub fitted: Vec<String>,
+    /// Whether it is another value than the library's, so that it isn't known which claims it was chosen to meet.
+    #[serde(default)]
+    pub changed: bool,
 }
 
 /// A parameter that was chosen to meet claims.
@@ -25,7 +28,7 @@ pub struct Fitted {
     pub of: String,
     /// The parameter's name with its section.
     pub name: String,
-    /// The claims.
+    /// The claims; none if it isn't known whether there are any.
     pub claims: Vec<String>,
 }
 
@@ -35,7 +38,8 @@ pub struct Fitted {
 pub enum Basis {
     /// Definitions alone: no parameter of a drive changes it.
     Arithmetic,
-    /// Simulated drives. These of the parameters that it depends on were fitted: with none of them it is a prediction.
+    /// Simulated drives. These of the parameters that it depends on were fitted, or may have been: with none of them it
+    /// is a prediction.
     Simulated(Vec<Fitted>),
     /// Nothing that could be compared fairly: why.
     NotTestable(String),
@@ -44,7 +48,8 @@ pub enum Basis {
 impl Basis {
     /// Simulated drives with these parameters.
     pub fn simulated(parameters: &[UsedParameter]) -> Self {
-        let fitted = parameters.iter().filter(|parameter| !parameter.fitted.is_empty());
+        let maybe = |parameter: &&UsedParameter| parameter.changed || !parameter.fitted.is_empty();
+        let fitted = parameters.iter().filter(maybe);
         let fitted = fitted.map(|UsedParameter { of, name, fitted, .. }| Fitted {
             of: of.clone(),
             name: name.clone(),
@@ -104,6 +109,7 @@ mod tests {
             value: "1".to_owned(),
             source: "assumed".to_owned(),
             fitted: claims.iter().map(|&claim| claim.to_owned()).collect(),
+            changed: false,
         }
     }
 

@@ -117,6 +117,8 @@ pub enum ClaimVerdict {
     /// As published, and no parameter was chosen with this figure in view, nor with another of the same drive that the figure
     /// depends on: evidence for the model.
     Predicted,
+    /// As published, and it isn't known whether a parameter that it depends on was fitted to it: the drive is not the library's.
+    AsPublished,
     /// As published, but a parameter that it depends on was fitted to this figure or to another of the same drive: no evidence.
     Calibrated,
     /// Not as published, because the document's own figures or the experiment contradict it.
@@ -127,8 +129,9 @@ pub enum ClaimVerdict {
 
 impl ClaimVerdict {
     /// All of them, best evidence first.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Predicted,
+        Self::AsPublished,
         Self::Calibrated,
         Self::Arithmetic,
         Self::Contradicted,
@@ -143,6 +146,7 @@ impl fmt::Display for ClaimVerdict {
             Self::NotTestable => "not testable",
             Self::Arithmetic => "arithmetic",
             Self::Predicted => "predicted",
+            Self::AsPublished => "as published",
             Self::Calibrated => "calibrated",
             Self::Contradicted => "contradicted",
             Self::NotMet => "not met",
@@ -319,6 +323,9 @@ impl Comparison {
             },
             Basis::Arithmetic => ClaimVerdict::Arithmetic,
             Basis::Simulated(fitted) if fitted.is_empty() => ClaimVerdict::Predicted,
+            Basis::Simulated(fitted) if fitted.iter().all(|one| one.claims.is_empty()) => {
+                ClaimVerdict::AsPublished
+            }
             Basis::Simulated(_) => ClaimVerdict::Calibrated,
         }
     }

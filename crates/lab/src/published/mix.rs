@@ -111,6 +111,7 @@ fn uplink() -> [UsedParameter; 2] {
         value: format!("{:.2} GB/s", rate.0 / 1e9),
         source: "assumed: what the array reached at large blocks".to_owned(),
         fitted: vec!["MIX-5".to_owned()],
+        changed: false,
     })
 }
 

@@ -53,7 +53,7 @@ fn a_published_set_is_the_set_that_a_user_names() {
         ..Scope::default()
     };
     let ours = Mix { scope, blocks: vec![512, 64 << 10], depth: 64, ..Mix::default() };
-    assert_eq!(mixed(Library.rig(&needed).unwrap().as_mut(), &ours), theirs);
+    assert_eq!(mixed(Library::default().rig(&needed).unwrap().as_mut(), &ours), theirs);
     assert_eq!((theirs.points.len(), theirs.jobs * theirs.depth), (14, 64));
 }
 
