@@ -94,17 +94,7 @@ impl Map {
     /// Where a unit lies, or [`NOWHERE`].
     #[inline]
     pub fn get(&self, unit: u32) -> u32 {
-        let region = self.regions[(unit / REGION_UNITS) as usize];
-        let within = unit % REGION_UNITS;
-        if let Some(table) = region.table() {
-            self.tables.all()[table * REGION + within as usize]
-        } else if let Some(short) = region.short() {
-            self.shorts[short].get(within).0
-        } else if region.base != NOWHERE {
-            region.base + within
-        } else {
-            NOWHERE
-        }
+        self.run(unit).0
     }
 
     /// Says that a unit will be looked up soon, so that the table's cache misses overlap.
@@ -123,17 +113,16 @@ impl Map {
     pub fn runs(&self, first: u32, count: u32, mut look: impl FnMut(u32, u32)) {
         let (mut unit, end) = (first, first + count);
         while unit < end {
-            let start = self.get(unit);
-            let mut length = self.uniform(unit);
+            let (start, mut length) = self.run(unit);
             // Runs may go on in the next region, or from one piece of a table to the next.
             while unit + length < end {
-                let next = self.get(unit + length);
+                let (next, more) = self.run(unit + length);
                 let follows =
                     if start == NOWHERE { next == NOWHERE } else { next == start + length };
                 if !follows {
                     break;
                 }
-                length += self.uniform(unit + length);
+                length += more;
             }
             let length = length.min(end - unit);
             look(start, length);
@@ -141,15 +130,18 @@ impl Map {
         }
     }
 
-    /// Units from this one on that are known to be one run without looking at each: itself at least.
+    /// Where a unit lies, or [`NOWHERE`], and how many units from it on are known to be one run without looking at each: itself
+    /// at least.
     #[inline]
-    fn uniform(&self, unit: u32) -> u32 {
+    fn run(&self, unit: u32) -> (u32, u32) {
         let region = self.regions[(unit / REGION_UNITS) as usize];
         let within = unit % REGION_UNITS;
-        match (region.table(), region.short()) {
-            (Some(_), _) => 1,
-            (_, Some(short)) => self.shorts[short].get(within).1,
-            _ => REGION_UNITS - within,
+        if let Some(table) = region.table() {
+            (self.tables.all()[table * REGION + within as usize], 1)
+        } else if let Some(short) = region.short() {
+            self.shorts[short].get(within)
+        } else {
+            (ahead(region.base, within), REGION_UNITS - within)
         }
     }
 
@@ -326,6 +318,12 @@ impl Map {
             self.regions[index] = Region { base, ..EMPTY };
         }
     }
+}
+
+/// So many places on, which is nowhere from nowhere.
+#[inline]
+pub const fn ahead(place: u32, units: u32) -> u32 {
+    if place == NOWHERE { NOWHERE } else { place + units }
 }
 
 #[inline]

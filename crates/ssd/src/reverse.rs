@@ -1,6 +1,6 @@
 //! What lies in a superblock: the logical unit at each place, as runs while there are few, one by one otherwise.
 
-use crate::map::NOWHERE;
+use crate::map::{NOWHERE, ahead};
 
 /// The logical unit at each place of one superblock.
 #[derive(Clone, Debug)]
@@ -99,22 +99,29 @@ impl Reverse {
         units.clear();
         match self {
             Self::Flat(all) => units.extend_from_slice(&all[from as usize..to as usize]),
-            Self::Runs(runs) => {
-                let mut index = runs.partition_point(|run| run.0 <= from).saturating_sub(1);
-                let mut place = from;
-                while place < to && index < runs.len() {
-                    let (start, unit) = runs[index];
-                    let end = runs.get(index + 1).map_or(to, |next| next.0.min(to));
-                    if unit == NOWHERE {
-                        units.extend((place..end).map(|_| NOWHERE));
-                    } else {
-                        units.extend(unit + (place - start)..unit + (end - start));
-                    }
-                    place = end;
-                    index += 1;
-                }
+            Self::Runs(_) => {
+                self.runs(from, to, |_, unit, count| {
+                    units.extend((0..count).map(|at| ahead(unit, at)));
+                });
             }
         }
+    }
+
+    /// Tells the runs of units of the places from `from` to `to`: place, unit and length. [`NOWHERE`] is padding. Returns false, and
+    /// tells nothing, if they are kept one by one.
+    #[inline]
+    pub fn runs(&self, from: u32, to: u32, mut tell: impl FnMut(u32, u32, u32)) -> bool {
+        let Self::Runs(runs) = self else { return false };
+        let first = runs.partition_point(|run| run.0 <= from).saturating_sub(1);
+        for (index, &(start, unit)) in runs.iter().enumerate().skip(first) {
+            let place = start.max(from);
+            if place >= to {
+                break;
+            }
+            let end = runs.get(index + 1).map_or(to, |next| next.0.min(to));
+            tell(place, ahead(unit, place - start), end - place);
+        }
+        true
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::ftl::{Flash, Ftl, Open, Program, State, Stream, Superblock};
 use crate::map::NOWHERE;
 use crate::spec::Collector;
+use crate::stripe::Stripe;
 
 /// Units that are copied at a time, so that the table's cache misses overlap; few enough to keep the host's wait short.
 const BATCH_UNITS: u32 = 64;
@@ -149,8 +150,7 @@ impl Ftl {
             victim.next = victim.end;
             units.clear();
         } else {
-            self.superblocks[index].reverse.read(victim.next, to, &mut units);
-            self.read_cells(&victim, &mut units, flash);
+            self.read_valid(&victim, to, &mut units, flash);
             victim.next = to;
         }
         victim.copied += units.len() as u64;
@@ -168,7 +168,34 @@ impl Ftl {
         }
     }
 
-    /// Has the flash read each cell that holds something valid of the victim's next units, and keeps only what is valid of them.
+    /// Has the flash read each cell that holds something valid of the victim's places up to `to`. What is valid is in `units` then.
+    fn read_valid(&self, victim: &Victim, to: u32, units: &mut Vec<u32>, flash: &mut impl Flash) {
+        units.clear();
+        let Superblock { slc, reverse, .. } = &self.superblocks[victim.superblock as usize];
+        let first_place = victim.superblock * self.superblock_units.get();
+        let mut cells = Cells { stripe: &self.setup.stripe, slc: *slc, end: 0, die: 0, valid: 0 };
+        let in_runs = reverse.runs(victim.next, to, |mut place, mut unit, count| {
+            if unit == NOWHERE {
+                return;
+            }
+            // What lies elsewhere by now is stale.
+            self.map.runs(unit, count, |lies_at, length| {
+                if lies_at == first_place + place {
+                    units.extend(unit..unit + length);
+                    cells.read(place, length, flash);
+                }
+                place += length;
+                unit += length;
+            });
+        });
+        cells.finish(flash);
+        if !in_runs {
+            reverse.read(victim.next, to, units);
+            self.read_cells(victim, units, flash);
+        }
+    }
+
+    /// As [`Ftl::read_valid`] of units that lie one by one: keeps what is valid of them.
     fn read_cells(&self, victim: &Victim, units: &mut Vec<u32>, flash: &mut impl Flash) {
         let Superblock { slc, reverse, .. } = &self.superblocks[victim.superblock as usize];
         let slc = *slc;
@@ -228,5 +255,42 @@ impl Ftl {
             self.open[Stream::Copied as usize] = Some(open);
         }
         count
+    }
+}
+
+/// Cells of a superblock that are read one after the other, each once for all that is valid in it.
+struct Cells<'a> {
+    stripe: &'a Stripe,
+    slc: bool,
+    /// Of the cell that is being looked at: the place that ends it, its die, and its valid units.
+    end: u32,
+    die: u32,
+    valid: u32,
+}
+
+impl Cells<'_> {
+    /// So many valid units from a place on, which is none in front of those before.
+    #[inline]
+    fn read(&mut self, mut place: u32, mut count: u32, flash: &mut impl Flash) {
+        while count > 0 {
+            if place >= self.end {
+                self.finish(flash);
+                let spot = self.stripe.spot(place, self.slc);
+                (self.end, self.die) = (place + spot.left, spot.die);
+            }
+            let here = count.min(self.end - place);
+            self.valid += here;
+            place += here;
+            count -= here;
+        }
+    }
+
+    /// Has the flash read the last cell.
+    #[inline]
+    fn finish(&mut self, flash: &mut impl Flash) {
+        if self.valid > 0 {
+            flash.copy(self.die, self.slc, self.valid);
+            self.valid = 0;
+        }
     }
 }

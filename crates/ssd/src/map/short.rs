@@ -1,6 +1,6 @@
 //! A region in a few runs, as a recorder leaves it: a chunk's end, an index, the next segment's beginning.
 
-use super::{NOWHERE, REGION_UNITS};
+use super::{NOWHERE, REGION_UNITS, ahead};
 
 /// Runs that a region is kept in at most; one with more gets a table. Enough for a region of chunks that each end within a unit.
 const RUNS_MAX: usize = 24;
@@ -119,9 +119,4 @@ impl Short {
         self.count = now as u8;
         if now == 1 { Now::One(self.places[0]) } else { Now::Few }
     }
-}
-
-/// So many places on, which is nowhere from nowhere.
-const fn ahead(place: u32, units: u32) -> u32 {
-    if place == NOWHERE { NOWHERE } else { place + units }
 }

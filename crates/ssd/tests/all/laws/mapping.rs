@@ -17,6 +17,8 @@ pub struct Counted {
     /// Units of programs of the host's, and of all.
     pub host_units: u64,
     pub programmed_units: u64,
+    /// Units that were read to be copied.
+    pub copied_units: u64,
     pub erases: u64,
     stripe: Option<Stripe>,
     /// The next wordline of each block that was programmed or erased, by die and superblock.
@@ -34,7 +36,9 @@ impl Flash for Counted {
         self.programmed_units += u64::from(stripe.program_units(program.slc));
     }
     fn copy(&mut self, _die: u32, _slc: bool, units: u32) {
-        assert!(units > 0, "nothing is copied");
+        let stripe = self.stripe.expect("it is known how much a cell holds");
+        assert!((1..=stripe.cell_units()).contains(&units), "{units} units of one cell are copied");
+        self.copied_units += u64::from(units);
     }
     fn erase(&mut self, die: u32, superblock: u32) {
         self.blocks.insert((die, superblock), 0);
@@ -105,6 +109,7 @@ proptest! {
         let (mut ftl, mut flash) = ftl_of(&spec, seed);
         let churned = churn(&mut ftl, &mut flash, &mut Random::new(seed), 500);
         prop_assert_eq!(churned, Ok(()));
+        prop_assert_eq!(flash.copied_units, ftl.done().copied, "each is read once");
     }
 
     #[test]
