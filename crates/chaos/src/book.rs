@@ -106,6 +106,9 @@ pub struct Book {
     indexed: BTreeSet<(u16, u64)>,
     /// Segments that something happened to that the judge knows of, since they were begun.
     harmed: BTreeSet<(u16, u64)>,
+    /// Segments that something had happened to before they were begun again, and the number they were begun with: a power cut may
+    /// take that, and what it was written over is seen again.
+    harmed_before: BTreeMap<(u16, u64), u64>,
     /// Members that came back in an older state at some time.
     stale: BTreeSet<u16>,
     /// Chunks as they lie on each drive: start to end and number.
@@ -141,6 +144,7 @@ impl Book {
             met: Met::default(),
             indexed: BTreeSet::new(),
             harmed: BTreeSet::new(),
+            harmed_before: BTreeMap::new(),
             stale: BTreeSet::new(),
             said: (0..count).map(|_| Said::default()).collect(),
             shadow: vec![BTreeMap::new(); count],
@@ -224,7 +228,9 @@ impl Book {
         assert_eq!(place.member, drive, "a chunk goes to the member that its header names");
         let begins = place.offset == layout.segment_offset(segment);
         if begins {
-            self.harmed.remove(&(drive, segment));
+            if self.harmed.remove(&(drive, segment)) {
+                self.harmed_before.insert((drive, segment), sequence);
+            }
             self.indexed.remove(&(drive, segment));
         }
         let expected = self.next.insert((drive, segment), asked.end);
@@ -524,9 +530,10 @@ impl Book {
         }
     }
 
-    /// Whether something has happened to a segment that the judge knows of, since it was begun.
-    pub fn is_harmed(&self, member: u16, segment: u64) -> bool {
-        self.harmed.contains(&(member, segment))
+    /// Whether something has happened that the judge knows of to what a segment held together with this chunk.
+    pub fn is_harmed(&self, member: u16, segment: u64, sequence: u64) -> bool {
+        let before = self.harmed_before.get(&(member, segment));
+        self.harmed.contains(&(member, segment)) || before.is_some_and(|&begun| sequence < begun)
     }
 
     /// Whether a member came back in an older state at some time.

@@ -61,9 +61,9 @@ fn known(finding: &Finding, book: &Book) {
     let Finding { entry, fault, .. } = finding;
     let (member, sequence) = (entry.place.member, entry.record.sequence);
     if *fault == Fault::Index {
-        let harmed = book
-            .segment_of(member, entry.place.offset)
-            .is_some_and(|segment| book.is_harmed(member, segment) || book.came_back_stale(member));
+        let harmed = book.segment_of(member, entry.place.offset).is_some_and(|segment| {
+            book.is_harmed(member, segment, sequence) || book.came_back_stale(member)
+        });
         assert!(
             harmed,
             "scrub: the index of chunk {sequence} of member {member} at {} is damaged",
