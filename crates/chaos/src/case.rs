@@ -129,6 +129,8 @@ pub struct Case {
     pub trim_interval: Duration,
     /// Members that take no writes at a time, so that they can erase.
     pub rest: u32,
+    /// Parts of the array that are written in turn, instead of members that rest; 0 for none.
+    pub parts: u16,
     /// How long each of them rests.
     pub rest_turn: Duration,
     /// Queues of the source.
@@ -203,6 +205,8 @@ impl Case {
                 round.changes.push(change(changes, drives.len() as u64));
             }
         }
+        let mut parts = Random::new(seed ^ 0x9A27_5E75);
+        let parts = if parts.one_in(6) { 1 + parts.below(members) as u16 } else { 0 };
         Self {
             seed,
             segment_bytes,
@@ -216,6 +220,7 @@ impl Case {
             trim_ahead: random.below(4),
             trim_interval: Duration::from_micros(random.below(3) * random.below(5000)),
             rest: if random.one_in(4) { random.below(members) as u32 } else { 0 },
+            parts,
             rest_turn: Duration::from_micros(200 + random.below(20_000)),
             queues: 1 + random.below(3) as u16,
             interval: Duration::from_micros(interval_us),

@@ -152,6 +152,15 @@ pub enum WhenFull {
     Wrap,
 }
 
+/// Which NVM Sets are written and read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sets {
+    /// All of them.
+    Shared,
+    /// One of each drive is written at a time.
+    Separate,
+}
+
 /// `record`.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
@@ -231,11 +240,15 @@ pub struct RecordArguments {
     #[arg(long, value_name = "RATE", default_value = "8GB/s")]
     pub trim_rate: Rate,
     /// Members that take no writes at a time, in turn, so that each can erase. They are woken when buffers fill past half.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, group = "resting")]
     pub rest: u32,
-    /// How long a member rests at a time.
-    #[arg(long, value_name = "TIME", default_value = "5s", requires = "rest")]
-    pub rest_turn: Duration,
+    /// NVM Sets that recording and reading use, on drives with a member in each of several sets. With `separate` one member of
+    /// each drive is written at a time, and readers meet no writes in the others [default: shared].
+    #[arg(long, value_name = "WHICH", group = "resting")]
+    pub sets: Option<Sets>,
+    /// How long a member rests at a time, or is written with --sets separate [default: 5s, with --sets separate 10m].
+    #[arg(long, value_name = "TIME", requires = "resting")]
+    pub rest_turn: Option<Duration>,
     /// Processors to use: the first for writing, the others for the source's queues.
     #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
     pub cpus: Vec<usize>,

@@ -150,8 +150,8 @@ mod tests {
         assert_eq!(record.depth, defaults::DEPTH);
         assert_eq!(record.flush_interval, defaults::FLUSH_INTERVAL);
         assert_eq!(record.trim_rate, defaults::TRIM_RATE);
-        assert_eq!(record.rest_turn, defaults::REST_TURN);
         assert_eq!((record.drift, record.trim_ahead, record.rest), (None, None, 0));
+        assert_eq!((record.sets, record.rest_turn), (None, None));
     }
 
     #[test]

@@ -7,11 +7,11 @@ mod status;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use longtake::recording::{Builder, NewArray, Options, Privileges};
+use longtake::recording::{self, Builder, NewArray, Options, Privileges};
 use longtake::{Array, Recording};
 use serde_json::json;
 
-use crate::arguments::{RecordArguments, WhenFull};
+use crate::arguments::{RecordArguments, Sets, WhenFull};
 use crate::exit;
 use crate::printer;
 use crate::profiles;
@@ -91,6 +91,10 @@ fn builder(arguments: &RecordArguments) -> Builder {
         trim_ahead: arguments.trim_ahead,
         trim_rate: arguments.trim_rate,
         rest: arguments.rest,
+        sets: match arguments.sets {
+            None | Some(Sets::Shared) => recording::Sets::Shared,
+            Some(Sets::Separate) => recording::Sets::Separate,
+        },
         rest_turn: arguments.rest_turn,
         processors: arguments.cpus.clone(),
         uplink: arguments.uplink,

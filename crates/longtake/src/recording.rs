@@ -22,4 +22,4 @@ pub use account::Account;
 pub use builder::Builder;
 pub use handle::{Recording, Update};
 pub use observer::{MemberSnapshot, Observer, Snapshot, Started, View};
-pub use options::{NewArray, Options, Privileges};
+pub use options::{NewArray, Options, Privileges, Sets};

@@ -68,7 +68,10 @@ pub struct Mission {
     pub trim_rate: Rate,
     /// Members that rest at a time.
     pub rest: u32,
-    /// How long a member rests at a time.
+    /// Whether the namespaces of each drive are written in turn, while the others rest, so that readers have NVM Sets to
+    /// themselves: the first namespaces of all drives, then the second ones. No other members rest then.
+    pub separate: bool,
+    /// How long a member rests at a time, or the namespaces in turn are written.
     pub rest_turn: Duration,
     /// Reads beside the recording.
     pub readers: Vec<Readers>,
@@ -182,6 +185,7 @@ impl Mission {
             trim_ahead: defaults::TRIM_AHEAD,
             trim_rate: defaults::TRIM_RATE,
             rest: 0,
+            separate: false,
             rest_turn: defaults::REST_TURN,
             readers: Vec::new(),
             coarse: true,
@@ -212,7 +216,10 @@ impl Mission {
         let memory = NoBuffers { size: layout.chunk_max.max(1 << 20) as usize };
         let metadata = defaults::metadata_buffers(members.len()) as u32;
         let metadata = (0..metadata).map(|n| BufferId(self.buffers + n)).collect();
-        let core = Recorder::new(self.config(found.superblock.layout.segment_bytes), found);
+        let mut core = Recorder::new(self.config(found.superblock.layout.segment_bytes), found);
+        if self.separate {
+            core = core.with_parts(array::parts(self));
+        }
         let mut book = Book::new(self, &data_bytes);
         let mut recording =
             Recording::new(core, &mut bank, &memory, feed, members, Vec::new(), metadata);
@@ -323,6 +330,11 @@ impl Mission {
         }
         if self.buffers < 2 || self.depth == 0 {
             return nonsense("there must be two chunk buffers, and a write at a time, at least");
+        }
+        if self.separate && (each == 1 || self.rest > 0) {
+            return nonsense(
+                "drives that are written a namespace at a time show several, and no other members rest",
+            );
         }
         if self.readers.iter().any(|readers| !readers.sound(self.drives.len())) {
             return nonsense("reads have a multiple of 4096 bytes, a rate above 0, and a drive");

@@ -24,6 +24,9 @@ pub const TRIM_RATE: Rate = Rate(8e9);
 /// How long a member rests at a time, if members rest.
 pub const REST_TURN: Duration = Duration::from_secs(5);
 
+/// How long a part of the array is written at a time, if NVM Sets are separate.
+pub const SETS_TURN: Duration = Duration::from_secs(600);
+
 /// How far members' fill may drift apart under adaptive placement, in bytes: two segments.
 pub const fn drift_max(segment_bytes: u64) -> u64 {
     2 * segment_bytes

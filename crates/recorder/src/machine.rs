@@ -197,6 +197,20 @@ impl Recorder {
         }
     }
 
+    /// Writes to one part of the array at a time, each for [`Config::rest_turn`] or until all of it has been written, while the
+    /// members of the other parts rest: what readers read there shares no flash with the writing. They are woken when buffers
+    /// fill past half, like all that rest. Each member's part is given by its index.
+    ///
+    /// # Panics
+    /// If there is not a part for each member, or members rest in turn besides.
+    #[must_use]
+    pub fn with_parts(self, parts: Vec<u16>) -> Self {
+        assert_eq!(parts.len(), self.members.len(), "each member belongs to a part");
+        assert_eq!(self.config.rest, 0, "either members rest in turn, or parts");
+        let turns = Turns::of_parts(parts, self.config.rest_turn);
+        Self { turns, ..self }
+    }
+
     /// Takes one input at `now`.
     pub fn handle(&mut self, now: Instant, input: Input) {
         // A chunk or a completion concerns the members it touches; anything else may concern all.

@@ -27,6 +27,7 @@ pub mod facts;
 pub mod name;
 pub mod new_files;
 pub mod output;
+pub mod parts;
 pub mod profiles;
 pub mod real;
 pub mod simulated;

@@ -11,6 +11,7 @@ use ssd::{SimBank, Slot, Spec, SpecError, Start};
 
 use crate::facts;
 use crate::name::{Contents, Model, SimTarget};
+use crate::parts::Place;
 use crate::profiles::{self, Profiles, ProfilesError};
 use crate::uplink::Uplink;
 
@@ -123,6 +124,19 @@ impl SimDrives {
     /// The simulated drive that a drive of the bank lies on.
     pub fn slot(&self, namespace: &SimNamespace) -> &Slot {
         &self.slots[namespace.slot]
+    }
+
+    /// The NVM Sets that each drive of the bank lies in.
+    pub fn places(&self) -> Vec<Place> {
+        let place = |shown: &SimNamespace| {
+            let Spec { name, sets, .. } = &self.slot(shown).spec;
+            Place {
+                member: format!("namespace {} of {name}", shown.namespace + 1),
+                drive: shown.slot.to_string(),
+                sets: sets.namespaces[shown.namespace].sets.iter().copied().collect(),
+            }
+        };
+        self.namespaces.iter().map(place).collect()
     }
 
     /// What each drive of such a bank tells of itself, after all that it has been through.

@@ -79,6 +79,15 @@ fn faults(round: &Round, start: Instant) -> Vec<Fault> {
     round.faults.iter().map(at).collect()
 }
 
+/// Members that may rest at a time.
+fn rest_max(case: &Case) -> usize {
+    let members = case.drives.len();
+    match usize::from(case.parts) {
+        0 => case.rest as usize,
+        parts => members - members / parts.min(members),
+    }
+}
+
 /// How the recorder is set in a case's recording of this number.
 fn config(case: &Case, number: usize, start: Instant) -> Config {
     Config {
@@ -92,7 +101,7 @@ fn config(case: &Case, number: usize, start: Instant) -> Config {
         flush_interval: case.flush_interval,
         trim_ahead: case.trim_ahead,
         trim_interval: case.trim_interval,
-        rest: case.rest,
+        rest: if case.parts > 0 { 0 } else { case.rest },
         rest_turn: case.rest_turn,
     }
 }
@@ -151,7 +160,11 @@ impl World<'_> {
         let source = self.source(chunk_min, (start, stop_at), round.older);
         let memory = self.memory.clone();
         let metadata = Self::names(READ_BUFFERS, case.metadata);
-        let core = Recorder::with_parity(config, image, Self::parity_means(case));
+        let members = image.members.len() as u16;
+        let mut core = Recorder::with_parity(config, image, Self::parity_means(case));
+        if case.parts > 0 {
+            core = core.with_parts((0..members).map(|member| member % case.parts).collect());
+        }
         let sound_drive = self.has_sound_drive(round);
         let mut run = Run {
             recording: Recording::new(
@@ -170,7 +183,7 @@ impl World<'_> {
             start,
             stop_at,
             buffers: case.buffers,
-            rest_max: case.rest as usize,
+            rest_max: rest_max(case),
             protected_before: &mut self.protected_before,
             sound_drive,
             protections: round.protections.iter().copied().collect(),

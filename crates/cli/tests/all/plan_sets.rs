@@ -109,6 +109,18 @@ fn a_plan_with_separate_sets_is_confirmed_by_recording() {
 }
 
 #[test]
+fn what_is_planned_with_separate_sets_is_recorded_so() {
+    let folder = scratch();
+    let drive = small(&folder, "memblaze-4tb-horizontal");
+    let words = "record --from synthetic:1GB/s --to sim:@:full,sim:ideal --virtual --for 2s";
+    line(&format!("{words} --sets separate"), &drive).code(1).says(&["only member", "ideal"]);
+    let words = "record --from synthetic:1GB/s --to sim:@:full*2 --virtual --for 6s --quiet";
+    line(&format!("{words} --sets separate --rest-turn 2s"), &drive).code(0);
+    line(&format!("{words} --sets separate --rest 2"), &drive).code(2).says(&["--rest"]);
+    line(&format!("{words} --rest-turn 2s"), &drive).code(2).says(&["--sets"]);
+}
+
+#[test]
 fn a_drive_without_sets_is_an_obstacle_that_names_what_would_do() {
     let words = ["no namespaces on NVM Sets of their own", "--sets shared", "possible with"];
     let command = format!("{ASKED} --keep 4s --sets separate");

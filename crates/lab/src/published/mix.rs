@@ -26,6 +26,9 @@ const DEPTH: u32 = 64;
 /// writes say that it was.
 const REGION: u64 = 64 << 30;
 
+/// What the document's IOPS of its smallest blocks come to in bytes a second.
+const RATE_OF_SMALLEST: f64 = 350e3 * 512.0;
+
 /// From here up the document calls blocks large.
 const LARGE: u64 = 32 << 10;
 
@@ -161,14 +164,17 @@ impl Grid {
     fn smallest(&self, row: Row) -> Row {
         let (fall, rises, text) = self.falls(512);
         let steeper = fall > self.falls(4096).0;
+        let drives = row.basis.clone();
         row.figure("512 B, 100 % read", Published::About(350e3), Unit::CommandsPerSecond, self.iops(512, 100))
             .because(
                 "64 commands in random places are spread unevenly over six drives, so that some drives idle while commands wait for \
                  others; how the article's threads and kernel spread them isn't published",
                 (300e3, 330e3),
             )
-            .figure("the same as a rate", Published::About(87e6), Unit::BytesPerSecond, self.rate(512, 100))
-            .contradicted("350,000 x 512 B is 179 MB/s, not the article's 87", (160e6, 197e6))
+            .on(Basis::Arithmetic)
+            .figure("350,000 IOPS of 512 B", Published::About(87e6), Unit::BytesPerSecond, RATE_OF_SMALLEST)
+            .contradicted("the article's own figures: 350,000 x 512 B is 179 MB/s", (RATE_OF_SMALLEST, RATE_OF_SMALLEST))
+            .on(drives)
             .words("512 B from reads to writes", "falls steeply, recovers", rises && steeper, text)
             .noted("steeply: by more than 4 KB does, and the model shows little more. Reads wait for programs; a short write makes a die read the rest of its 4 KiB, and takes no firmware's time beside")
     }

@@ -61,7 +61,8 @@ fn of(job: &Builder, spec: &SourceSpec, drives: &SimDrives) -> Result<Mission> {
     }
     mission.trim_rate = options.trim_rate;
     mission.rest = options.rest;
-    mission.rest_turn = options.rest_turn;
+    mission.separate = options.parts(|| Ok(drives.places()))?.is_some();
+    mission.rest_turn = options.turn();
     Ok(mission)
 }
 

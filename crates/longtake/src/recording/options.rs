@@ -1,9 +1,11 @@
 //! How to record: every setting of a recording, with one default for all who record.
 
+use anyhow::{Result, bail};
 use base::{BufferId, ByteSize, Duration, Rate, Timestamp};
 use device::target::FILE_MODE_DEFAULT;
 use recorder::{Config, ParityMeans, Placement, WhenFull, defaults};
 use target::Uplink;
+use target::parts::{PartsError, Place, parts};
 use uuid::Uuid;
 
 /// How to record. The defaults are those of the program, except that it gives up its privileges.
@@ -39,14 +41,27 @@ pub struct Options {
     pub trim_rate: Rate,
     /// Members that take no writes at a time, in turn.
     pub rest: u32,
-    /// How long a member rests at a time.
-    pub rest_turn: Duration,
+    /// Which NVM Sets of the drives recording and reading use.
+    pub sets: Sets,
+    /// How long a member rests at a time, or a part is written with separate sets; None for 5 s and 10 min.
+    pub rest_turn: Option<Duration>,
     /// Processors: the first for the run loop, the others for the source's queues; empty for any.
     pub processors: Vec<usize>,
     /// What simulated drives together get through to the host.
     pub uplink: Option<Uplink>,
     /// What the process keeps of its rights once everything is open.
     pub privileges: Privileges,
+}
+
+/// Which NVM Sets of the drives recording and reading use. A namespace lies in sets, and a member is a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sets {
+    /// All members are written, and readers meet the writing wherever they read.
+    #[default]
+    Shared,
+    /// One member of each drive is written at a time, and readers meet nothing in the others. Drives have as many members each, which
+    /// share no set.
+    Separate,
 }
 
 /// What the process keeps of its rights once everything is open.
@@ -111,7 +126,8 @@ impl Default for Options {
             trim_ahead: None,
             trim_rate: defaults::TRIM_RATE,
             rest: 0,
-            rest_turn: defaults::REST_TURN,
+            sets: Sets::default(),
+            rest_turn: None,
             processors: Vec::new(),
             uplink: None,
             privileges: Privileges::default(),
@@ -142,8 +158,35 @@ impl Options {
             trim_ahead: self.trim_ahead.unwrap_or(trim_ahead),
             trim_interval: self.trim_rate.time_for(segment_bytes),
             rest: self.rest,
-            rest_turn: self.rest_turn,
+            rest_turn: self.turn(),
         }
+    }
+
+    /// How long a member rests at a time, or a part is written.
+    pub(super) fn turn(&self) -> Duration {
+        self.rest_turn.unwrap_or(match self.sets {
+            Sets::Shared => defaults::REST_TURN,
+            Sets::Separate => defaults::SETS_TURN,
+        })
+    }
+
+    /// The parts that members are written in, if sets are separate.
+    ///
+    /// # Errors
+    /// If members share sets, or rest besides.
+    pub(super) fn parts(
+        &self,
+        places: impl FnOnce() -> Result<Vec<Place>, PartsError>,
+    ) -> Result<Option<Vec<u16>>> {
+        if self.sets == Sets::Shared {
+            return Ok(None);
+        }
+        if self.rest > 0 {
+            bail!(
+                "--rest and --sets separate both say which members take no writes: leave one of them out"
+            );
+        }
+        Ok(Some(parts(&places()?)?))
     }
 
     /// What parity takes, and the chunk buffers that are left. Each group in flight holds a buffer for each parity: about as many

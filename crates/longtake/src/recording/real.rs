@@ -26,7 +26,7 @@ use super::builder::Builder;
 use super::feed::LiveFeed;
 use super::members::{self, Members};
 use super::observer::{Observer, Started};
-use super::options::Privileges;
+use super::options::{Options, Privileges};
 use super::processors;
 use super::run::{self, Stage};
 use super::sources::{self, Taking};
@@ -60,6 +60,7 @@ fn record_with(
     let drives: Vec<DriveId> = ready.image.members.iter().map(|member| member.drive).collect();
     let names = drives.iter().map(|drive| name(&bank, *drive)).collect();
     let parts = Parts::new(job, ready.image, ready.pool, bank.waker(), &ready.targets)?;
+    let parts = parts.in_turn(ready.turns);
     let started = parts.started(names);
     let Parts { core, pool, supply, free, ready: filled, metadata, .. } = parts;
     let running = Arc::new(AtomicUsize::new(ready.source.queues.len()));
@@ -101,6 +102,8 @@ struct Ready {
     superblocks: Vec<Superblock>,
     source: sources::Open,
     control: Control,
+    /// The part of each member, if parts are written in turn.
+    turns: Option<Vec<u16>>,
     /// Keeps others off the drives until the recording is over.
     _claims: Vec<Option<Authorized>>,
 }
@@ -131,6 +134,7 @@ impl Ready {
         let claims = authorize(&targets, &[], Purpose::Continue, false)?;
         let mut opened = open(job, &targets, observer)?;
         let image = opened.image.clone();
+        let turns = turns(options, &image, &targets)?;
         let superblocks = superblocks::read_all(&mut opened.reader(), &image)?;
         let superblocks = superblocks.into_iter().map(|s| s.superblock).collect();
         let source = source.map_or_else(|| sources::open(&spec, &taking), Ok)?;
@@ -147,8 +151,28 @@ impl Ready {
             give_up_privileges(successor.as_ref(), &control, &options.filter, observer)?;
         }
         let bank = *bank;
-        Ok(Self { targets, bank, pool, image, superblocks, source, control, _claims: claims })
+        Ok(Self {
+            targets,
+            bank,
+            pool,
+            image,
+            superblocks,
+            source,
+            control,
+            turns,
+            _claims: claims,
+        })
     }
+}
+
+/// The part of each member, if parts are written in turn. A missing member is in whichever.
+fn turns(options: &Options, image: &ArrayImage, targets: &[PathBuf]) -> Result<Option<Vec<u16>>> {
+    let of_targets = options.parts(|| target::parts::of_real(targets))?;
+    let of_member = |parts: Vec<u16>| {
+        let part = |drive: DriveId| parts.get(drive.index()).copied().unwrap_or(0);
+        image.members.iter().map(|member| part(member.drive)).collect()
+    };
+    Ok(of_targets.map(of_member))
 }
 
 fn name(bank: &impl Bank, drive: DriveId) -> String {
@@ -282,6 +306,14 @@ impl Parts {
         let core = Recorder::with_parity(config, image, means);
         let metadata = metadata.to_vec();
         Ok(Self { core, pool, supply, free, ready, metadata, array, buffers, at })
+    }
+
+    /// With members that are written part by part, if there are such.
+    fn in_turn(self, parts: Option<Vec<u16>>) -> Self {
+        match parts {
+            Some(parts) => Self { core: self.core.with_parts(parts), ..self },
+            None => self,
+        }
     }
 
     fn started(&self, drives: Vec<String>) -> Started {

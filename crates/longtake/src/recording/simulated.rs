@@ -56,11 +56,14 @@ pub fn record(
     let layout = image.superblock.layout;
     let members: Vec<DriveId> = image.members.iter().map(|member| member.drive).collect();
     let at = clock::now();
+    let places = || members.iter().map(|drive| drives.places()[drive.index()].clone()).collect();
+    let parts = options.parts(|| Ok(places()))?;
     let config = options.config(at, layout.segment_bytes, chunks.len() as u32, false);
     let (means, data_chunks) = options.parity_means(image.superblock.parity, &chunks);
     let data_max = image.superblock.data_chunk_max();
     let (array, array_uuid) = (image.superblock.name.clone(), image.uuid);
     let core = Recorder::with_parity(config, image, means);
+    let core = parts.into_iter().fold(core, Recorder::with_parts);
     let started = Started {
         take: core.take().uuid,
         at,

@@ -6,4 +6,5 @@ mod array_extract;
 mod array_recording;
 mod examples;
 mod harness;
+mod separate_sets;
 mod sweep;

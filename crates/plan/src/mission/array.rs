@@ -23,7 +23,7 @@ pub fn time(at: Instant) -> Timestamp {
 pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage, CreateError> {
     let uuid = Uuid::from_u128(0xA44A);
     let each = mission.namespaces();
-    // The first namespaces of all drives, then the second ones: members that rest together are of one part of each drive.
+    // The first namespaces of all drives, then the second ones, as in [`parts`].
     let order =
         || (0..each).flat_map(|part| (0..mission.drives.len()).map(move |at| at * each + part));
     let identities: Vec<String> = bank.drives().iter().map(|drive| drive.name.clone()).collect();
@@ -69,6 +69,12 @@ pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage,
         first_copies_bad: Vec::new(),
         remarks: Vec::new(),
     })
+}
+
+/// The part of each member that is written at a time if sets are separate: a namespace of each drive.
+pub fn parts(mission: &Mission) -> Vec<u16> {
+    let drives = mission.drives.len();
+    (0..mission.namespaces() as u16).flat_map(|part| std::iter::repeat_n(part, drives)).collect()
 }
 
 /// A member whose segments are empty, or each hold a chunk of an `older` take.

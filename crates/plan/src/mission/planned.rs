@@ -71,8 +71,7 @@ impl Mission {
         });
         mission.readers = readers(requirement, parts > 1);
         if let Sets::Separate { turn } = requirement.sets {
-            // All but one part of every drive rest: those that readers read from.
-            (mission.rest, mission.rest_turn) = (drives * (parts - 1), turn);
+            (mission.separate, mission.rest_turn) = (true, turn);
         }
         Some(mission)
     }

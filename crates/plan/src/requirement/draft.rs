@@ -6,6 +6,7 @@ use std::str::FromStr;
 use base::{ByteSize, Duration, Rate};
 use format::PAGE_BYTES;
 use recorder::Placement;
+use recorder::defaults::SETS_TURN;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -105,8 +106,6 @@ impl FromStr for DutyText {
     }
 }
 
-/// How long it is recorded to the same part of separate sets, unless said otherwise.
-const TURN: Duration = Duration::from_secs(600);
 /// The longest read beside the recording, in bytes.
 const READ_BYTES_MAX: u64 = 16 << 20;
 /// The longest frame of Ethernet without extensions.
@@ -437,7 +436,7 @@ impl Draft {
                 })
             }
             (Some("separate"), turn) => {
-                let turn = turn.as_ref().map_or(Ok(TURN), |text| {
+                let turn = turn.as_ref().map_or(Ok(SETS_TURN), |text| {
                     let turn: Duration = parsed("turn", text, "10m")?;
                     if turn < Duration::from_secs(1) {
                         let problem = "it is shorter than a second";

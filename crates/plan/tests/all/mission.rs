@@ -194,7 +194,7 @@ fn apart() -> Mission {
     spec.flash.pages_per_block = 24;
     let slot = Slot { spec, start: Start::Full, namespaces: vec![0, 1], seed: 1 };
     let mut mission = Mission::new(vec![slot; 2], Rate(1.5e9), seconds(20.0));
-    (mission.rest, mission.rest_turn) = (2, seconds(2.0));
+    (mission.separate, mission.rest_turn) = (true, seconds(2.0));
     mission.readers = vec![Readers {
         random: true,
         bytes: 4096,
@@ -224,7 +224,7 @@ fn a_recorder_and_readers_change_places_on_the_parts_of_drives() {
     let mean_us = reads.latencies.mean_ns().unwrap() / 1e3;
     assert!(mean_us < 110.0, "{mean_us} us");
     let beside = Mission {
-        rest: 0,
+        separate: false,
         readers: vec![Readers { apart: false, ..mission.readers[0].clone() }],
         ..mission
     };

@@ -82,6 +82,37 @@ fn all_rest_in_turn_and_take_no_writes_meanwhile() {
 }
 
 #[test]
+fn one_part_is_written_at_a_time_and_all_of_them_alike() {
+    for (members, parts) in [(2, 2), (4, 2), (6, 3), (3, 3)] {
+        let case = Case { parts, ..ring(members, 0, 32, 900) };
+        let (given, seen, report) = watched(&case);
+        assert!(report.finished && report.ledger.balances());
+        let each = members / usize::from(parts);
+        assert_eq!((seen.most_resting, seen.least_up), (members - each, each));
+        assert!(seen.turns.iter().all(|&turns| turns >= 2), "each of {:?}", seen.turns);
+        // The chunk that ends the take goes anywhere.
+        assert!(seen.written_resting <= 4096, "nobody needed to be woken");
+        let mean = given.iter().sum::<u64>() / members as u64;
+        assert!(
+            given.iter().all(|&bytes| bytes > mean / 2 && bytes < mean * 3 / 2),
+            "none starves: {given:?}"
+        );
+    }
+}
+
+#[test]
+fn a_part_that_is_written_over_once_hands_over_before_its_turn_ends() {
+    // In 0.4 s a member is written over several times.
+    let case = Case { parts: 2, rest_turn: Duration::from_secs(60), ..ring(2, 0, 32, 450) };
+    let (given, seen, report) = watched(&case);
+    assert!(report.finished && report.ledger.balances());
+    assert!(seen.turns.iter().all(|&turns| turns > 0), "{:?} {given:?}", seen.turns);
+    assert!(seen.written_resting <= 4096, "nobody needed to be woken");
+    let member = case.drives[0].capacity_bytes;
+    assert!(given.iter().all(|&bytes| bytes > member / 8), "{given:?} of {member}");
+}
+
+#[test]
 fn who_rests_is_woken_when_buffers_fill_past_half() {
     // Two of three could not take it.
     let (_, seen, report) = watched(&ring(3, 1, 8, 20));

@@ -104,6 +104,7 @@ pub fn plain(drives: Vec<Drive>, rounds: Vec<Round>) -> Case {
         trim_ahead: 0,
         trim_interval: Duration::ZERO,
         rest: 0,
+        parts: 0,
         rest_turn: Duration::ZERO,
         queues: 1,
         interval: Duration::from_micros(50),
