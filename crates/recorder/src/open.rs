@@ -104,6 +104,8 @@ pub struct MemberImage {
     pub unindexed: Vec<HeadImage>,
     /// Whether the ring may trim segments on it.
     pub trims: bool,
+    /// Whether a segment begins with a chunk of this array that belongs elsewhere: what lay there is gone, and nothing tells of it.
+    pub misplaced: bool,
 }
 
 impl MemberImage {
@@ -210,6 +212,7 @@ fn missing_member(newest: &Superblock, member: u16) -> MemberImage {
         head: None,
         unindexed: Vec::new(),
         trims: false,
+        misplaced: false,
     }
 }
 

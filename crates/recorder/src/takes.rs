@@ -437,9 +437,11 @@ fn read_indexes<B: Bank, M: Buffers>(
 }
 
 /// The latest packet time that a ring has given up, if it is known for certain: the chunk that tells it may have been the newest
-/// of a member that is missing, or whose index is damaged.
+/// of a member that is missing, or whose index is damaged; and what lay where a segment is that belongs elsewhere was lost in
+/// another way.
 fn reused_to_ns(members: &[MemberImage]) -> Option<u64> {
     let told = |member: &MemberImage| match &member.head {
+        _ if member.misplaced => None,
         Some(head) => head.reused_to_ns,
         None => (!member.is_missing()).then_some(0),
     };

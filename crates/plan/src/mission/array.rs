@@ -100,5 +100,6 @@ fn member_image(drive: DriveId, layout: &Layout, older: bool) -> MemberImage {
         head: None,
         unindexed: Vec::new(),
         trims: true,
+        misplaced: false,
     }
 }

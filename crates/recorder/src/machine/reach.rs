@@ -66,6 +66,7 @@ mod tests {
             head: None,
             unindexed: Vec::new(),
             trims: false,
+            misplaced: false,
         }
     }
 

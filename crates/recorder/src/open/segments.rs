@@ -21,6 +21,7 @@ pub(super) fn read<B: Bank, M: Buffers>(
 ) -> Result<MemberImage, OpenError> {
     let mut member = Member { reader, drive, layout, place, past_unreadable };
     let ends = member.ends()?;
+    let misplaced = ends.iter().any(|ends| ends.misplaced);
     let head = (0..ends.len()).max_by_key(|&at| ends[at].first);
     let mut segments = Vec::with_capacity(ends.len());
     let (mut head_image, mut unindexed) = (None, Vec::new());
@@ -50,7 +51,8 @@ pub(super) fn read<B: Bank, M: Buffers>(
         }
     }
     let trims = member.trims();
-    Ok(MemberImage { drive, layout, segments, head: head_image, unindexed, trims })
+    let head = head_image;
+    Ok(MemberImage { drive, layout, segments, head, unindexed, trims, misplaced })
 }
 
 /// What a segment's first and last page tell.
@@ -59,6 +61,8 @@ struct Ends {
     /// The number of its first chunk.
     first: Option<u64>,
     footer: Option<Footer>,
+    /// Whether it begins with a chunk of the array that belongs elsewhere.
+    misplaced: bool,
 }
 
 /// A member whose segments are being read.
@@ -88,7 +92,11 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
         self.reader.scatter(&ranges, |index, bytes| match bytes {
             Ok(bytes) if index % 2 == 0 => {
                 let place = Place { offset: ranges[index].offset, ..place };
-                ends[index / 2].first = chunk_at(bytes, &place).ok().map(|record| record.sequence);
+                let ends = &mut ends[index / 2];
+                ends.first = chunk_at(bytes, &place).ok().map(|record| record.sequence);
+                let of_array =
+                    ChunkRecord::read(bytes).is_ok_and(|(found, _)| found.array == place.array);
+                ends.misplaced = of_array && ends.first.is_none();
             }
             Ok(bytes) => {
                 let footer = Footer::read(bytes).ok();

@@ -40,7 +40,15 @@ pub fn image(parity: u8, segments: u64, held: &[&[Live]]) -> ArrayImage {
         let mut segments: Vec<Segment> = held.iter().map(|live| Segment::Live(*live)).collect();
         segments.resize(layout.segments as usize, Segment::Empty);
         let (drive, unindexed) = (DriveId(at), Vec::new());
-        MemberImage { drive, layout, segments, head: None, unindexed, trims: true }
+        MemberImage {
+            drive,
+            layout,
+            segments,
+            head: None,
+            unindexed,
+            trims: true,
+            misplaced: false,
+        }
     });
     let row = |_| Member { capacity_bytes, identity: String::new(), joined_ns: 0 };
     ArrayImage {

@@ -105,6 +105,7 @@ impl Case {
             head: None,
             unindexed: Vec::new(),
             trims: false,
+            misplaced: false,
         });
         let rows = self.speeds.iter().map(|_| Member {
             capacity_bytes,
