@@ -109,6 +109,14 @@ impl Simulated {
         }
     }
 
+    /// Removes a parameter if it is there, and its section with the last one.
+    pub fn remove(&mut self, section: &str, name: &str) {
+        for (_, parameters) in self.sections.iter_mut().filter(|(found, _)| found == section) {
+            parameters.retain(|(found, _)| found != name);
+        }
+        self.sections.retain(|(_, parameters)| !parameters.is_empty());
+    }
+
     /// The first thing that could not be written and read back.
     pub(crate) fn fault(&self) -> Option<Fault> {
         let all = self.sections.iter().flat_map(|(section, parameters)| {

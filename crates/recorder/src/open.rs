@@ -104,7 +104,8 @@ pub struct MemberImage {
     pub unindexed: Vec<HeadImage>,
     /// Whether the ring may trim segments on it.
     pub trims: bool,
-    /// Whether a segment begins with a chunk of this array that belongs elsewhere: what lay there is gone, and nothing tells of it.
+    /// Whether a segment begins with a chunk of this array that belongs elsewhere. What the segment held
+    /// before is lost without a record.
     pub misplaced: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Published results beside ours as a document: every claim with its figures, and the documents' own pictures drawn again.
 
 use lab::published::{
-    Basis, ClaimVerdict, Comparison, Curve, Fitted, Group, Plot, PlotAxis, Reproduced, Row, Shape,
-    UsedParameter,
+    Basis, ClaimVerdict, Comparison, Curve, FigureFit, Fitted, Group, HeldOut, Plot, PlotAxis,
+    Reproduced, Row, SetParameter, Shape, UsedParameter,
 };
 
 use crate::axis::Axis;
@@ -74,7 +74,7 @@ pub fn markdown(groups: &[Reproduced]) -> String {
         for row in &group.rows {
             lines.extend(remarks(row).into_iter().map(|remark| format!("- {remark}")));
         }
-        lines.extend(calibrations(&group.rows).into_iter().map(|line| format!("- {line}")));
+        lines.extend(ending(group).into_iter().map(|line| format!("- {line}")));
         lines.push(String::new());
     }
     lines.join("\n").trim_end().to_owned()
@@ -157,8 +157,33 @@ pub fn calibrations(rows: &[Row]) -> Vec<String> {
     lines.into_iter().map(line).collect()
 }
 
+/// What is said of all claims of a group together: how its drives were fitted, or what calibrated figures are calibrated by.
+pub fn ending(reproduced: &Reproduced) -> Vec<String> {
+    match &reproduced.held_out {
+        Some(held_out) => fitting(held_out),
+        None => calibrations(&reproduced.rows),
+    }
+}
+
+/// How drives were fitted to predict held-out figures: a line for each parameter.
+fn fitting(held_out: &HeldOut) -> Vec<String> {
+    let fit = |fit: &FigureFit| {
+        let FigureFit { of, name, value, figures, met } = fit;
+        let nearest = if *met { "" } else { ", the nearest that was found" };
+        let figures = figures.join("; ");
+        format!("Fitted to {figures}: {name} = {value}{nearest} ({}).", of.join(", "))
+    };
+    let set = |set: &SetParameter| {
+        let SetParameter { of, name, value, source } = set;
+        let value =
+            value.as_ref().map_or_else(|| "left out".to_owned(), |value| format!("= {value}"));
+        format!("Not fitted: {name} {value}: {source} ({}).", of.join(", "))
+    };
+    held_out.fits.iter().map(fit).chain(held_out.starts.iter().map(set)).collect()
+}
+
 fn section(reproduced: &Reproduced) -> Section {
-    let Reproduced { group, rows, plots, parameters } = reproduced;
+    let Reproduced { group, rows, plots, parameters, .. } = reproduced;
     let mut section =
         Section::new(group.to_string().to_lowercase(), group.document(), summary(rows));
     let wrong = rows.iter().filter(|row| row.verdict() == ClaimVerdict::NotMet);
@@ -167,7 +192,7 @@ fn section(reproduced: &Reproduced) -> Section {
     section.paragraphs.extend(contradictions.flat_map(|row| {
         row.contradiction.iter().map(|why| format!("{} contradicts itself. {why}", row.id))
     }));
-    section.paragraphs.extend(calibrations(rows));
+    section.paragraphs.extend(ending(reproduced));
     section.pictures = plots.iter().map(picture).collect();
     section.tables = vec![claims(*group, rows), figures(rows), used(parameters)];
     section
@@ -328,7 +353,8 @@ mod tests {
         ];
         let rows =
             vec![row, Claim::new("REC-2", "it is blue").row(Basis::not_testable("no colours"))];
-        Reproduced { group: Group::Rec, rows, plots, parameters: vec![used_parameter()] }
+        let parameters = vec![used_parameter()];
+        Reproduced { group: Group::Rec, rows, plots, parameters, held_out: None }
     }
 
     #[test]
@@ -352,6 +378,35 @@ mod tests {
         assert_eq!(document.facts[0].value, "1 contradicted, 1 not testable");
         let kinds: Vec<_> = document.sections[0].pictures.iter().map(|p| p.file_stem()).collect();
         assert_eq!(kinds, ["lines", "bars", "radar"]);
+    }
+
+    #[test]
+    fn held_out_figures_stand_beside_what_drives_were_fitted_to() {
+        let fit = |met| FigureFit {
+            of: vec!["a-drive".to_owned()],
+            name: "flash.program_us".to_owned(),
+            value: "1850".to_owned(),
+            figures: vec!["REC-1, rate".to_owned(), "REC-2, it".to_owned()],
+            met,
+        };
+        let set = |value: Option<&str>| SetParameter {
+            of: vec!["a-drive".to_owned(), "b-drive".to_owned()],
+            name: "cache.shrink_to".to_owned(),
+            value: value.map(str::to_owned),
+            source: "a full drive".to_owned(),
+        };
+        let held_out =
+            HeldOut { fits: vec![fit(true), fit(false)], starts: vec![set(Some("1")), set(None)] };
+        let text = markdown(&[Reproduced { held_out: Some(held_out), ..reproduced() }]);
+        for line in [
+            "- Fitted to REC-1, rate; REC-2, it: flash.program_us = 1850 (a-drive).",
+            "- Fitted to REC-1, rate; REC-2, it: flash.program_us = 1850, the nearest that was found (a-drive).",
+            "- Not fitted: cache.shrink_to = 1: a full drive (a-drive, b-drive).",
+            "- Not fitted: cache.shrink_to left out: a full drive (a-drive, b-drive).",
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
+        assert!(!text.contains("Calibrated by"), "{text}");
     }
 
     #[test]

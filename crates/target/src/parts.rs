@@ -21,8 +21,8 @@ pub struct Place {
 /// Why an array has no parts that share no flash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartsError {
-    /// A member tells of no NVM Set: its name, and why.
-    NotTold(String, String),
+    /// The NVM Sets of a member are not known: its name, and why.
+    NotKnown(String, String),
     /// A member is the only one on its drive.
     Alone(String),
     /// Two members share an NVM Set.
@@ -35,9 +35,9 @@ impl fmt::Display for PartsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("--sets separate: ")?;
         match self {
-            Self::NotTold(member, why) => write!(
+            Self::NotKnown(member, why) => write!(
                 f,
-                "{member} tells of no NVM Set ({why}): leave the option out, or record on namespaces that lie in sets"
+                "the NVM Sets of {member} are not known ({why}): leave the option out, or record on namespaces that lie in sets"
             ),
             Self::Alone(member) => write!(
                 f,
@@ -96,17 +96,17 @@ pub fn parts(places: &[Place]) -> Result<Vec<u16>, PartsError> {
 pub fn of_real(members: &[PathBuf]) -> Result<Vec<Place>, PartsError> {
     let place = |path: &PathBuf| {
         let member = path.display().to_string();
-        let not_told = |why: String| PartsError::NotTold(member.clone(), why);
-        let facts = facts::read(path).map_err(|error| not_told(error.to_string()))?;
-        let nvme = facts.nvme.ok_or_else(|| not_told("it is no NVMe namespace".to_owned()))?;
+        let not_known = |why: String| PartsError::NotKnown(member.clone(), why);
+        let facts = facts::read(path).map_err(|error| not_known(error.to_string()))?;
+        let nvme = facts.nvme.ok_or_else(|| not_known("it is no NVMe namespace".to_owned()))?;
         let Some(namespace) = nvme.namespace.known() else {
-            return Err(not_told(nvme.namespace.to_string()));
+            return Err(not_known(nvme.namespace.to_string()));
         };
         let set = namespace.nvm_set_id.map(u32::from);
-        let set = set.ok_or_else(|| not_told("its drive has none".to_owned()))?;
+        let set = set.ok_or_else(|| not_known("its drive has none".to_owned()))?;
         let subsystem = facts.drive.nvme.and_then(|nvme| nvme.subsystem_nqn);
         let drive = subsystem.or(facts.drive.serial);
-        let drive = drive.ok_or_else(|| not_told("its drive has no name".to_owned()))?;
+        let drive = drive.ok_or_else(|| not_known("its drive has no name".to_owned()))?;
         Ok(Place { member: member.clone(), drive, sets: BTreeSet::from([set]) })
     };
     members.iter().map(place).collect()
@@ -147,6 +147,6 @@ mod tests {
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = of_real(&[file.path().to_owned()]).unwrap_err().to_string();
-        assert!(error.contains("no NVM Set"), "{error}");
+        assert!(error.contains("NVM Sets of") && error.contains("are not known"), "{error}");
     }
 }

@@ -23,6 +23,7 @@
 pub mod described;
 pub mod fit;
 pub mod guess;
+pub mod held_out;
 pub mod known;
 pub mod model;
 pub mod parts;

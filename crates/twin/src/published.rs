@@ -22,6 +22,8 @@ use crate::rig::{put_on, striped};
 #[derive(Clone, Debug, Default)]
 pub struct Library {
     others: BTreeMap<String, Profile>,
+    /// Whether the others say themselves what each of their values was fitted to.
+    marked: bool,
 }
 
 /// Why a folder's drives can't stand in the library's place.
@@ -31,6 +33,8 @@ pub enum LibraryError {
     Profiles(ProfilesError),
     /// A drive can't be simulated: its file, and what is wrong in it.
     Spec(PathBuf, SpecError),
+    /// There is no such folder.
+    NoFolder(PathBuf),
     /// No file has the name of a drive of the library.
     NoDrive(PathBuf),
 }
@@ -40,6 +44,7 @@ impl fmt::Display for LibraryError {
         match self {
             Self::Profiles(error) => error.fmt(f),
             Self::Spec(path, error) => write!(f, "{}: {error}", path.display()),
+            Self::NoFolder(folder) => write!(f, "{} is not a folder of drives", folder.display()),
             Self::NoDrive(folder) => write!(
                 f,
                 "{} has no drive of the library: give it files named as `longtake sim list` names drives, such as \
@@ -54,7 +59,7 @@ impl std::error::Error for LibraryError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Profiles(error) => error.source(),
-            Self::Spec(..) | Self::NoDrive(_) => None,
+            Self::Spec(..) | Self::NoFolder(_) | Self::NoDrive(_) => None,
         }
     }
 }
@@ -65,6 +70,9 @@ impl Library {
     /// # Errors
     /// If a file can't be read or is no drive, or there is none with the name of one of the library.
     pub fn with_folder(folder: &Path) -> Result<Self, LibraryError> {
+        if !folder.is_dir() {
+            return Err(LibraryError::NoFolder(folder.to_owned()));
+        }
         let own = Profiles::in_folder(folder.to_owned()).own().map_err(LibraryError::Profiles)?;
         let mut others = BTreeMap::new();
         for OwnProfile { name, path, profile } in own {
@@ -78,8 +86,14 @@ impl Library {
         if others.is_empty() {
             Err(LibraryError::NoDrive(folder.to_owned()))
         } else {
-            Ok(Self { others })
+            Ok(Self { others, marked: false })
         }
+    }
+
+    /// With these drives in the place of the library's of the same names. Their parameters are marked with all claims that they
+    /// were fitted to.
+    pub(crate) const fn fitted(others: BTreeMap<String, Profile>) -> Self {
+        Self { others, marked: true }
     }
 
     /// The names of the drives that are not the library's.
@@ -108,14 +122,15 @@ impl Drives for Library {
     fn parameters(&self, model: &str) -> Result<Vec<UsedParameter>, RigError> {
         let known = parameters(model, &named(model)?)?;
         match self.others.get(model) {
+            Some(other) if self.marked => parameters(model, other),
             Some(other) => Ok(marked(parameters(model, other)?, &known)),
             None => Ok(known),
         }
     }
 }
 
-/// Parameters of another drive in the place of the library's: a value that is the library's was fitted to what that was, and of a
-/// value that is not, and that nothing is said of, nobody knows.
+/// Parameters of another drive in the place of the library's. A value that is the library's keeps the library's mark. Any other value
+/// without a mark may have been fitted to every claim.
 fn marked(parameters: Vec<UsedParameter>, library: &[UsedParameter]) -> Vec<UsedParameter> {
     let mark = |parameter: UsedParameter| {
         let same =

@@ -177,6 +177,41 @@ fn claims_are_judged_with_other_drives_and_none_of_their_figures_is_called_predi
     line_of(folder.path(), "wrong").code(1).says(&[file.to_str().unwrap(), "write_ms"]);
     fs::rename(&file, folder.path().join("else.toml")).unwrap();
     line_of(folder.path(), "none").code(1).says(&["has no drive of the library"]);
+    line_of(&folder.path().join("missing"), "none").code(1).says(&["is not a folder of drives"]);
+}
+
+#[test]
+fn held_out_figures_are_predicted_by_drives_that_were_fitted_to_others() {
+    let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/held-out.md");
+    let book = fs::read_to_string(book).expect("docs/held-out.md is there");
+    for group in reproduced("LNK STR --hold-out") {
+        let held_out = group.held_out.expect("it says how drives were fitted");
+        assert!(held_out.fits.iter().all(|fit| fit.met), "{:#?}", held_out.fits);
+        let fitted: Vec<&String> = held_out.fits.iter().flat_map(|fit| &fit.figures).collect();
+        let figures = group.rows.iter().flat_map(report::reproduced::lines_of);
+        let figures: Vec<String> = figures.map(|[id, what, ..]| format!("{id}, {what}")).collect();
+        assert!(fitted.iter().all(|&figure| figures.contains(figure)), "{fitted:?}");
+        for row in &group.rows {
+            for (comparison, cells) in row.comparisons.iter().zip(report::reproduced::lines_of(row))
+            {
+                let verdict = comparison.verdict();
+                let [id, what, ..] = &cells;
+                if fitted.contains(&&format!("{id}, {what}")) {
+                    assert_ne!(verdict, ClaimVerdict::Predicted, "{cells:?}");
+                } else {
+                    assert_ne!(verdict, ClaimVerdict::Calibrated, "{cells:?}");
+                }
+                let line = format!("| {} |", cells.join(" | "));
+                assert!(book.contains(&line), "docs/held-out.md lacks {line}");
+            }
+        }
+        let figures = group.rows.iter().flat_map(|row| &row.comparisons);
+        let predicted = figures.filter(|figure| figure.verdict() == ClaimVerdict::Predicted);
+        assert!(predicted.count() > 5, "{}", group.group);
+    }
+    line("--profiles /tmp reproduce LNK --hold-out -o @", scratch().path())
+        .code(1)
+        .says(&["leave out --profiles"]);
 }
 
 #[test]

@@ -39,6 +39,46 @@ pub struct Reproduced {
     pub plots: Vec<Plot>,
     /// The parameters of the simulated drives that its figures rest on.
     pub parameters: Vec<UsedParameter>,
+    /// How the drives were fitted to some of the figures to predict the others; None of the library's drives as they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_out: Option<HeldOut>,
+}
+
+/// How drives were set up to predict the figures that were held out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldOut {
+    /// Parameters that were fitted, each to one figure.
+    pub fits: Vec<FigureFit>,
+    /// Parameters that the library's drives have fitted, set here without a figure in view.
+    pub starts: Vec<SetParameter>,
+}
+
+/// A parameter that was fitted to one figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FigureFit {
+    /// The drives' names.
+    pub of: Vec<String>,
+    /// The parameter's name with its section.
+    pub name: String,
+    /// The value that was found, in five digits.
+    pub value: String,
+    /// The figure, `LNK-4, depth 16`, and others that say the same again.
+    pub figures: Vec<String>,
+    /// Whether some value gives the published figure; if not, this is the nearest that was found.
+    pub met: bool,
+}
+
+/// A parameter that was set from another source than the document's figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetParameter {
+    /// The drives' names.
+    pub of: Vec<String>,
+    /// The parameter's name with its section.
+    pub name: String,
+    /// Its value; None if it was left out.
+    pub value: Option<String>,
+    /// Where the value comes from.
+    pub source: String,
 }
 
 impl Group {
@@ -105,7 +145,7 @@ impl Group {
             Self::Lnk => lnk::reproduce(stage)?,
             Self::Mix => mix::reproduce(stage)?,
         };
-        Ok(Reproduced { group: self, rows, plots, parameters: stage.take_used() })
+        Ok(Reproduced { group: self, rows, plots, parameters: stage.take_used(), held_out: None })
     }
 }
 

@@ -22,6 +22,6 @@ pub use basis::{Basis, Fitted, UsedParameter};
 pub use claim::{
     Claim, ClaimVerdict, Comparison, END_TOLERANCE, Explanation, Found, Published, Row, TOLERANCE,
 };
-pub use group::{ChoiceError, Group, Reproduced};
+pub use group::{ChoiceError, FigureFit, Group, HeldOut, Reproduced, SetParameter};
 pub use plot::{Curve, Plot, PlotAxis, Shape};
 pub use stage::{Contents, Drives, DrivesNeeded, Effort, Ring, RingOutcome, Stage};

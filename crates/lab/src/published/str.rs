@@ -202,7 +202,7 @@ impl Both<'_> {
         let rate = |block| self.nvme.rate(Verb::Read, block, 1);
         row.figure("512 KB, NVMe", Published::About(1.05e9), Unit::BytesPerSecond, rate(SMALL))
             .figure(
-                "NVMe over SATA",
+                "512 KB, NVMe over SATA",
                 Published::About(2.9),
                 Unit::Count,
                 self.faster(Verb::Read, SMALL, 1),
@@ -210,7 +210,7 @@ impl Both<'_> {
             .noted("\"almost 3\" is taken as 2.9")
             .figure("8 MB, NVMe", Published::About(1.98e9), Unit::BytesPerSecond, rate(LARGE))
             .figure(
-                "NVMe over SATA",
+                "8 MB, NVMe over SATA",
                 Published::About(4.2),
                 Unit::Count,
                 self.faster(Verb::Read, LARGE, 1),

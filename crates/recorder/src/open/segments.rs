@@ -51,11 +51,10 @@ pub(super) fn read<B: Bank, M: Buffers>(
         }
     }
     let trims = member.trims();
-    let head = head_image;
-    Ok(MemberImage { drive, layout, segments, head, unindexed, trims, misplaced })
+    Ok(MemberImage { drive, layout, segments, head: head_image, unindexed, trims, misplaced })
 }
 
-/// What a segment's first and last page tell.
+/// Contents of a segment's first and last page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ends {
     /// The number of its first chunk.

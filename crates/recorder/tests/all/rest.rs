@@ -71,7 +71,10 @@ fn all_rest_in_turn_and_take_no_writes_meanwhile() {
             let (least, most) = (seen.turns.iter().min(), seen.turns.iter().max());
             assert!(most.unwrap() - least.unwrap() <= 1, "in turn: {:?}", seen.turns);
             // The chunk that ends the take goes anywhere.
-            assert!(seen.written_resting <= 4096, "nobody needed to be woken");
+            assert!(
+                seen.written_resting <= 4096,
+                "a resting member took only the chunk that ends the take"
+            );
             let mean = given.iter().sum::<u64>() / members as u64;
             assert!(
                 given.iter().all(|&bytes| bytes > mean * 2 / 3 && bytes < mean * 4 / 3),
@@ -91,7 +94,10 @@ fn one_part_is_written_at_a_time_and_all_of_them_alike() {
         assert_eq!((seen.most_resting, seen.least_up), (members - each, each));
         assert!(seen.turns.iter().all(|&turns| turns >= 2), "each of {:?}", seen.turns);
         // The chunk that ends the take goes anywhere.
-        assert!(seen.written_resting <= 4096, "nobody needed to be woken");
+        assert!(
+            seen.written_resting <= 4096,
+            "a resting member took only the chunk that ends the take"
+        );
         let mean = given.iter().sum::<u64>() / members as u64;
         assert!(
             given.iter().all(|&bytes| bytes > mean / 2 && bytes < mean * 3 / 2),
@@ -107,7 +113,10 @@ fn a_part_that_is_written_over_once_hands_over_before_its_turn_ends() {
     let (given, seen, report) = watched(&case);
     assert!(report.finished && report.ledger.balances());
     assert!(seen.turns.iter().all(|&turns| turns > 0), "{:?} {given:?}", seen.turns);
-    assert!(seen.written_resting <= 4096, "nobody needed to be woken");
+    assert!(
+        seen.written_resting <= 4096,
+        "a resting member took only the chunk that ends the take"
+    );
     let member = case.drives[0].capacity_bytes;
     assert!(given.iter().all(|&bytes| bytes > member / 8), "{given:?} of {member}");
 }
