@@ -8,6 +8,7 @@ mod golden;
 mod mutants;
 mod planned;
 mod soak;
+mod tests;
 mod vm;
 
 use std::process::ExitCode;
@@ -35,6 +36,8 @@ enum Chore {
     Planned(planned::Arguments),
     /// Record for long onto files, with accidents at random, and hold what is found to what was said.
     Soak(soak::Arguments),
+    /// Run the test programs that cargo has built, several at a time.
+    Tests(tests::Arguments),
     /// Run Longtake in a virtual machine with the real NVMe driver and emulated drives.
     Vm(vm::Arguments),
 }
@@ -59,6 +62,7 @@ fn main() -> ExitCode {
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Planned(arguments) => planned::run(&arguments),
         Chore::Soak(arguments) => soak::run(&arguments),
+        Chore::Tests(arguments) => tests::run(&arguments),
         Chore::Vm(arguments) => vm::run(&arguments),
     };
     match outcome {
