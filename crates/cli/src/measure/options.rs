@@ -169,7 +169,7 @@ pub struct AppsArguments {
     /// [default: all].
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = application)]
     pub app: Vec<Application>,
-    /// What applications ask, as TOML: see docs/experiments.md. Streams that it doesn't name ask what they do without it.
+    /// What applications ask, as TOML: see docs/measure.md. Streams that it doesn't name ask what they do without it.
     #[arg(long, value_name = "FILE", conflicts_with = "shares")]
     pub demands: Option<PathBuf>,
     /// Let applications ask for shares of what the drives do alone instead of absolute figures. To see whether a drive's

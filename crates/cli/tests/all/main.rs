@@ -32,6 +32,7 @@ mod privileges;
 mod profiles;
 mod promises;
 mod raw_member;
+mod readme_samples;
 mod replay;
 mod reproduce;
 mod ring;
