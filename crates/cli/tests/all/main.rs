@@ -8,6 +8,7 @@ mod failed_start;
 mod fit;
 mod formats;
 mod harness;
+mod help;
 mod json;
 mod kill;
 mod measure_all;
