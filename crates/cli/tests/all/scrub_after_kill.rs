@@ -144,7 +144,7 @@ fn an_old_copy_of_a_member_in_a_ring_is_named_and_what_the_ring_overwrote_does_n
             "member 1",
             "is out of date",
             "its newest packet is from",
-            "put the drive back",
+            "insert the drive",
         ]);
     }
 }
