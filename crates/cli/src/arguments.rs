@@ -407,7 +407,7 @@ pub struct ProtectArguments {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<When>,
     /// Label shown in listings, at most 40 bytes (`protect`).
-    #[arg(long, default_value = "", value_parser = names::label)]
+    #[arg(long, default_value = "", hide_default_value = true, value_parser = names::label)]
     pub label: String,
     /// Release every protected span (`unprotect`).
     #[arg(long)]

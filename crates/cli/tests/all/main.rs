@@ -1,6 +1,7 @@
 //! The tests of the program as one program of their own: what they share is built and linked once.
 
 mod capture;
+mod command_pages;
 mod control_socket;
 mod ending;
 mod errors;
