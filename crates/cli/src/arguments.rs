@@ -40,7 +40,7 @@ pub struct ArrayArguments {
 /// `array show`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
     /// List every chunk; needs --json.
@@ -86,7 +86,7 @@ pub struct CreateArguments {
 /// `array scrub`.
 #[derive(Debug, Args)]
 pub struct ScrubArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
     /// Repair damaged chunks in place [default: only list them].
@@ -305,7 +305,7 @@ pub struct RecordArguments {
 /// `ledger`.
 #[derive(Debug, Args)]
 pub struct LedgerArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
     /// Take to show: its UUID, the beginning of the UUID, or `last`.
@@ -313,7 +313,7 @@ pub struct LedgerArguments {
     pub take: String,
 }
 
-/// Which packets.
+/// Packets to select.
 #[derive(Debug, Args)]
 pub struct Selection {
     /// Select packets from this time on: 2026-11-21T10:00:00Z, "2026-11-21 10:00" (local), -10m (ago), seconds since
@@ -346,10 +346,10 @@ pub enum FileFormat {
 /// `extract`.
 #[derive(Debug, Args)]
 pub struct ExtractArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
-    /// Which packets.
+    /// Packets to select.
     #[command(flatten)]
     pub selection: Selection,
     /// File to write, or - for standard output.
@@ -375,10 +375,10 @@ pub struct ExtractArguments {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("target").required(true).args(["interface", "udp"])))]
 pub struct ReplayArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
-    /// Which packets.
+    /// Packets to select.
     #[command(flatten)]
     pub selection: Selection,
     /// Send whole frames on this interface.

@@ -96,7 +96,7 @@ pub struct RigArguments {
 /// An experiment.
 #[derive(Debug, Args)]
 pub struct ExperimentArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub rig: RigArguments,
     /// Part of each drive to use, from its beginning; size of a new file [default: all; 4GiB].
@@ -125,7 +125,7 @@ pub struct ExperimentArguments {
 /// One workload.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub rig: RigArguments,
     /// Workload as a TOML file. Options of a workload then have no effect.

@@ -23,7 +23,7 @@ const EXPERIMENT: &str = "Experiment";
 /// `measure fill`.
 #[derive(Debug, Args)]
 pub struct FillArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Size of each write; less on drives with a smaller limit. Lower it to match a recorder of small blocks.
@@ -37,7 +37,7 @@ pub struct FillArguments {
 /// `measure stream`.
 #[derive(Debug, Args)]
 pub struct StreamArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Block sizes. Give fewer to finish sooner [default: powers of two from 64KiB to 16MiB].
@@ -51,7 +51,7 @@ pub struct StreamArguments {
 /// `measure steady`.
 #[derive(Debug, Args)]
 pub struct SteadyArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Size of each command; less on drives with a smaller limit. Set it to what will be written, such as a frame.
@@ -62,7 +62,7 @@ pub struct SteadyArguments {
 /// `measure mix`.
 #[derive(Debug, Args)]
 pub struct MixArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Block sizes; those that a drive doesn't support are left out [default:
@@ -77,7 +77,7 @@ pub struct MixArguments {
 /// `measure snia`.
 #[derive(Debug, Args)]
 pub struct SniaArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Commands in flight for each of two jobs on each drive. The specification leaves the choice to the tester.
@@ -88,7 +88,7 @@ pub struct SniaArguments {
 /// `measure link`.
 #[derive(Debug, Args)]
 pub struct LinkArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Also measure simulated drives on other PCIe links: every generation by every number of lanes.
@@ -116,7 +116,7 @@ pub struct LinkArguments {
 /// `measure neighbours`.
 #[derive(Debug, Args)]
 pub struct NeighboursArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Size of each read.
@@ -153,7 +153,7 @@ pub struct NeighboursArguments {
 /// `measure viewers`.
 #[derive(Debug, Args)]
 pub struct ViewersArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Rate of each viewer. H.264 video at 1080p takes 1.5 to 4 MB/s; set it to your bit rate.
@@ -170,7 +170,7 @@ pub struct ViewersArguments {
 /// `measure apps`.
 #[derive(Debug, Args)]
 pub struct AppsArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Applications: cache-tier, virtual-machines, olap, content-delivery, post-production, colour-grading [default:
@@ -189,7 +189,7 @@ pub struct AppsArguments {
 }
 
 impl AppsArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     ///
     /// # Errors
     /// If the file of demands can't be read.
@@ -211,42 +211,42 @@ impl AppsArguments {
 }
 
 impl FillArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: vec![self.block], depths: vec![self.depth] }
     }
 }
 
 impl StreamArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: self.block.clone(), depths: self.depth.clone() }
     }
 }
 
 impl SteadyArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: vec![self.block], depths: Vec::new() }
     }
 }
 
 impl MixArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: self.block.clone(), depths: vec![self.depth] }
     }
 }
 
 impl SniaArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: Vec::new(), depths: vec![self.depth] }
     }
 }
 
 impl LinkArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         let sweep = self.sweep.then(|| SweepOptions {
             generations: self.generations.clone(),
@@ -258,7 +258,7 @@ impl LinkArguments {
 }
 
 impl NeighboursArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Neighbours(NeighboursOptions {
             read_block: Some(self.block),
@@ -274,7 +274,7 @@ impl NeighboursArguments {
 }
 
 impl ViewersArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         let Self { rate, block, ingest, .. } = *self;
         Options::Viewers(ViewersOptions { rate: Some(rate), block: Some(block), ingest })
