@@ -1,8 +1,9 @@
-//! The project's own chores: benchmarks beside their references, golden files, fuzzing, soaking, and virtual machines.
+//! The project's own chores: benchmarks beside their references, golden files, pages of commands, fuzzing, soaking, and virtual machines.
 
 mod attack;
 mod bench;
 mod chaos;
+mod commands;
 mod fuzz;
 mod golden;
 mod mutants;
@@ -26,6 +27,8 @@ enum Chore {
     Bench(bench::Arguments),
     /// Run the recorder against hostile drives, by seed.
     Chaos(chaos::Arguments),
+    /// Write the pages below docs/commands from the program's help.
+    Commands(commands::Arguments),
     /// Give every reader of what comes from outside whatever bytes reach most of it.
     Fuzz(fuzz::Arguments),
     /// Write the media format's golden files.
@@ -57,6 +60,7 @@ fn main() -> ExitCode {
         Chore::Attack(arguments) => attack::run(&arguments),
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Chaos(arguments) => chaos::run(&arguments),
+        Chore::Commands(arguments) => commands::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Golden(arguments) => golden::run(&arguments),
         Chore::Mutants(arguments) => mutants::run(&arguments),

@@ -9,17 +9,27 @@ use base::{ByteSize, Duration, Rate};
 use clap::{ArgGroup, Args, ValueEnum};
 use device::target::FILE_MODE_DEFAULT;
 use recorder::Placement;
+use source::spec::FORMS;
 
 use longtake::instant::When;
 use longtake::names;
 
+// Headings in the help of commands with many options.
+const SOURCE: &str = "Source";
+const ARRAY: &str = "Array";
+const RECORDING: &str = "Recording";
+const RINGS: &str = "Rings and resting";
+const SIMULATED: &str = "Simulated drives";
+const PRIVILEGES: &str = "Privileges";
+const SELECTION: &str = "Selection";
+pub const OUTPUT: &str = "Output";
+
 /// An array to work on.
 #[derive(Debug, Args)]
 pub struct ArrayArguments {
-    /// The array: a directory of member files, targets with commas between them, or an array's name
-    /// or UUID.
+    /// Array: a directory of member files, drives with commas between them, or an array's name or UUID.
     pub array: String,
-    /// Go on without members that are missing.
+    /// Open the array even if more members are missing than its parity can replace. Their packets are listed as gaps.
     #[arg(long)]
     pub degraded: bool,
     /// Print JSON.
@@ -30,10 +40,10 @@ pub struct ArrayArguments {
 /// `array show`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
-    /// List every chunk (with --json).
+    /// List every chunk; needs --json.
     #[arg(long, requires = "json")]
     pub chunks: bool,
 }
@@ -41,31 +51,31 @@ pub struct ShowArguments {
 /// `array create`.
 #[derive(Debug, Args)]
 pub struct CreateArguments {
-    /// The drives: block devices or existing files.
+    /// Drives to become members, in this order: block devices, NVMe generic devices or existing files.
     #[arg(required = true)]
     pub targets: Vec<PathBuf>,
-    /// The array's name.
+    /// Name of the array, for use as --to NAME.
     #[arg(long, default_value = "array", value_parser = names::array_name)]
     pub name: String,
-    /// Confirm that what the drive with this serial number holds may be lost. Once for each drive.
+    /// Confirm that the contents of the drive with this serial number may be lost. Once for each drive.
     #[arg(long, value_name = "SERIAL")]
     pub erase: Vec<String>,
-    /// Also take drives that are members of another Longtake array.
+    /// Replace another Longtake array that the drives are members of.
     #[arg(long)]
     pub force_new_array: bool,
-    /// Segment length: the unit of ring reuse, trim and protection [default: 256MiB, less on small drives].
+    /// Segment length: the unit of overwriting, trimming and protecting [default: 256MiB, less on small drives].
     #[arg(long, value_name = "SIZE")]
     pub segment: Option<ByteSize>,
     /// Longest chunk: the unit of writing [default: 4MiB less 4KiB].
     #[arg(long, value_name = "SIZE")]
     pub chunk: Option<ByteSize>,
-    /// Parity chunks for each group of chunks: so many members may die and nothing is lost. Takes as many members' room and rate.
+    /// Number of members that may be lost without losing data, 0 to 2. Takes their space and rate.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=2))]
     pub parity: u8,
-    /// Leave the old contents untrimmed.
+    /// Don't trim the drives first. Their old contents stay until they are overwritten.
     #[arg(long)]
     pub no_trim: bool,
-    /// Say what would be done, and do nothing.
+    /// Print what would be written, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON.
@@ -76,13 +86,13 @@ pub struct CreateArguments {
 /// `array scrub`.
 #[derive(Debug, Args)]
 pub struct ScrubArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
-    /// Write what can be made again in its place [default: only say so].
+    /// Repair damaged chunks in place [default: only list them].
     #[arg(long)]
     pub repair: bool,
-    /// Read at this rate at most [default: 500 MB/s during a recording].
+    /// Highest read rate. Lower it if a recording loses packets meanwhile [default: 500 MB/s during a recording].
     #[arg(long, value_name = "RATE")]
     pub limit: Option<Rate>,
 }
@@ -93,22 +103,22 @@ pub struct RebuildArguments {
     /// Which array, without the lost member.
     #[command(flatten)]
     pub array: ArrayArguments,
-    /// The lost member's number, from 0: `longtake array show` tells.
+    /// Number of the lost member, from 0, as `longtake array show` lists it.
     #[arg(long, value_name = "N")]
     pub member: u16,
-    /// The drive that takes its place, or a file, which is made if it is not there.
+    /// Drive that replaces it, or a file, which is created if missing.
     #[arg(long, value_name = "TARGET")]
     pub onto: PathBuf,
-    /// Mode of the new file, in octal, if --onto creates one.
+    /// Mode of the file, in octal, if --onto creates one.
     #[arg(long, value_name = "MODE", default_value_t)]
     pub mode: FileMode,
-    /// Confirm that what the drive with this serial number holds, or the file of this path, may be lost.
+    /// Confirm that the contents of the drive with this serial number, or of the file with this path, may be lost.
     #[arg(long, value_name = "SERIAL|PATH")]
     pub erase: Vec<String>,
-    /// Read at this rate at most [default: 500 MB/s during a recording].
+    /// Highest read rate. Lower it if a recording loses packets meanwhile [default: 500 MB/s during a recording].
     #[arg(long, value_name = "RATE")]
     pub limit: Option<Rate>,
-    /// Say what would be done, and do nothing.
+    /// Print what would be written, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -161,141 +171,166 @@ pub enum Sets {
     Separate,
 }
 
+/// The long help of `--from`.
+fn forms() -> String {
+    let forms = FORMS.lines().filter_map(|line| line.trim().split_once(' '));
+    let forms: String =
+        forms.map(|(form, meaning)| format!("- {form}: {}\n", meaning.trim())).collect();
+    format!("Source to record:\n{forms}Rates are like 1GB/s or 100Gb/s")
+}
+
 /// `record`.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
-    /// The source: synthetic:RATE[,size=N|imix], an interface's name[,queues=N][,promiscuous],
-    /// udp:ADDR:PORT, tcp:HOST:PORT, tcp-listen:ADDR:PORT, pipe:PATH, - (standard input), a pcap or
-    /// pcapng file. A wrong one gets the full list.
-    #[arg(long, value_name = "SOURCE")]
+    /// Source to record: interface, udp:, tcp:, tcp-listen:, pipe:, - (standard input), capture file, or
+    /// synthetic:RATE.
+    #[arg(long, value_name = "SOURCE", help_heading = SOURCE, long_help = forms())]
     pub from: String,
-    /// The array, or a directory; one that is empty or not there gets member files. Or simulated drives, with commas between
-    /// them: sim:NAME*6 gets an array that is gone with the command.
-    #[arg(long, value_name = "ARRAY|DIR")]
+    /// Record only packets that this libpcap expression accepts, as in tcpdump.
+    #[arg(long, value_name = "BPF", default_value = "", hide_default_value = true, help_heading = SOURCE)]
+    pub filter: String,
+    /// Keep at most this many bytes of each packet; 0 keeps all.
+    #[arg(long, value_name = "BYTES", default_value_t = 0, help_heading = SOURCE)]
+    pub snap: u32,
+    /// Size of the kernel's buffer for each queue of an interface or UDP source. Raise it if the ledger counts losses
+    /// in the kernel ring.
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", help_heading = SOURCE, hide_short_help = true)]
+    pub kernel_buffer: ByteSize,
+    /// Array to record on: directory, drives with commas between them, array's name, or sim:NAME*6.
+    ///
+    /// If the directory is empty or missing, member files are created in it. With sim: targets a temporary array is
+    /// created, which is discarded when the command ends.
+    #[arg(long, value_name = "ARRAY|DIR", help_heading = ARRAY)]
     pub to: String,
-    /// What all simulated drives together get through to the host, and to the drives if that is another rate.
-    #[arg(long, value_name = "RATE[,RATE]")]
-    pub uplink: Option<target::Uplink>,
-    /// Simulated drives keep no data: what is recorded is described, not made, so that hours take seconds and no memory. Needs a
-    /// synthetic source of a rate, and --for.
-    #[arg(long = "virtual", requires = "duration")]
-    pub virtual_time: bool,
-    /// Stop after this time.
-    #[arg(long = "for", value_name = "TIME")]
-    pub duration: Option<Duration>,
-    /// Stop after so many bytes of packets.
-    #[arg(long, value_name = "SIZE")]
-    pub until_bytes: Option<ByteSize>,
-    /// What to do at the end of the array.
-    #[arg(long, value_enum, default_value = "stop")]
+    /// What to do when the array is full.
+    #[arg(long, value_enum, default_value = "stop", help_heading = ARRAY)]
     pub when_full: WhenFull,
-    /// How chunks are spread over the members: adaptive or stripe.
-    #[arg(long, default_value = "adaptive")]
-    pub placement: Placement,
-    /// Member files in a new directory.
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    /// Number of member files in a new directory.
+    #[arg(long, value_name = "N", default_value_t = 4, help_heading = ARRAY)]
     pub members: u16,
     /// Size of each member file in a new directory.
-    #[arg(long, value_name = "SIZE", default_value = "2GiB")]
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", help_heading = ARRAY)]
     pub member_size: ByteSize,
-    /// Mode of new member files, in octal. Others need read access to list and extract takes.
-    #[arg(long, value_name = "MODE", default_value_t)]
-    pub mode: FileMode,
-    /// Segment length in a new directory [default: 256MiB, less for small members].
-    #[arg(long, value_name = "SIZE")]
-    pub segment: Option<ByteSize>,
-    /// Longest chunk in a new directory [default: 4MiB less 4KiB].
-    #[arg(long, value_name = "SIZE")]
-    pub chunk: Option<ByteSize>,
-    /// Parity chunks for each group of chunks in a new directory: so many members may die and nothing is lost [default: 0].
-    /// An existing array keeps the settings it was made with.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2))]
+    /// Number of members that may be lost without losing data, 0 to 2, in a new directory [default: 0].
+    ///
+    /// Parity takes the space and rate of as many members. An existing array keeps its setting.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = ARRAY)]
     pub parity: Option<u8>,
-    /// Record only what this expression accepts, in tcpdump's language.
-    #[arg(long, value_name = "BPF", default_value = "")]
-    pub filter: String,
-    /// Keep only so many bytes of each packet; 0 keeps all.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    pub snap: u32,
-    /// Kernel's memory for each queue of an interface or UDP source.
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
-    pub kernel_buffer: ByteSize,
-    /// Memory for chunk buffers: what rides out the drives' dips.
-    #[arg(long, value_name = "SIZE", default_value = "512MiB")]
+    /// Mode of new member files, in octal. Other users need read access to list and extract takes.
+    #[arg(long, value_name = "MODE", default_value_t, help_heading = ARRAY, hide_short_help = true)]
+    pub mode: FileMode,
+    /// Segment length in a new directory: the unit of overwriting, trimming and protecting [default: 256MiB, less for
+    /// small members].
+    #[arg(long, value_name = "SIZE", help_heading = ARRAY, hide_short_help = true)]
+    pub segment: Option<ByteSize>,
+    /// Longest chunk in a new directory: the unit of writing. Larger chunks suit drives that are slow at small writes
+    /// [default: 4MiB less 4KiB].
+    #[arg(long, value_name = "SIZE", help_heading = ARRAY, hide_short_help = true)]
+    pub chunk: Option<ByteSize>,
+    /// Stop after this time.
+    #[arg(long = "for", value_name = "TIME", help_heading = RECORDING)]
+    pub duration: Option<Duration>,
+    /// Stop after this many bytes of packets.
+    #[arg(long, value_name = "SIZE", help_heading = RECORDING)]
+    pub until_bytes: Option<ByteSize>,
+    /// Memory for chunk buffers, which hold the data while drives are slow. Raise it if the ledger counts "no
+    /// buffer".
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", help_heading = RECORDING)]
     pub memory: ByteSize,
-    /// Chunk writes under way on each member.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub depth: u32,
-    /// A packet is on its medium after this time, and each member flushed after as much again; parity comes up to half as long
-    /// after the packet.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    /// Write buffered packets at least this often, and flush each member's cache at the same interval.
+    ///
+    /// A power cut loses at most twice this time, two and a half times with parity. A shorter interval writes smaller
+    /// chunks.
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = RECORDING)]
     pub flush_interval: Duration,
-    /// How far members' fill may drift apart under adaptive placement [default: two segments].
-    #[arg(long, value_name = "SIZE")]
+    /// How chunks are spread: adaptive (to the fastest at the moment) or stripe (in turn).
+    #[arg(long, default_value = "adaptive", help_heading = RECORDING)]
+    pub placement: Placement,
+    /// Chunk writes in flight on each member, 1 to 64. Raise it if the drives are not busy.
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = RECORDING, hide_short_help = true)]
+    pub depth: u32,
+    /// How far the fill of members may drift apart under adaptive placement. A larger value keeps the rate up on
+    /// unequal drives, and makes a ring's history less even [default: two segments].
+    #[arg(long, value_name = "SIZE", help_heading = RECORDING, hide_short_help = true)]
     pub drift: Option<ByteSize>,
-    /// Segments that a ring keeps trimmed ahead of its head [default: 4 on drives, 0 on files].
-    #[arg(long, value_name = "N")]
-    pub trim_ahead: Option<u64>,
-    /// A ring trims at this rate for each member at most.
-    #[arg(long, value_name = "RATE", default_value = "8GB/s")]
-    pub trim_rate: Rate,
-    /// Members that take no writes at a time, in turn, so that each can erase. They are woken when buffers fill past half.
-    #[arg(long, value_name = "N", default_value_t = 0, group = "resting")]
-    pub rest: u32,
-    /// NVM Sets that recording and reading use, on drives with a member in each of several sets. With `separate` one member of
-    /// each drive is written at a time, and readers meet no writes in the others [default: shared].
-    #[arg(long, value_name = "WHICH", group = "resting")]
-    pub sets: Option<Sets>,
-    /// How long a member rests at a time, or is written with --sets separate [default: 5s, with --sets separate 10m].
-    #[arg(long, value_name = "TIME", requires = "resting")]
-    pub rest_turn: Option<Duration>,
-    /// Processors to use: the first for writing, the others for the source's queues.
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    /// Processors to use: the first for writing, the others for the source's queues [default: the scheduler's
+    /// choice].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', help_heading = RECORDING, hide_short_help = true)]
     pub cpus: Vec<usize>,
-    /// User to become once everything is open, when started by root [default: the user who ran sudo, else longtake if that user
-    /// exists, else nobody].
-    #[arg(long, value_name = "USER")]
+    /// Segments that a ring keeps trimmed ahead of its head [default: 4 on drives, 0 on files].
+    #[arg(long, value_name = "N", help_heading = RINGS, hide_short_help = true)]
+    pub trim_ahead: Option<u64>,
+    /// Highest rate at which a ring trims each member. Lower it if trims slow down writes.
+    #[arg(long, value_name = "RATE", default_value = "8GB/s", help_heading = RINGS, hide_short_help = true)]
+    pub trim_rate: Rate,
+    /// Members that receive no writes at a time, in turn, so that they can erase. They receive chunks again when
+    /// buffers fill past half.
+    #[arg(long, value_name = "N", default_value_t = 0, group = "resting", help_heading = RINGS, hide_short_help = true)]
+    pub rest: u32,
+    /// NVM Sets to use on drives with a member in each of several sets. With `separate`, one member of each drive is
+    /// written at a time, and readers use the others [default: shared].
+    #[arg(long, value_name = "WHICH", group = "resting", help_heading = RINGS, hide_short_help = true)]
+    pub sets: Option<Sets>,
+    /// How long a member rests at a time, or is written with --sets separate [default: 5s; 10m with --sets separate].
+    #[arg(long, value_name = "TIME", requires = "resting", help_heading = RINGS, hide_short_help = true)]
+    pub rest_turn: Option<Duration>,
+    /// Record on simulated drives in virtual time: hours take seconds.
+    ///
+    /// Packets are described instead of generated, so no memory is used for them. Needs a synthetic source with a
+    /// rate, and --for.
+    #[arg(long = "virtual", requires = "duration", help_heading = SIMULATED)]
+    pub virtual_time: bool,
+    /// Bandwidth of the link that all simulated drives share, to the host and, if it differs, to the drives [default:
+    /// no shared link].
+    #[arg(long, value_name = "RATE[,RATE]", help_heading = SIMULATED, hide_short_help = true)]
+    pub uplink: Option<target::Uplink>,
+    /// User to become once everything is open, when started by root [default: the user who ran sudo, else longtake if
+    /// that user exists, else nobody].
+    #[arg(long, value_name = "USER", help_heading = PRIVILEGES, hide_short_help = true)]
     pub user: Option<String>,
-    /// Stay root, and don't confine the process. By default a recorder, whoever starts it, can gain no privileges, dump no core,
-    /// open no more files and make no TCP connections once everything is open (no_new_privs and Landlock).
-    #[arg(long, conflicts_with = "user")]
+    /// Stay root, and don't confine the process.
+    ///
+    /// By default a recorder, whoever starts it, can gain no privileges, dump no core, open no more files and make no
+    /// TCP connections once everything is open (no_new_privs and Landlock).
+    #[arg(long, conflicts_with = "user", help_heading = PRIVILEGES, hide_short_help = true)]
     pub keep_privileges: bool,
     /// Print events as JSON lines.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
     /// Print no progress.
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,
 }
 
 /// `ledger`.
 #[derive(Debug, Args)]
 pub struct LedgerArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
-    /// Which take: its UUID, the UUID's beginning, or `last`.
+    /// Take to show: its UUID, the beginning of the UUID, or `last`.
     #[arg(long, default_value = "last")]
     pub take: String,
 }
 
-/// Which packets.
+/// Packets to select.
 #[derive(Debug, Args)]
 pub struct Selection {
-    /// From this time on: 2026-11-21T10:00:00Z, "2026-11-21 10:00" (local time), -10m (ago), or seconds since 1970.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    /// Select packets from this time on: 2026-11-21T10:00:00Z, "2026-11-21 10:00" (local), -10m (ago), seconds since
+    /// 1970.
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = SELECTION)]
     pub since: Option<When>,
-    /// Up to this time.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    /// Select packets up to this time [default: the newest].
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = SELECTION)]
     pub until: Option<When>,
-    /// Only this take: its UUID, the UUID's beginning, or `last` [default: all].
-    #[arg(long)]
+    /// Select one take: its UUID, the beginning of the UUID, or `last` [default: all].
+    #[arg(long, help_heading = SELECTION)]
     pub take: Option<String>,
-    /// Only packets that this expression accepts, in tcpdump's language.
-    #[arg(long, value_name = "BPF", default_value = "")]
+    /// Select packets that this libpcap expression accepts, as in tcpdump.
+    #[arg(long, value_name = "BPF", default_value = "", hide_default_value = true, help_heading = SELECTION)]
     pub filter: String,
-    /// Read at this rate at most, so that a recording under way is not disturbed [default: 500 MB/s during a recording].
-    #[arg(long, value_name = "RATE")]
+    /// Highest read rate, to leave bandwidth to a recording [default: 500 MB/s during a recording].
+    #[arg(long, value_name = "RATE", help_heading = SELECTION)]
     pub read_rate: Option<Rate>,
 }
 
@@ -311,27 +346,28 @@ pub enum FileFormat {
 /// `extract`.
 #[derive(Debug, Args)]
 pub struct ExtractArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
-    /// Which packets.
+    /// Packets to select.
     #[command(flatten)]
     pub selection: Selection,
-    /// The file to write, or - for standard output.
-    #[arg(long, short, value_name = "FILE")]
+    /// File to write, or - for standard output.
+    #[arg(long, short, value_name = "FILE", help_heading = OUTPUT)]
     pub output: PathBuf,
-    /// The file's format [default: by its name, else pcapng].
-    #[arg(long, value_enum)]
+    /// Format of the file [default: by its name, else pcapng].
+    #[arg(long, value_enum, help_heading = OUTPUT)]
     pub format: Option<FileFormat>,
-    /// Overwrite the file if there is one.
-    #[arg(long, short = 'y')]
+    /// Replace the file if it exists.
+    #[arg(long, short = 'y', help_heading = OUTPUT)]
     pub overwrite: bool,
-    /// Have a recording under way overwrite this span last, until the command ends. Use it when the ring may overtake the
-    /// extraction; the recording goes on even if it has to overwrite the span.
-    #[arg(long)]
+    /// Make a running recording overwrite this span last, until the command ends.
+    ///
+    /// Use it when the ring may overtake the extraction. The recording goes on even if it has to overwrite the span.
+    #[arg(long, help_heading = SELECTION)]
     pub hold: bool,
     /// Print no progress.
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,
 }
 
@@ -339,22 +375,22 @@ pub struct ExtractArguments {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("target").required(true).args(["interface", "udp"])))]
 pub struct ReplayArguments {
-    /// Which array.
+    /// The array to work on.
     #[command(flatten)]
     pub array: ArrayArguments,
-    /// Which packets.
+    /// Packets to select.
     #[command(flatten)]
     pub selection: Selection,
     /// Send whole frames on this interface.
     #[arg(long, value_name = "NAME")]
     pub interface: Option<String>,
-    /// Send payloads to this UDP address.
+    /// Send the payloads of UDP datagrams to this address.
     #[arg(long, value_name = "ADDR:PORT")]
     pub udp: Option<SocketAddr>,
-    /// So many times as fast as recorded.
+    /// Speed relative to the recording: 2 halves the intervals.
     #[arg(long, default_value_t = 1.0, conflicts_with = "fastest")]
     pub speed: f64,
-    /// As fast as possible.
+    /// Send as fast as possible, without the recorded intervals.
     #[arg(long)]
     pub fastest: bool,
 }
@@ -362,18 +398,18 @@ pub struct ReplayArguments {
 /// `protect` and `unprotect`.
 #[derive(Debug, Args)]
 pub struct ProtectArguments {
-    /// The array, as in other commands.
+    /// Array: a directory of member files, drives with commas between them, or an array's name or UUID.
     pub array: String,
-    /// Start of the span (`protect`), or anything within it.
+    /// Start of the span: 2026-11-21T10:00:00Z, "2026-11-21 10:00" (local), -10m (ago), seconds since 1970.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub since: Option<When>,
-    /// End of the span.
+    /// End of the span, in the same forms, or `now`.
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub until: Option<When>,
     /// Label shown in listings, at most 40 bytes (`protect`).
-    #[arg(long, default_value = "", value_parser = names::label)]
+    #[arg(long, default_value = "", hide_default_value = true, value_parser = names::label)]
     pub label: String,
-    /// Every span there is (`unprotect`).
+    /// Release every protected span (`unprotect`).
     #[arg(long)]
     pub all: bool,
     /// Print JSON.
@@ -384,7 +420,7 @@ pub struct ProtectArguments {
 /// `drives`.
 #[derive(Debug, Args)]
 pub struct DrivesArguments {
-    /// Only these.
+    /// Drives to describe in full [default: list all].
     pub targets: Vec<PathBuf>,
     /// Print JSON.
     #[arg(long)]
@@ -394,22 +430,22 @@ pub struct DrivesArguments {
 /// `report`.
 #[derive(Debug, Args)]
 pub struct ReportArguments {
-    /// Folders that `measure` wrote.
+    /// Folders that `measure` wrote; several are compared.
     #[arg(required = true)]
     pub folders: Vec<PathBuf>,
-    /// The HTML file [default: report.html in the first folder].
+    /// HTML file to write [default: report.html in the first folder].
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Also write each picture as SVG into this folder.
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Also write series as CSV into this folder.
+    /// Also write the series as CSV into this folder.
     #[arg(long, value_name = "DIR")]
     pub csv: Option<PathBuf>,
-    /// Also write series as Parquet into this folder.
+    /// Also write the series as Parquet into this folder.
     #[arg(long, value_name = "DIR")]
     pub parquet: Option<PathBuf>,
-    /// Overwrite files that exist.
+    /// Replace files that exist.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
     /// Print JSON.
@@ -420,21 +456,22 @@ pub struct ReportArguments {
 /// `fit`.
 #[derive(Debug, Args)]
 pub struct FitArguments {
-    /// A folder that `measure` wrote, of one drive; or a profile, which tells less.
+    /// Folder that `measure` wrote for one drive, or a profile, which determines less.
     pub measurement: PathBuf,
-    /// The file to write: a profile with what the twin is made of.
+    /// Profile to write, for use as sim:FILE.
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// A drive of the library, or a file, that it is like in all that isn't fitted: dies, pages, blocks.
+    /// Drive of the library, or file, whose dies, pages and blocks the twin takes. Choose the most similar model
+    /// [default: chosen by the figures].
     #[arg(long, value_name = "NAME|PATH")]
     pub from: Option<String>,
-    /// Drives to try, at most.
+    /// Most drives to try. Raise it for a closer fit.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..))]
     pub evaluations: u32,
-    /// Time to take, at most.
+    /// Longest time to search [default: no limit].
     #[arg(long, value_name = "TIME")]
     pub time: Option<Duration>,
-    /// Overwrite the file if there is one.
+    /// Replace the file if it exists.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
     /// Print JSON.

@@ -45,7 +45,7 @@ pub fn create(arguments: &CreateArguments) -> Result<ExitCode> {
         printer::json(&json::created(&report))?;
     } else {
         printer::text(&if report.dry_run {
-            "dry run: nothing was written; what these members hold would be gone".to_owned()
+            "dry run: nothing was written; the contents of these members would be lost".to_owned()
         } else {
             format!(
                 "array '{}' ({}) is ready: longtake record --from SOURCE --to {}",
@@ -160,8 +160,8 @@ fn parity_words(parity: u8, coverage: &ParityCoverage) -> String {
         short => format!("; {} chunks have less", printer::number(short)),
     };
     format!(
-        "parity {parity}: any {} may be gone and nothing is; {} groups, {} of parity{short}",
-        if parity == 1 { "member" } else { "two members" },
+        "parity {parity}: the array survives the loss of any {}; {} groups, {} of parity{short}",
+        if parity == 1 { "one member" } else { "two members" },
         printer::number(coverage.groups),
         ByteSize(coverage.bytes)
     )

@@ -16,15 +16,15 @@ use crate::reproduce::ReproduceArguments;
 use crate::sim::arguments::SimAction;
 use crate::sweep::arguments::SweepArguments;
 
-/// Records packets and sensor streams on NVMe drives, with every loss accounted for.
+/// Record packets and sensor streams on NVMe drives; measure drives, and plan how many a rate needs.
 #[derive(Debug, Parser)]
 #[command(name = "longtake", version, propagate_version = true)]
 #[command(
-    after_help = "Exit codes: 0 done; 1 failed; 2 arguments that can't be understood; 3 done, but something was lost, is missing or damaged."
+    after_help = "Exit codes: 0 done; 1 failed; 2 wrong arguments; 3 done, but something was lost, is missing or damaged."
 )]
 pub struct Arguments {
-    /// The folder of your own profiles of drives [default: longtake/profiles where data of yours lies, ~/.local/share]. `reproduce`
-    /// takes drives from it in the place of the library's of the same names.
+    /// Folder of your own drive profiles. In `reproduce`, they replace drives of the library with the same names
+    /// [default: $XDG_DATA_HOME/longtake/profiles, usually below ~/.local/share].
     #[arg(long, value_name = "DIR", global = true, hide_short_help = true)]
     pub profiles: Option<PathBuf>,
     /// What to do.
@@ -35,55 +35,55 @@ pub struct Arguments {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Record a source onto an array, or onto a directory of member files.
+    /// Record a source to an array, or to a directory of member files.
     Record(Box<RecordArguments>),
-    /// Make, show or check an array.
+    /// Create, show, check, scrub or rebuild an array.
     Array {
         /// What to do with it.
         #[command(subcommand)]
         action: ArrayAction,
     },
-    /// List what was recorded.
+    /// List takes: time, packets, losses.
     Takes(ArrayArguments),
-    /// Show the account of a take: offered = stored + each named loss.
+    /// Show the ledger of a take: offered = stored + each kind of loss.
     Ledger(LedgerArguments),
-    /// Get packets back, by time and filter, as pcapng or pcap. Works while recording goes on.
+    /// Extract packets by time and filter, as pcapng or pcap. Works during a recording.
     Extract(ExtractArguments),
     /// Send recorded packets to an interface or a UDP address.
     Replay(ReplayArguments),
-    /// Keep a span of time from being overwritten by the ring. Works while recording goes on.
+    /// Protect a span of time from being overwritten by a ring. Works during a recording.
     Protect(ProtectArguments),
-    /// Let the ring have a protected span of time again.
+    /// Release protected spans of time.
     Unprotect(ProtectArguments),
-    /// Measure what drives sustain: one workload, or an experiment that answers a question.
+    /// Measure drives: run one workload, or an experiment that answers a question.
     Measure {
         /// What to measure.
         #[command(subcommand)]
         action: MeasureAction,
     },
-    /// Make a report of what was measured, or of several runs side by side.
+    /// Write a report of one or several measurements.
     Report(ReportArguments),
-    /// Say how many drives a data rate needs, which limit binds, and why.
+    /// Calculate how many drives a data rate needs, and which limit binds.
     Plan(Box<PlanArguments>),
-    /// List the drives of this machine, and why each may not be written.
+    /// List the drives of this machine, and why one may not be written.
     Drives(DrivesArguments),
-    /// Show the drives that are simulated, and make files of one's own.
+    /// Show simulated drives, and create files for your own.
     Sim {
         /// What to do with them.
         #[command(subcommand)]
         action: SimAction,
     },
-    /// Show what is known of drives and how far to trust it, and make profiles of what was measured.
+    /// Show figures of drives with their sources, and import measurements.
     Profiles {
         /// What to do with them.
         #[command(subcommand)]
         action: ProfilesAction,
     },
-    /// Compute many designs over all cores: a grid or a sample of requirements, drives and ways to record.
+    /// Compute many designs on all cores: a grid or a sample of requirements, drives and settings.
     Sweep(SweepArguments),
-    /// Run published experiments on simulated drives, and show every claim beside what was published.
+    /// Run published experiments on simulated drives, and compare the results.
     Reproduce(ReproduceArguments),
-    /// Find the simulated drive that comes closest to a measured one, for use as sim:PATH.
+    /// Fit a simulated drive to a measured one, for use as sim:PATH.
     Fit(FitArguments),
     /// Print a completion script for a shell.
     Completions {
@@ -95,16 +95,15 @@ pub enum Verb {
 /// What can be done with an array.
 #[derive(Debug, Subcommand)]
 pub enum ArrayAction {
-    /// Make an array of drives or files. What they held is gone.
+    /// Create an array of drives or files. Their contents are lost.
     Create(CreateArguments),
-    /// Show an array: members, how full, what is protected, how to copy a member by hand.
+    /// Show members, fill, protected spans, and how to copy a member with dd.
     Show(ShowArguments),
-    /// Read everything back and verify every checksum.
+    /// Read all chunks and verify their checksums.
     Check(ArrayArguments),
-    /// Read everything back, hold it against checksums and parity, and repair what parity allows. Works while recording goes on, but for
-    /// repairs.
+    /// Verify checksums and parity, and repair damage from parity. Without --repair it works during a recording.
     Scrub(ScrubArguments),
-    /// Make a lost member anew on another drive, from the parity of the others. Works while recording goes on.
+    /// Rebuild a lost member on another drive from parity. Works during a recording.
     Rebuild(RebuildArguments),
 }
 

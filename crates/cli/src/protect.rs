@@ -20,7 +20,7 @@ use crate::{opening, printer};
 pub fn protect(arguments: &ProtectArguments) -> Result<ExitCode> {
     let now = clock::now();
     let (Some(since), Some(until)) = (arguments.since, arguments.until) else {
-        bail!("protect needs both --since and --until: which span of time is to be kept?");
+        bail!("protect needs --since and --until: the start and the end of the span to keep");
     };
     let span = TimeRange { from: since.at(now), to: until.at(now) };
     if span.from > span.to {

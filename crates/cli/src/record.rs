@@ -52,7 +52,7 @@ fn read_back(mut array: Array, json: bool) -> Result<bool> {
     } else {
         let (chunks, damaged) = (printer::number(chunks), printer::number(damaged));
         printer::text(&format!(
-            "read back: {chunks} chunks, {damaged} damaged\nthe drives were simulated: what was recorded is gone with this command"
+            "read back: {chunks} chunks, {damaged} damaged\nthe drives were simulated: the recording is discarded when this command ends"
         ))
         .ok();
     }

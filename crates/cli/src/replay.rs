@@ -63,9 +63,9 @@ fn print(replayed: &Replayed) -> Result<()> {
             sent.truncated,
             "were not sent, because they were recorded truncated (by the snap length, or to fit a chunk)",
         ),
-        (sent.not_udp, "are no UDP datagrams"),
-        (sent.other_link_type, "have a link type that does not suit where they were to go"),
-        (sent.unsent, "were not sent any more"),
+        (sent.not_udp, "are not UDP datagrams"),
+        (sent.other_link_type, "have a link type that the target does not accept"),
+        (sent.unsent, "were not sent before the command was stopped"),
     ] {
         if count > 0 {
             printer::text(&format!("{} packets {why}", printer::number(count)))?;

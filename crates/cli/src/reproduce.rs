@@ -19,19 +19,19 @@ use crate::{exit, printer, profiles};
 /// `reproduce`.
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
-    /// Which documents' results: REC, QOS, STR, LNK, MIX [default: all].
+    /// Documents to reproduce: REC, QOS, STR, LNK, MIX [default: all].
     #[arg(value_name = "GROUP")]
     pub groups: Vec<Group>,
-    /// Only this claim, such as REC-7. Its group's experiments are run. May be repeated.
+    /// Show only this claim, such as REC-7; may be repeated. The experiments of its group are run.
     #[arg(long, value_name = "CLAIM")]
     pub only: Vec<String>,
-    /// Folder for every step's measurement, reproduced.json and report.html [default: reproduced-DATE-TIME].
+    /// Folder for measurements, reproduced.json and report.html [default: reproduced-DATE-TIME].
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Measure only what shows whether claims hold: seconds.
+    /// Measure only what decides the claims, in seconds.
     #[arg(long, conflicts_with = "long")]
     pub quick: bool,
-    /// Measure what takes very many commands too, such as 99.9999 % of reads: minutes.
+    /// Also measure what takes very many commands, such as 99.9999 % of reads, in minutes.
     #[arg(long)]
     pub long: bool,
     /// Fit each document's drives to a few of its figures, and predict the others. Ends with 0 whether or not predictions hold.

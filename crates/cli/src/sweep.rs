@@ -68,9 +68,9 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     }
     if missing > 0 {
         let again = if arguments.csv.is_some() || arguments.parquet.is_some() {
-            "the same command with -y goes on"
+            "run the same command with -y to continue"
         } else {
-            "the same command goes on"
+            "run the same command to continue"
         };
         printer::tell(&format!("longtake: stopped before the end; {again}"));
     }

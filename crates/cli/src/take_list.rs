@@ -26,7 +26,7 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
         return Ok(code);
     }
     if takes.is_empty() {
-        printer::text("no takes: nothing was recorded on this array yet")?;
+        printer::text("no takes: nothing has been recorded on this array yet")?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut table = printer::table(
@@ -118,7 +118,7 @@ fn account(take: &Take) -> String {
         );
     }
     if !take.ended {
-        text += "\nno end is recorded: the ledger reaches to the last chunk found; what was offered after it is not known";
+        text += "\nthe take has no recorded end: the ledger covers everything up to the last chunk found, and nothing after it";
     }
     let sum =
         if take.balances() { "which adds up" } else { "which does NOT add up: please report it" };

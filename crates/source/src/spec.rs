@@ -13,7 +13,7 @@ use crate::{stream, synthetic};
 
 /// The forms that a source can take, for messages.
 pub const FORMS: &str = "\
-    synthetic:RATE|max[,size=N|imix][,seed=S][,queues=Q]   made-up packets that can be checked
+    synthetic:RATE|max[,size=N|imix][,seed=S][,queues=Q]   generated packets
     if:NAME[,queues=Q][,promiscuous]                       a network interface (NAME alone works too)
     udp:ADDR:PORT[,queues=Q][,group=ADDR[%NAME]][,headers] UDP datagrams
     tcp:HOST:PORT[,block=SIZE]                             a stream from a sender that listens

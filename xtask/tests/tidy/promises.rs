@@ -1,5 +1,5 @@
-//! README.md's promises: docs/promises.md names for each sentence the tests that fail if it is false, and this holds the two to
-//! each other and to the tests.
+//! README.md's promises. docs/promises.md names the tests that fail if a sentence is false; the tests below compare the two, and
+//! check that the tests named there exist. Sentences and commands of other pages may be listed there too.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -47,14 +47,31 @@ fn is_pointer(paragraph: &str) -> bool {
     paragraph.starts_with("[docs/")
 }
 
-/// Everything that README says, but its headings: paragraphs and list items, and lines of code as code, each with the lines that it goes
-/// on in.
-fn paragraphs(readme: &str) -> (Vec<String>, Vec<String>) {
-    let readme = readme.replace("\\\n", " ");
+/// A row of a table as a paragraph: its cells with semicolons between them. None for a table's head and the line below it.
+fn row(line: &str, below: Option<&str>) -> Option<String> {
+    let is_rule = |line: &str| line.starts_with('|') && line.chars().all(|c| "|-: ".contains(c));
+    if is_rule(line) || below.is_some_and(is_rule) {
+        return None;
+    }
+    let cells = line.trim_matches('|').split('|').map(str::trim);
+    Some(cells.collect::<Vec<_>>().join("; "))
+}
+
+/// What a document says: paragraphs, list items and rows of tables, and lines of code as code, each joined with its continuation lines.
+/// Headings and fenced samples of output are left out.
+fn paragraphs(document: &str) -> (Vec<String>, Vec<String>) {
+    let document = document.replace("\\\n", " ");
     let (mut prose, mut code): (Vec<String>, Vec<String>) = Default::default();
-    let mut goes_on = false;
-    for line in readme.lines() {
-        if let Some(line) = line.strip_prefix("    ") {
+    let (mut goes_on, mut fenced) = (false, false);
+    let mut lines = document.lines().peekable();
+    while let Some(line) = lines.next() {
+        if line.starts_with("```") || fenced {
+            fenced ^= line.starts_with("```");
+            goes_on = false;
+        } else if line.starts_with('|') {
+            prose.extend(row(line, lines.peek().copied()));
+            goes_on = false;
+        } else if let Some(line) = line.strip_prefix("    ") {
             code.push(format!("`{}`", normalised(line)));
             goes_on = false;
         } else if line.trim().is_empty() || line.starts_with('#') {
@@ -72,17 +89,25 @@ fn paragraphs(readme: &str) -> (Vec<String>, Vec<String>) {
     (prose, code)
 }
 
-/// What README says, sentence by sentence and command by command.
-fn said() -> BTreeSet<String> {
-    let (prose, code) = paragraphs(&read("README.md"));
+/// What a document says, sentence by sentence and command by command.
+fn said(document: &str) -> BTreeSet<String> {
+    let (prose, code) = paragraphs(document);
     let prose = prose.iter().filter(|paragraph| !is_pointer(paragraph));
     prose.flat_map(|paragraph| sentences(paragraph)).chain(code).collect()
 }
 
+/// What the pages below docs/ say, without the lists of promises.
+fn said_by_pages() -> BTreeSet<String> {
+    let pages = files(&root().join("docs"), "md");
+    let pages = pages.iter().filter(|page| !page.ends_with("promises.md"));
+    pages.flat_map(|page| said(&fs::read_to_string(page).unwrap())).collect()
+}
+
 /// The rows of the table: a sentence, and the cell with its tests.
 fn rows(document: &str) -> Vec<(String, String)> {
-    let table =
-        document.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| README"));
+    let table = document
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.contains(" says | Tests that"));
     let cells = table.map(|line| {
         let line = line.replace("\\|", "\u{1}");
         let cells: Vec<String> =
@@ -119,14 +144,27 @@ fn every_sentence_of_the_readme_has_its_tests_or_promises_nothing() {
     for sentence in promises.into_iter().chain(nothing) {
         assert!(listed.insert(sentence.clone()), "docs/promises.md has twice: {sentence}");
     }
-    let said = said();
+    let said = said(&read("README.md"));
     let new: Vec<&String> = said.difference(&listed).collect();
     assert!(
         new.is_empty(),
         "README.md says, and docs/promises.md does not (name the tests that fail if it is false, or write one): {new:#?}"
     );
-    let old: Vec<&String> = listed.difference(&said).collect();
-    assert!(old.is_empty(), "docs/promises.md has what README.md does not say: {old:#?}");
+    let pages = said_by_pages();
+    let old: Vec<&String> =
+        listed.difference(&said).filter(|line| !pages.contains(*line)).collect();
+    assert!(
+        old.is_empty(),
+        "docs/promises.md has what neither README.md nor another page says: {old:#?}"
+    );
+}
+
+#[test]
+fn rows_of_tables_are_paragraphs_and_fenced_samples_are_not() {
+    let document = "Text\nand more.\n\n| head | of it |\n|---|---:|\n| a | b. c |\n```\nshown | 1\n```\n    ls  # all\n- item\n";
+    let (prose, code) = paragraphs(document);
+    assert_eq!(prose, ["Text\nand more.", "a; b. c", "item"]);
+    assert_eq!(code, ["`ls # all`"]);
 }
 
 #[test]
@@ -153,7 +191,34 @@ fn documents_that_the_readme_points_to_exist() {
     let readme = read("README.md");
     for link in readme.split("](").skip(1) {
         let (to, _) = link.split_once(')').expect("a link ends");
-        assert!(root().join(to).exists(), "README.md points to {to}, which is not there");
+        let file = to.split('#').next().unwrap();
+        let outside = to.starts_with("https://");
+        assert!(
+            outside || root().join(file).exists(),
+            "README.md points to {to}, which is not there"
+        );
+    }
+}
+
+#[test]
+fn pages_point_to_pages_that_exist_and_the_index_has_each() {
+    let folder = root().join("docs");
+    let mut indexed = BTreeSet::new();
+    for page in files(&folder, "md") {
+        let text = fs::read_to_string(&page).unwrap();
+        for link in text.split("](").skip(1) {
+            let to = link.split(')').next().unwrap().split('#').next().unwrap();
+            let outside = to.is_empty() || to.starts_with("https://");
+            let exists = page.parent().unwrap().join(to).exists();
+            assert!(outside || exists, "{} points to {to}", relative(&page));
+            if page.ends_with("docs/README.md") {
+                indexed.insert(to.to_owned());
+            }
+        }
+    }
+    for page in files(&folder, "md") {
+        let name = page.strip_prefix(&folder).unwrap().to_str().unwrap();
+        assert!(name == "README.md" || indexed.contains(name), "docs/README.md lacks {name}");
     }
 }
 
@@ -184,10 +249,10 @@ fn the_test_script_installs_every_package_that_a_test_names() {
 }
 
 #[test]
-fn long_tests_kill_as_often_as_the_readme_says() {
+fn long_tests_kill_as_often_as_the_documents_say() {
     let kill = normalised(&read("crates/cli/tests/all/kill.rs"));
     let rounds = kill.split_once("let (rounds, rate) = if long() { ").expect("two forms").1;
     let (long, short) = rounds.split_once(" } else { ").expect("two forms");
     assert!(long.starts_with("(50,") && short.starts_with("(3,"), "{long} {short}");
-    assert!(read("README.md").contains("fifty times instead of three"));
+    assert!(normalised(&read("docs/README.md")).contains("fifty times instead of three"));
 }

@@ -35,7 +35,9 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
         if read.json {
             printer::json(&json::rebuild_plan(&plan, *member, onto))?;
         } else {
-            printer::text("dry run: nothing was written; what the target holds would be gone")?;
+            printer::text(
+                "dry run: nothing was written; the contents of the target would be lost",
+            )?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -64,13 +66,13 @@ fn print_plan(plan: &RebuildPlan<'_>, member: u16, onto: &Path) -> Result<()> {
         ByteSize(plan.writes_bytes()),
         onto.display(),
         plan.share_of_life().map_or(String::new(), |share| format!(" ({share})")),
-        if plan.resumes() { ", less what an earlier try has written" } else { "" }
+        if plan.resumes() { ", minus what an earlier rebuild has written" } else { "" }
     ))
 }
 
 fn print(report: &RebuildReport) -> Result<()> {
     printer::text(&format!(
-        "{} chunks with {} recovered, {} parity chunks computed, {} found from an earlier try",
+        "{} chunks with {} recovered, {} parity chunks computed, {} kept from an earlier rebuild",
         printer::number(report.chunks),
         ByteSize(report.bytes),
         printer::number(report.parity_chunks),
@@ -78,19 +80,19 @@ fn print(report: &RebuildReport) -> Result<()> {
     ))?;
     if report.filled > 0 {
         printer::text(&format!(
-            "{} chunks could not be had: holes are filled, and `longtake takes` names what is missing",
+            "{} chunks could not be recovered: their places are filled, and `longtake takes` lists the missing packets",
             printer::number(report.filled)
         ))?;
     }
     if report.groups_without_parity > 0 {
         printer::text(&format!(
-            "{} groups have less parity than before: their places could not be told",
+            "{} groups have less parity than before: the places of their parity are unknown",
             printer::number(report.groups_without_parity)
         ))?;
     }
     printer::text(if report.joined {
-        "it is a member now"
+        "it is a member of the array now"
     } else {
-        "it is a member from the next opening of the array; the recording under way goes on without it"
+        "it becomes a member when the array is opened next; the running recording continues without it"
     })
 }

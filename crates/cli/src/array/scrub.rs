@@ -36,13 +36,13 @@ fn print(report: &ScrubReport) -> Result<()> {
         printer::text(&describe(finding))?;
     }
     if report.superblocks_differ {
-        let outcome = if report.repair { "written again" } else { "can be repaired" };
+        let outcome = if report.repair { "repaired" } else { "can be repaired" };
         printer::text(&format!("DAMAGED: superblocks differ or are damaged: {outcome}"))?;
     }
     print_missing(&report.missing_members)?;
     if report.parity_missing > 0 && !report.recording {
         printer::text(&format!(
-            "MISSING: {} parity chunks; what they are of is there, and less of it can be lost",
+            "MISSING: {} parity chunks; their data chunks are intact, but survive the loss of fewer members",
             printer::number(report.parity_missing)
         ))?;
     }
@@ -53,7 +53,7 @@ fn print(report: &ScrubReport) -> Result<()> {
         ))?;
     }
     printer::text(&format!(
-        "{} chunks, {} bytes read at {}; {} groups hold with their parity, {} chunks have none; {} findings, {} packets missing",
+        "{} chunks, {} bytes read at {}; {} groups match their parity, {} chunks have none; {} findings, {} packets missing",
         printer::number(report.chunks),
         printer::number(report.bytes),
         Rate::of(report.bytes, report.elapsed),
@@ -63,7 +63,7 @@ fn print(report: &ScrubReport) -> Result<()> {
         printer::number(report.missing_packets)
     ))?;
     if !report.repair && report.findings.iter().any(|f| f.repair == Repair::Possible) {
-        printer::text("nothing was written: --repair writes what can be made again in its place")?;
+        printer::text("nothing was written: --repair repairs damaged chunks in place")?;
     }
     Ok(())
 }
@@ -73,7 +73,7 @@ fn describe(finding: &ScrubFinding) -> String {
         Repair::None => "can't be repaired",
         Repair::Possible => "can be repaired",
         Repair::Done => "repaired",
-        Repair::Failed => "written again, and still not sound: the drive fails there",
+        Repair::Failed => "repaired, but still damaged when read back: the drive fails there",
     };
     let (kind, outcome) = match finding.repair {
         _ if finding.fault.is_damage() => ("DAMAGED", outcome),
@@ -95,7 +95,7 @@ fn describe(finding: &ScrubFinding) -> String {
 fn print_missing(members: &[MissingMember]) -> Result<()> {
     for MissingMember { member, identity, chunks, recoverable } in members {
         printer::text(&format!(
-            "MISSING: member {member} ({identity}) with {} chunks, of which parity gives back {}: `longtake array rebuild --member {member} --onto TARGET` makes it anew",
+            "MISSING: member {member} ({identity}) with {} chunks, of which parity can recover {}: `longtake array rebuild --member {member} --onto TARGET` rebuilds it",
             printer::number(*chunks),
             printer::number(*recoverable)
         ))?;

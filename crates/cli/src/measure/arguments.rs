@@ -11,187 +11,201 @@ use super::options::{
     AppsArguments, FillArguments, LinkArguments, MixArguments, NeighboursArguments, SniaArguments,
     SteadyArguments, StreamArguments, ViewersArguments,
 };
-use crate::arguments::FileMode;
+use crate::arguments::{FileMode, OUTPUT};
+
+// Headings in the help.
+const HARNESS: &str = "Harness";
+const WORKLOAD: &str = "Workload";
+const LIMITS: &str = "Limits";
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum MeasureAction {
     /// Run one workload, given by options or as a TOML file.
     Run(Box<RunArguments>),
-    /// Read fio's JSON or JSON+ in as a measurement.
+    /// Import fio's JSON or JSON+ as a measurement.
     Import(ImportArguments),
-    /// How a drive writes when it is filled, and filled again: cache size, native rate, overwriting, dips, recovery.
+    /// Fill drives twice: cache size, native rate, overwriting, dips, recovery.
     Fill(FillArguments),
     /// Rate and latency by block size and depth.
     Stream(StreamArguments),
     /// Speed over time in 8 MiB blocks: dips and deviation.
     Steady(SteadyArguments),
-    /// How many constant-rate readers it carries without a missed deadline, alone and beside a writer.
+    /// Number of constant-rate readers without a missed deadline, alone and beside a writer.
     Viewers(ViewersArguments),
-    /// Workloads of named applications, each with its own measure of success.
+    /// Requirements of named applications, passed or failed.
     Apps(AppsArguments),
     /// Eight block sizes by seven mixes of reads and writes.
     Mix(MixArguments),
-    /// What a writer beside it does to a reader's latency, to 99.9999 %. Further targets are further namespaces or drives.
+    /// Effect of a writer on read latency, up to 99.9999 %. Further targets add writers.
     Neighbours(NeighboursArguments),
-    /// What its link allows against what it reaches.
+    /// Rate that the link allows, and rate that the drive reaches.
     Link(LinkArguments),
     /// Steady state as SNIA PTS 2.0.2 defines it.
     Snia(SniaArguments),
-    /// Everything that fits the budget of time and bytes.
+    /// All experiments that fit the limits of time and bytes.
     All(ExperimentArguments),
 }
 
 /// How to run, whatever runs.
 #[derive(Debug, Args)]
 pub struct RigArguments {
-    /// The drives: block devices, NVMe generic devices (/dev/ng0n1), files (one that doesn't exist is made); or simulated:
-    /// sim:NAME or sim:PATH.toml, with :full or :random contents, @N for one namespace, *K for K of them; or one striped set of
-    /// either: raid0:TARGET,TARGET,... with ,stripe=64KiB. raid5: and raid6: write parity's place but compute no parity.
+    /// Drives: block devices, /dev/ng0n1, files (created if missing), sim:NAME, or one striped set (raid0:...).
+    ///
+    /// Simulated drives are sim:NAME or sim:PATH.toml, followed by :full or :random for their contents, @N for one
+    /// namespace, *K for K of them. A striped set is raid0:TARGET,TARGET,... with ,stripe=64KiB. raid5: and raid6:
+    /// write the place of parity but compute no parity.
     #[arg(required = true)]
     pub targets: Vec<PathBuf>,
-    /// Confirm that what the drive with this serial number (the file with this path) holds may be lost. Once for each.
+    /// Confirm that this drive (serial number) or file (path) may be overwritten. Once for each.
     #[arg(long, value_name = "SERIAL")]
     pub erase: Vec<String>,
     /// Mode of new files, in octal.
-    #[arg(long, value_name = "MODE", default_value_t)]
+    #[arg(long, value_name = "MODE", default_value_t, help_heading = HARNESS, hide_short_help = true)]
     pub mode: FileMode,
-    /// Threads of the load engine, each with a ring of its own.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    /// Threads of the load engine. Raise it if the report says that the harness was the limit.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256), help_heading = HARNESS, hide_short_help = true)]
     pub threads: u16,
-    /// Processors to bind the threads to, in turn.
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',')]
+    /// Processors to bind the threads to, in turn [default: the scheduler's choice].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', help_heading = HARNESS, hide_short_help = true)]
     pub cpus: Vec<usize>,
-    /// Poll for completions where the drive can, instead of waiting for interrupts.
-    #[arg(long)]
+    /// Poll for completions instead of waiting for interrupts, where the drive supports it.
+    #[arg(long, help_heading = HARNESS, hide_short_help = true)]
     pub poll: bool,
-    /// What all simulated drives together get through to the host, and to the drives if that is another rate.
-    #[arg(long, value_name = "RATE[,RATE]")]
+    /// Bandwidth of the link that all simulated drives share, to the host and, if it differs, to the drives [default:
+    /// no shared link].
+    #[arg(long, value_name = "RATE[,RATE]", help_heading = HARNESS, hide_short_help = true)]
     pub uplink: Option<target::Uplink>,
     /// Folder for results [default: measured-DATE-TIME].
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", help_heading = OUTPUT)]
     pub output: Option<PathBuf>,
-    /// Go on in a folder that has results: steps that were measured are not run again.
-    #[arg(long)]
+    /// Continue in a folder with results. Finished steps are not repeated.
+    #[arg(long, help_heading = OUTPUT)]
     pub resume: bool,
-    /// Say what would be done and what it costs, and do nothing.
-    #[arg(long)]
+    /// Print what would be done and its cost, and do nothing.
+    #[arg(long, help_heading = OUTPUT)]
     pub dry_run: bool,
     /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
     /// Print no progress.
-    #[arg(long, short)]
+    #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,
 }
 
 /// An experiment.
 #[derive(Debug, Args)]
 pub struct ExperimentArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub rig: RigArguments,
-    /// Use only so much of each drive, from its beginning; a new file gets this size [default: all; 4GiB for a new file].
-    #[arg(long, value_name = "SIZE")]
+    /// Part of each drive to use, from its beginning; size of a new file [default: all; 4GiB].
+    #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub size: Option<ByteSize>,
-    /// Time for each point.
-    #[arg(long, value_name = "TIME")]
+    /// Time for each point [default: set by the experiment].
+    ///
+    /// Raise it for steadier figures.
+    #[arg(long, value_name = "TIME", help_heading = LIMITS)]
     pub point: Option<Duration>,
-    /// Budget of time: points are shortened and experiments left out to keep it.
-    #[arg(long, value_name = "TIME")]
+    /// Time for everything; points are shortened to fit [default: no limit].
+    ///
+    /// Experiments that still do not fit are left out.
+    #[arg(long, value_name = "TIME", help_heading = LIMITS)]
     pub time: Option<Duration>,
-    /// Budget of bytes written to all drives together.
-    #[arg(long, value_name = "SIZE", conflicts_with = "read_only")]
+    /// Bytes to write to all drives together [default: no limit].
+    ///
+    /// Set it to limit wear.
+    #[arg(long, value_name = "SIZE", conflicts_with = "read_only", help_heading = LIMITS)]
     pub write_budget: Option<ByteSize>,
-    /// Leave out everything that writes. Needs no confirmation.
-    #[arg(long)]
+    /// Leave out everything that writes. Needs no --erase.
+    #[arg(long, help_heading = LIMITS)]
     pub read_only: bool,
 }
 
 /// One workload.
 #[derive(Debug, Args)]
 pub struct RunArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub rig: RigArguments,
-    /// The workload as a TOML file; the options below then change nothing.
-    #[arg(long, value_name = "FILE")]
+    /// Workload as a TOML file. Options of a workload then have no effect.
+    #[arg(long, value_name = "FILE", help_heading = WORKLOAD)]
     pub workload: Option<PathBuf>,
-    /// Weight of reads [default: 1 unless something else is given].
-    #[arg(long, value_name = "WEIGHT")]
+    /// Weight of reads [default: 1 unless other weights are given].
+    #[arg(long, value_name = "WEIGHT", help_heading = WORKLOAD)]
     pub read: Option<u32>,
     /// Weight of writes.
-    #[arg(long, value_name = "WEIGHT", default_value_t = 0)]
+    #[arg(long, value_name = "WEIGHT", default_value_t = 0, help_heading = WORKLOAD)]
     pub write: u32,
     /// Weight of trims.
-    #[arg(long, value_name = "WEIGHT", default_value_t = 0)]
+    #[arg(long, value_name = "WEIGHT", default_value_t = 0, help_heading = WORKLOAD, hide_short_help = true)]
     pub trim: u32,
-    /// sequential, random, zipf:THETA, hot:SPACE/ACCESSES (percent).
-    #[arg(long, default_value = "sequential")]
+    /// Order of offsets: sequential, random, zipf:THETA, or hot:SPACE/ACCESSES in percent.
+    #[arg(long, default_value = "sequential", help_heading = WORKLOAD)]
     pub pattern: Pattern,
     /// Block size, or several with weights: 4KiB:60,64KiB:40.
-    #[arg(long, value_name = "SIZES", default_value = "128KiB")]
+    #[arg(long, value_name = "SIZES", default_value = "128KiB", help_heading = WORKLOAD)]
     pub block: Blocks,
-    /// Commands under way for each job.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Commands in flight for each job.
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = WORKLOAD)]
     pub depth: u32,
     /// Copies of the stream on each drive.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = WORKLOAD)]
     pub jobs: u32,
-    /// What each job asks (400MB/s, 5000/s), whether or not the drive keeps up; without it as fast as it goes.
-    #[arg(long, value_name = "RATE")]
+    /// Rate of each job, as 400MB/s or 5000/s, whether or not the drive keeps up [default: as fast as possible].
+    #[arg(long, value_name = "RATE", help_heading = WORKLOAD)]
     pub rate: Option<Pace>,
-    /// How commands at a rate are spread: constant, poisson, bursts:COUNT.
-    #[arg(long, default_value = "constant")]
+    /// How commands at a rate are spaced: constant, poisson or bursts:COUNT.
+    #[arg(long, default_value = "constant", help_heading = WORKLOAD, hide_short_help = true)]
     pub arrival: Arrival,
     /// Count responses that are later than this.
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", help_heading = WORKLOAD, hide_short_help = true)]
     pub deadline: Option<Time>,
-    /// real-time:LEVEL, best-effort:LEVEL, idle.
-    #[arg(long)]
+    /// I/O priority: real-time:LEVEL, best-effort:LEVEL or idle [default: the process's].
+    #[arg(long, help_heading = WORKLOAD, hide_short_help = true)]
     pub priority: Option<Priority>,
-    /// What is written: random, compressible:PERCENT, verify.
-    #[arg(long, default_value = "random")]
+    /// Contents of writes: random, compressible:PERCENT or verify.
+    #[arg(long, default_value = "random", help_heading = WORKLOAD, hide_short_help = true)]
     pub content: Content,
-    /// Read everything that was written again, and find every wrong byte (as --content verify).
-    #[arg(long, conflicts_with = "content")]
+    /// Read all written data again and report wrong bytes; the same as --content verify.
+    #[arg(long, conflicts_with = "content", help_heading = WORKLOAD, hide_short_help = true)]
     pub verify: bool,
-    /// Where the region begins.
-    #[arg(long, value_name = "OFFSET")]
+    /// Offset at which the region begins [default: 0].
+    #[arg(long, value_name = "OFFSET", help_heading = WORKLOAD, hide_short_help = true)]
     pub from: Option<Size>,
-    /// How long the region is [default: all; 4GiB for a new file].
-    #[arg(long, value_name = "SIZE")]
+    /// Length of the region [default: all; 4GiB for a new file].
+    #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub size: Option<Size>,
-    /// Offsets are multiples of this [default: the shortest block].
-    #[arg(long, value_name = "SIZE")]
+    /// Unit of offsets [default: the shortest block].
+    #[arg(long, value_name = "SIZE", help_heading = WORKLOAD, hide_short_help = true)]
     pub align: Option<Size>,
-    /// Stop after this time [default: 60s unless bytes are given].
-    #[arg(long = "for", value_name = "TIME")]
+    /// Stop after this time [default: 60s unless --bytes is given].
+    #[arg(long = "for", value_name = "TIME", help_heading = LIMITS)]
     pub time: Option<Time>,
-    /// Stop after so many bytes.
-    #[arg(long, value_name = "SIZE")]
+    /// Stop after this many bytes.
+    #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub bytes: Option<Size>,
-    /// Stop when it is steady: 5 rounds of this length within 20 % with a slope below 10 % (25 rounds at most).
-    #[arg(long, value_name = "TIME")]
+    /// Stop in steady state: 5 rounds of this length within 20 %, with a slope below 10 %; at most 25 rounds.
+    #[arg(long, value_name = "TIME", help_heading = LIMITS, hide_short_help = true)]
     pub steady: Option<Time>,
-    /// Leave out the beginning.
-    #[arg(long, value_name = "TIME", default_value = "0s")]
+    /// Leave this time at the beginning out of the totals.
+    #[arg(long, value_name = "TIME", default_value = "0s", help_heading = LIMITS, hide_short_help = true)]
     pub warm_up: Time,
-    /// Length of intervals.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
+    /// Length of the intervals of the series.
+    #[arg(long, value_name = "TIME", default_value = "1s", help_heading = LIMITS, hide_short_help = true)]
     pub interval: Time,
-    /// Everything random follows from it.
-    #[arg(long, default_value_t = 1)]
+    /// Seed of all random choices.
+    #[arg(long, default_value_t = 1, help_heading = WORKLOAD, hide_short_help = true)]
     pub seed: u64,
     /// Print the workload instead of running it.
-    #[arg(long, value_enum, value_name = "FORMAT")]
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = OUTPUT)]
     pub print: Option<WorkloadFormat>,
 }
 
 /// How a workload is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum WorkloadFormat {
-    /// Our own.
+    /// Longtake's own format.
     Toml,
     /// A fio job file.
     Fio,
@@ -200,7 +214,7 @@ pub enum WorkloadFormat {
 /// `measure import`.
 #[derive(Debug, Args)]
 pub struct ImportArguments {
-    /// What `fio --output-format=json` or `json+` wrote; - for standard input.
+    /// File that `fio --output-format=json` or `json+` wrote; - for standard input.
     pub file: PathBuf,
     /// Folder for the result [default: measured-DATE-TIME].
     #[arg(long, short, value_name = "DIR")]

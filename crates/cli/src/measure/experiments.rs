@@ -47,7 +47,7 @@ pub fn experiments(
     if programme.experiments.is_empty() {
         let reasons: Vec<String> =
             programme.left_out.iter().map(|(name, why)| format!("{name}: {why}")).collect();
-        bail!("nothing can be measured within what is allowed: {}", reasons.join("; "));
+        bail!("no experiment fits the given limits: {}", reasons.join("; "));
     }
     let writes = programme.cost().written_bytes > 0;
     state(&programme, &setup, arguments)?;
@@ -77,7 +77,7 @@ pub fn experiments(
     let ending = ending?;
     let Ending::Done { failures } = ending else {
         printer::tell(&format!(
-            "longtake: stopped; what was measured is in {}; the same command with --output {} --resume goes on",
+            "longtake: stopped; results so far are in {}; to continue, run the same command with --output {} --resume",
             folder.display(),
             quoted(&folder.to_string_lossy())
         ));

@@ -139,7 +139,7 @@ impl OutputFolder {
     pub fn make(asked: Option<&PathBuf>, resume: bool) -> Result<Self> {
         let path = match asked {
             None if resume => {
-                bail!("--resume needs --output: the folder with the results to go on with")
+                bail!("--resume needs --output: the folder with the results to continue")
             }
             None => jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string().into(),
             Some(path) => path.clone(),
@@ -149,7 +149,7 @@ impl OutputFolder {
         let used = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
         if used && !resume {
             bail!(
-                "{} is not empty: name a new folder, or add --resume to go on with what is in it",
+                "{} is not empty: name a new folder, or add --resume to continue the measurement in it",
                 path.display()
             );
         }

@@ -17,172 +17,179 @@ use lab::experiment::viewers::Ingest;
 
 use super::arguments::ExperimentArguments;
 
+/// Heading of an experiment's own options.
+const EXPERIMENT: &str = "Experiment";
+
 /// `measure fill`.
 #[derive(Debug, Args)]
 pub struct FillArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// Size of each write; drives that take less at once get less. Smaller to see what a recorder of small blocks gets.
-    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = block)]
+    /// Size of each write; less on drives with a smaller limit. Lower it to match a recorder of small blocks.
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = block, help_heading = EXPERIMENT)]
     pub block: u64,
-    /// Writes under way on each drive. More where a drive isn't busy with these.
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = depth)]
+    /// Writes in flight on each drive. Raise it if the drive is not busy.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = depth, help_heading = EXPERIMENT)]
     pub depth: u32,
 }
 
 /// `measure stream`.
 #[derive(Debug, Args)]
 pub struct StreamArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// Block sizes [default: 64KiB and each power of two to 16MiB]. Fewer to be done sooner.
-    #[arg(long, value_name = "SIZE,SIZE,...", value_delimiter = ',', value_parser = block)]
+    /// Block sizes. Give fewer to finish sooner [default: powers of two from 64KiB to 16MiB].
+    #[arg(long, value_name = "SIZE,SIZE,...", value_delimiter = ',', value_parser = block, help_heading = EXPERIMENT)]
     pub block: Vec<u64>,
-    /// Commands under way on each drive [default: 1,2,4,8,16,32].
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = depth)]
+    /// Commands in flight on each drive [default: 1,2,4,8,16,32].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = depth, help_heading = EXPERIMENT)]
     pub depth: Vec<u32>,
 }
 
 /// `measure steady`.
 #[derive(Debug, Args)]
 pub struct SteadyArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// Size of each command; drives that take less at once get less. As large as what will be written, such as a frame.
-    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = block)]
+    /// Size of each command; less on drives with a smaller limit. Set it to what will be written, such as a frame.
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = block, help_heading = EXPERIMENT)]
     pub block: u64,
 }
 
 /// `measure mix`.
 #[derive(Debug, Args)]
 pub struct MixArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// Block sizes [default: 512,4KiB,8KiB,16KiB,32KiB,64KiB,128KiB,1MiB]. Those that a drive can't do are left out.
-    #[arg(long, value_name = "SIZE,SIZE,...", value_delimiter = ',', value_parser = block)]
+    /// Block sizes; those that a drive doesn't support are left out [default:
+    /// 512,4KiB,8KiB,16KiB,32KiB,64KiB,128KiB,1MiB].
+    #[arg(long, value_name = "SIZE,SIZE,...", value_delimiter = ',', value_parser = block, help_heading = EXPERIMENT)]
     pub block: Vec<u64>,
-    /// Commands under way on each drive; a striped set (raid0:...) is one drive, so there it is the total. Two jobs share an
-    /// even number.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = depth)]
+    /// Commands in flight on each drive, or on a striped set as a whole. Two jobs share an even number.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = depth, help_heading = EXPERIMENT)]
     pub depth: u32,
 }
 
 /// `measure snia`.
 #[derive(Debug, Args)]
 pub struct SniaArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// Commands under way for each of two jobs on each drive. The specification leaves it to the tester.
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = depth)]
+    /// Commands in flight for each of two jobs on each drive. The specification leaves the choice to the tester.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = depth, help_heading = EXPERIMENT)]
     pub depth: u32,
 }
 
 /// `measure link`.
 #[derive(Debug, Args)]
 pub struct LinkArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// Also measure simulated drives on other PCIe links, every generation by every number of lanes, to see what a
-    /// narrower link costs and what a wider one brings. Each link begins with the contents that the target names.
-    #[arg(long)]
+    /// Also measure simulated drives on other PCIe links: every generation by every number of lanes.
+    ///
+    /// It shows what a narrower link costs and what a wider one gains. Each link begins with the contents that the
+    /// target names.
+    #[arg(long, help_heading = EXPERIMENT)]
     pub sweep: bool,
-    /// Sweep the link of the real drive with this serial number over its speeds, by retraining it, and then restore it. Refused
-    /// while the drive is in use. Its lanes stay.
-    #[arg(long, value_name = "SERIAL", requires = "sweep")]
+    /// Sweep the link of the real drive with this serial number over its speeds by retraining it.
+    ///
+    /// The previous speed is restored afterwards. The number of lanes stays. Refused while the drive is in use.
+    #[arg(long, value_name = "SERIAL", requires = "sweep", help_heading = EXPERIMENT)]
     pub retrain: Option<String>,
-    /// PCIe generations of the sweep, 1 to 6 [default: 1,2,3,4,5; of a real drive those that it can do].
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = clap::value_parser!(u8).range(1..=6))]
+    /// PCIe generations of the sweep, 1 to 6 [default: 1,2,3,4,5; on a real drive those it supports].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = clap::value_parser!(u8).range(1..=6), help_heading = EXPERIMENT)]
     pub generations: Vec<u8>,
     /// Lanes of the sweep: 1, 2, 4, 8 or 16 [default: 1,2,4 and more up to the drive's own].
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = lanes)]
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = lanes, help_heading = EXPERIMENT)]
     pub lanes: Vec<u8>,
-    /// Random commands of 4 KiB under way on each link of the sweep [default: 1,4,16,32].
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = depth)]
+    /// Random 4 KiB commands in flight on each link of the sweep [default: 1,4,16,32].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', requires = "sweep", value_parser = depth, help_heading = EXPERIMENT)]
     pub depth: Vec<u32>,
 }
 
 /// `measure neighbours`.
 #[derive(Debug, Args)]
 pub struct NeighboursArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
     /// Size of each read.
-    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block)]
+    #[arg(long, value_name = "SIZE", default_value = "4KiB", value_parser = block, help_heading = EXPERIMENT)]
     pub block: u64,
-    /// Reads under way, each a point [default: 1,2,4,8,16,32]. Fewer to be done sooner.
-    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = depth)]
+    /// Reads in flight; each number is a point. Give fewer to finish sooner [default: 1,2,4,8,16,32].
+    #[arg(long, value_name = "N,N,...", value_delimiter = ',', value_parser = depth, help_heading = EXPERIMENT)]
     pub depth: Vec<u32>,
     /// Size of each write beside the reads [default: 128KiB].
-    #[arg(long, value_name = "SIZE", value_parser = block)]
+    #[arg(long, value_name = "SIZE", value_parser = block, help_heading = EXPERIMENT)]
     pub write_block: Option<u64>,
-    /// Writes under way beside the reads [default: 8].
-    #[arg(long, value_name = "N", value_parser = depth)]
+    /// Writes in flight beside the reads [default: 8].
+    #[arg(long, value_name = "N", value_parser = depth, help_heading = EXPERIMENT)]
     pub write_depth: Option<u32>,
-    /// What each writer writes [default: as fast as it can]. Set it to the rate that will be recorded beside the reads.
-    #[arg(long, value_name = "RATE", value_parser = rate)]
+    /// Rate of each writer. Set it to the rate that will be recorded [default: as fast as possible].
+    #[arg(long, value_name = "RATE", value_parser = rate, help_heading = EXPERIMENT)]
     pub rate: Option<Rate>,
-    /// Overwrite the drives before anything is measured: sequential or random (4 KiB), :PASSES for several passes. To see
-    /// readers beside a drive that has been in use and collects garbage.
-    #[arg(long, value_name = "HOW[:PASSES]")]
+    /// Overwrite the drives first: sequential, or random in 4 KiB.
+    ///
+    /// :PASSES repeats it. Use it to measure a used drive, which collects garbage.
+    #[arg(long, value_name = "HOW[:PASSES]", help_heading = EXPERIMENT)]
     pub overwrite: Option<Overwriting>,
-    /// Draw each point out until this percentile is known: 50 to 99.9999. It takes 100 reads beyond it, which is 10^8
-    /// reads for 99.9999. Points that end before are marked with the reads that are missing.
-    #[arg(long, value_name = "PERCENT", value_parser = percentile)]
+    /// Extend each point until this percentile is known: 50 to 99.9999.
+    ///
+    /// That takes 100 reads beyond the percentile, or 10^8 reads for 99.9999. Points that end earlier list the reads
+    /// that are missing.
+    #[arg(long, value_name = "PERCENT", value_parser = percentile, help_heading = EXPERIMENT)]
     pub percentile: Option<f64>,
-    /// How long a point may be drawn out [default: ten times --point].
-    #[arg(long, value_name = "TIME")]
+    /// Longest time of an extended point [default: ten times --point].
+    #[arg(long, value_name = "TIME", help_heading = EXPERIMENT)]
     pub longest: Option<Duration>,
 }
 
 /// `measure viewers`.
 #[derive(Debug, Args)]
 pub struct ViewersArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// What each viewer reads. Films in H.264 at 1080p take 1.5 to 4 MB/s; set it to the bit rate of yours.
-    #[arg(long, value_name = "RATE", default_value = "2.5MB/s", value_parser = rate)]
+    /// Rate of each viewer. H.264 video at 1080p takes 1.5 to 4 MB/s; set it to your bit rate.
+    #[arg(long, value_name = "RATE", default_value = "2.5MB/s", value_parser = rate, help_heading = EXPERIMENT)]
     pub rate: Rate,
-    /// Size of each read. A block is late once it takes longer than it lasts, so larger ones leave more time.
-    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = block)]
+    /// Size of each read. A larger block takes longer to play, so it leaves more time.
+    #[arg(long, value_name = "SIZE", default_value = "512KiB", value_parser = block, help_heading = EXPERIMENT)]
     pub block: u64,
-    /// What is written beside viewers on all drives together: a rate, or a share of what they write alone (50%)
-    /// [default: 200MB/s].
-    #[arg(long, value_name = "RATE")]
+    /// Rate of the writer on all drives together, or a share of what they write alone (50%) [default: 200MB/s].
+    #[arg(long, value_name = "RATE", help_heading = EXPERIMENT)]
     pub ingest: Option<Ingest>,
 }
 
 /// `measure apps`.
 #[derive(Debug, Args)]
 pub struct AppsArguments {
-    /// Where and how.
+    /// Drives, results and limits.
     #[command(flatten)]
     pub experiment: ExperimentArguments,
-    /// Only these applications: cache-tier, virtual-machines, olap, content-delivery, post-production, colour-grading
-    /// [default: all].
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = application)]
+    /// Applications: cache-tier, virtual-machines, olap, content-delivery, post-production, colour-grading [default:
+    /// all].
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = application, help_heading = EXPERIMENT)]
     pub app: Vec<Application>,
-    /// What applications ask, as TOML: see docs/experiments.md. Streams that it doesn't name ask what they do without it.
-    #[arg(long, value_name = "FILE", conflicts_with = "shares")]
+    /// Requirements of applications as TOML (docs/measure.md). Streams that the file doesn't name keep their own.
+    #[arg(long, value_name = "FILE", conflicts_with = "shares", help_heading = EXPERIMENT)]
     pub demands: Option<PathBuf>,
-    /// Let applications ask for shares of what the drives do alone instead of absolute figures. To see whether a drive's
-    /// behaviour suits an application, whatever its speed.
-    #[arg(long)]
+    /// Require shares of the drives' own rates instead of absolute figures, to judge behaviour independent of speed.
+    #[arg(long, help_heading = EXPERIMENT)]
     pub shares: bool,
-    /// Multiply every rate by this. Above 1 to see what room is left.
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor)]
+    /// Factor for all rates. Raise it above 1 to find the reserve.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, help_heading = EXPERIMENT)]
     pub load: f64,
 }
 
 impl AppsArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     ///
     /// # Errors
     /// If the file of demands can't be read.
@@ -204,42 +211,42 @@ impl AppsArguments {
 }
 
 impl FillArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: vec![self.block], depths: vec![self.depth] }
     }
 }
 
 impl StreamArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: self.block.clone(), depths: self.depth.clone() }
     }
 }
 
 impl SteadyArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: vec![self.block], depths: Vec::new() }
     }
 }
 
 impl MixArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: self.block.clone(), depths: vec![self.depth] }
     }
 }
 
 impl SniaArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Points { blocks: Vec::new(), depths: vec![self.depth] }
     }
 }
 
 impl LinkArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         let sweep = self.sweep.then(|| SweepOptions {
             generations: self.generations.clone(),
@@ -251,7 +258,7 @@ impl LinkArguments {
 }
 
 impl NeighboursArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         Options::Neighbours(NeighboursOptions {
             read_block: Some(self.block),
@@ -267,7 +274,7 @@ impl NeighboursArguments {
 }
 
 impl ViewersArguments {
-    /// What they ask of the experiment.
+    /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
         let Self { rate, block, ingest, .. } = *self;
         Options::Viewers(ViewersOptions { rate: Some(rate), block: Some(block), ingest })

@@ -6,122 +6,132 @@ use clap::{ArgGroup, Args, ValueEnum};
 use plan::Draft;
 use plan::requirement::DutyText;
 
+use crate::arguments::OUTPUT;
+
+// Headings in the help.
+const DEMAND: &str = "Requirement";
+const DRIVES: &str = "Drives";
+const HOST: &str = "Host";
+
 /// `plan`.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("counted").args(["wire", "payload"]))]
 pub struct PlanArguments {
-    /// A requirement as TOML (--print toml writes one); options go before what it says.
+    /// Requirement as TOML; --print toml writes one. Options take precedence over it.
     #[arg(value_name = "REQUIREMENT.toml")]
     pub requirement: Option<PathBuf>,
-    /// The rate at its fullest: 100Gb/s, 12.5GB/s.
-    #[arg(long, value_name = "RATE")]
+    /// Peak rate to record: 100Gb/s or 12.5GB/s.
+    #[arg(long, value_name = "RATE", help_heading = DEMAND)]
     pub rate: Option<String>,
-    /// The rate counts all that is on the link: preamble, frame, check sequence, gap [default for Gb/s of frames].
-    #[arg(long)]
+    /// The rate counts everything on the link: preamble, frame, check sequence, gap [default for Gb/s of frames].
+    #[arg(long, help_heading = DEMAND, hide_short_help = true)]
     pub wire: bool,
-    /// The rate counts what is kept of packets: frames without check sequence, or raw blocks [default otherwise].
-    #[arg(long)]
+    /// The rate counts what is recorded: frames without check sequence, or raw blocks [default otherwise].
+    #[arg(long, help_heading = DEMAND, hide_short_help = true)]
     pub payload: bool,
-    /// Lengths of Ethernet frames with their check sequence: 1518, imix, or a mix by number, 64:7,594:4,1518:1 [default: 1518].
-    #[arg(long, value_name = "BYTES|MIX")]
+    /// Ethernet frames with check sequence: 1518, imix, or 64:7,594:4,1518:1 [default: 1518].
+    #[arg(long, value_name = "BYTES|MIX", help_heading = DEMAND)]
     pub frame: Option<String>,
-    /// No packets: blocks of a sensor of this size, stored as they are.
-    #[arg(long, value_name = "SIZE")]
+    /// Record blocks of this size from a sensor instead of packets.
+    #[arg(long, value_name = "SIZE", help_heading = DEMAND)]
     pub raw: Option<String>,
-    /// A ring that always holds the last so long [default: nothing has to be held, only the rate counts].
-    #[arg(long, value_name = "TIME")]
+    /// Time that a ring must always hold [default: none, only the rate counts].
+    #[arg(long, value_name = "TIME", help_heading = DEMAND)]
     pub keep: Option<String>,
-    /// Recordings of this length that stop when they are done.
-    #[arg(long, value_name = "TIME")]
+    /// Length of recordings that stop when done, on drives trimmed before each.
+    #[arg(long, value_name = "TIME", help_heading = DEMAND)]
     pub mission: Option<String>,
-    /// How many missions there are a day, for the drives' life; with --mission [default: 1].
-    #[arg(long, value_name = "N")]
+    /// Missions a day, for the drives' life; with --mission [default: 1].
+    #[arg(long, value_name = "N", help_heading = DEMAND, hide_short_help = true)]
     pub missions_a_day: Option<f64>,
-    /// How much of the day the rate lasts: 30%, or a share from 0 to 1 for each of 24 hours, with commas [default: all].
-    #[arg(long, value_name = "SHARE|24 SHARES")]
+    /// Share of the day that the rate lasts: 30%, or shares from 0 to 1 for 24 hours with commas [default: all].
+    #[arg(long, value_name = "SHARE|24 SHARES", help_heading = DEMAND, hide_short_help = true)]
     pub duty: Option<DutyText>,
-    /// Drives' worth of parity: 0, 1 or 2 drives may fail [default: 0].
-    #[arg(long, value_name = "N")]
-    pub parity: Option<u32>,
-    /// Drives that wait for others to fail [default: 0].
-    #[arg(long, value_name = "N")]
-    pub spare: Option<u32>,
-    /// Years that the drives are to last [default: their life limits nothing].
-    #[arg(long, value_name = "YEARS")]
+    /// Years that the drives must last [default: no limit].
+    #[arg(long, value_name = "YEARS", help_heading = DEMAND)]
     pub life: Option<f64>,
-    /// Plan for a rate higher by so many percent [default: 0].
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    /// Percent to add to the rate, for dips and ageing [default: 0].
+    #[arg(long, value_name = "PERCENT", value_parser = percent, help_heading = DEMAND)]
     pub margin: Option<f64>,
-    /// Who reads while it is recorded: 2x500MB/s of long reads; 2x50MB/s,4KiB of reads at random places.
-    #[arg(long, value_name = "NxRATE[,SIZE]")]
+    /// Readers during the recording: 2x500MB/s of long reads, or 2x50MB/s,4KiB of random reads [default: none].
+    #[arg(long, value_name = "NxRATE[,SIZE]", help_heading = DEMAND, hide_short_help = true)]
     pub readers: Option<String>,
-    /// NVM Sets of drives that have them: shared by readers and the recorder, or separate, so that they change places [default: shared].
-    #[arg(long, value_name = "shared|separate")]
-    pub sets: Option<String>,
-    /// How long it is recorded to the same part of separate sets [default: 10m].
-    #[arg(long, value_name = "TIME")]
-    pub turn: Option<String>,
-    /// The host's PCIe lanes for drives and network interfaces together.
-    #[arg(long, value_name = "N")]
-    pub lanes: Option<u32>,
-    /// The generation of its slots, 1 to 6.
-    #[arg(long, value_name = "N")]
-    pub pcie_generation: Option<u8>,
-    /// A link that all drives share, such as a chipset's, and its rate to the drives if that is another.
-    #[arg(long, value_name = "RATE[,RATE]")]
-    pub uplink: Option<String>,
-    /// Memory for chunk buffers [default: as much as it takes].
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<String>,
-    /// What the host's memory moves, reading and writing together.
-    #[arg(long, value_name = "RATE")]
-    pub memory_bandwidth: Option<String>,
-    /// Network interfaces: PCIe generation, lanes, and how many: 4x16*2.
-    #[arg(long, value_name = "GENxLANES[*N]")]
-    pub nic: Option<String>,
-    /// How chunks are spread over the drives: adaptive, or stripe, which counts their slowest moments [default: adaptive with --keep or
-    /// --mission, else stripe].
-    #[arg(long, value_name = "PLACEMENT")]
-    pub placement: Option<String>,
-    /// Drives to choose from: names of the library, or files (with a / or ending in .toml) [default: the library's].
-    #[arg(long = "drive", value_name = "NAME|PATH", value_delimiter = ',', num_args = 1..)]
+    /// Drives to choose from: names of the library, or files (with a / or ending in .toml) [default: the library].
+    #[arg(long = "drive", value_name = "NAME|PATH", value_delimiter = ',', num_args = 1.., help_heading = DRIVES)]
     pub drives: Vec<String>,
-    /// Size of a drive that is not in the library: 15.36TB. It is planned beside those of --drive; needs --drive-rate.
-    #[arg(long, value_name = "SIZE")]
+    /// Size of a drive outside the library: 15.36TB. Needs --drive-rate.
+    #[arg(long, value_name = "SIZE", help_heading = DRIVES)]
     pub drive_size: Option<String>,
-    /// What that drive writes for as long as anybody wants, also when it is overwritten (not its peak): 5GB/s.
-    #[arg(long, value_name = "RATE")]
+    /// Write rate that this drive sustains while it is overwritten, not its peak: 5GB/s.
+    #[arg(long, value_name = "RATE", help_heading = DRIVES)]
     pub drive_rate: Option<String>,
-    /// How many times a day all of that drive may be written, as its datasheet says [default: not known, so its life isn't either].
-    #[arg(long, value_name = "N")]
+    /// Drive writes a day that its datasheet allows [default: unknown, and so is its life].
+    #[arg(long, value_name = "N", help_heading = DRIVES)]
     pub dwpd: Option<f64>,
-    /// Years of warranty that --dwpd counts over; change it if the datasheet's are others [default: 5].
-    #[arg(long, value_name = "YEARS")]
+    /// Years that --dwpd applies to, from the datasheet [default: 5].
+    #[arg(long, value_name = "YEARS", help_heading = DRIVES, hide_short_help = true)]
     pub warranty: Option<f64>,
-    /// What a drive costs; the cheapest array comes first if all have a price. Once for each.
-    #[arg(long = "price", value_name = "NAME=AMOUNT", value_parser = price)]
+    /// Price of a drive, once for each. If all drives have one, the cheapest array is listed first.
+    #[arg(long = "price", value_name = "NAME=AMOUNT", value_parser = price, help_heading = DRIVES, hide_short_help = true)]
     pub prices: Vec<(String, f64)>,
+    /// Drives that may fail without losing data: 0, 1 or 2 [default: 0].
+    #[arg(long, value_name = "N", help_heading = DRIVES)]
+    pub parity: Option<u32>,
+    /// Spare drives [default: 0].
+    #[arg(long, value_name = "N", help_heading = DRIVES, hide_short_help = true)]
+    pub spare: Option<u32>,
+    /// NVM Sets: shared by readers and the recorder, or separate, so that they alternate [default: shared].
+    #[arg(long, value_name = "shared|separate", help_heading = DRIVES, hide_short_help = true)]
+    pub sets: Option<String>,
+    /// Time until recorder and readers change sets. Shorter turns give readers newer data [default: 10m].
+    #[arg(long, value_name = "TIME", help_heading = DRIVES, hide_short_help = true)]
+    pub turn: Option<String>,
+    /// How chunks are spread: adaptive, or stripe, which counts slowest moments [default: adaptive with --keep or
+    /// --mission, else stripe].
+    #[arg(long, value_name = "PLACEMENT", help_heading = DRIVES, hide_short_help = true)]
+    pub placement: Option<String>,
+    /// Memory for chunk buffers [default: as much as needed].
+    #[arg(long, value_name = "SIZE", help_heading = HOST)]
+    pub memory: Option<String>,
+    /// PCIe lanes of the host for drives and network interfaces together [default: no limit].
+    #[arg(long, value_name = "N", help_heading = HOST, hide_short_help = true)]
+    pub lanes: Option<u32>,
+    /// PCIe generation of the host's slots, 1 to 6 [default: that of each drive].
+    #[arg(long, value_name = "N", help_heading = HOST, hide_short_help = true)]
+    pub pcie_generation: Option<u8>,
+    /// Network interfaces, which take lanes first: generation, lanes and number, as 4x16*2 [default: none].
+    #[arg(long, value_name = "GENxLANES[*N]", help_heading = HOST, hide_short_help = true)]
+    pub nic: Option<String>,
+    /// Bandwidth of a link that all drives share, such as a chipset's; RATE,RATE if the directions differ [default:
+    /// none].
+    #[arg(long, value_name = "RATE[,RATE]", help_heading = HOST, hide_short_help = true)]
+    pub uplink: Option<String>,
+    /// Bandwidth of the host's memory, reads and writes together [default: no limit].
+    #[arg(long, value_name = "RATE", help_heading = HOST, hide_short_help = true)]
+    pub memory_bandwidth: Option<String>,
     /// Print every line of the arithmetic.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub explain: bool,
-    /// Record each design on simulated drives, in virtual time: on as many as planned, and on one less. Takes at most a minute and says
-    /// what was not proved by then.
-    #[arg(long)]
+    /// Record each design on simulated drives, with as many drives as planned and with one less.
+    ///
+    /// Proofs take at most a minute together. Designs that were not proved by then are listed; --long proves all of
+    /// them.
+    #[arg(long, help_heading = OUTPUT)]
     pub prove: bool,
-    /// Prove every design for its whole time, however long that takes.
-    #[arg(long, requires = "prove")]
+    /// Prove every design for its whole time, which may take long.
+    #[arg(long, requires = "prove", help_heading = OUTPUT, hide_short_help = true)]
     pub long: bool,
-    /// Write a report with pictures to this file.
-    #[arg(long, value_name = "FILE")]
+    /// Also write a report with pictures to this file.
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<PathBuf>,
-    /// Overwrite the report if it is there.
-    #[arg(long, short = 'y', requires = "html")]
+    /// Replace the report if it exists.
+    #[arg(long, short = 'y', requires = "html", help_heading = OUTPUT, hide_short_help = true)]
     pub overwrite: bool,
     /// Print the requirement as a file, and plan nothing.
-    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["json", "explain", "prove", "html"])]
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["json", "explain", "prove", "html"], help_heading = OUTPUT, hide_short_help = true)]
     pub print: Option<Printed>,
     /// Print JSON.
-    #[arg(long)]
+    #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
 }
 

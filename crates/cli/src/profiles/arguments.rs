@@ -11,11 +11,11 @@ use longtake::names;
 /// What can be done with profiles.
 #[derive(Debug, Subcommand)]
 pub enum ProfilesAction {
-    /// List the drives of the library and your own, and where their figures come from.
+    /// List the drives of the library and your own, with the sources of their figures.
     List(ListArguments),
-    /// Show every figure of a drive with its range, its source and how far to trust it.
+    /// Show every figure of a drive with its range, source and trust.
     Show(ShowArguments),
-    /// Make a profile of your own from what was measured, here or elsewhere.
+    /// Create a profile from measurements made by Longtake or other programs.
     Import(Box<ImportArguments>),
 }
 
@@ -30,7 +30,7 @@ pub struct ListArguments {
 /// `profiles show`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// A drive of the library or your own, or a file (with a / or ending in .toml).
+    /// Drive of the library or your own, or a file (with a / or ending in .toml).
     #[arg(value_name = "NAME|PATH")]
     pub drive: String,
     /// Print JSON.
@@ -38,57 +38,62 @@ pub struct ShowArguments {
     pub json: bool,
 }
 
+// Headings in the help.
+const TABLES: &str = "CSV tables";
+const EVIDENCE: &str = "Evidence";
+
 /// `profiles import`.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArguments {
-    /// What was measured on one drive: a folder or JSON that `longtake measure` wrote; fio's JSON; fio's bandwidth or
-    /// histogram logs (those of several jobs are added up); or a CSV of time and rate.
+    /// Measurements of one drive: a `longtake measure` folder, fio JSON or logs, or a CSV of time and rate.
+    ///
+    /// Bandwidth and histogram logs of several fio jobs are added up.
     #[arg(required = true, value_name = "FROM")]
     pub from: Vec<PathBuf>,
-    /// A CSV or fio's logs of the same drive written a second time [default: what lies beyond the drive's capacity].
+    /// Files of a second pass over the same drive [default: data beyond the drive's capacity].
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub overwrite_pass: Vec<PathBuf>,
-    /// Everything was written over old data: the drive was full from the beginning.
+    /// The drive was full at the start, so everything was overwritten.
     #[arg(long, conflicts_with = "overwrite_pass")]
     pub full: bool,
-    /// The drive: one of the library or your own, or a file. What is known of it is kept where the import tells nothing better.
+    /// Drive whose figures are kept where the import has none better: of the library or your own, or a file.
     #[arg(long, value_name = "NAME|PATH")]
     pub drive: Option<String>,
-    /// The drive's capacity, where neither FROM nor --drive tells it.
+    /// Capacity of the drive, if neither FROM nor --drive states it.
     #[arg(long, value_name = "SIZE")]
     pub capacity: Option<ByteSize>,
-    /// The drive's model, where neither FROM nor --drive tells it [default: the profile's name].
-    #[arg(long, value_parser = names::printable)]
+    /// Model of the drive, if neither FROM nor --drive states it [default: the profile's name].
+    #[arg(long, value_parser = names::printable, hide_short_help = true)]
     pub model: Option<String>,
-    /// What the profile is called [default: after --drive, the model or the file].
+    /// Name of the profile [default: from --drive, the model or the file].
     #[arg(long, value_parser = names::printable)]
     pub name: Option<String>,
-    /// Write this file instead of one in your own folder of profiles.
+    /// File to write instead of one in your folder of profiles.
     #[arg(long, short, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Who measured it.
-    #[arg(long, value_name = "WHO", value_parser = names::printable)]
+    #[arg(long, value_name = "WHO", value_parser = names::printable, help_heading = EVIDENCE, hide_short_help = true)]
     pub by: Option<String>,
-    /// It is somebody's publication, where: an address, a magazine. Its figures count as published, not as measured.
-    #[arg(long, value_name = "WHERE", value_parser = names::printable)]
+    /// Where it was published: an address, a magazine. Its figures then count as published, not as measured.
+    #[arg(long, value_name = "WHERE", value_parser = names::printable, help_heading = EVIDENCE, hide_short_help = true)]
     pub published: Option<String>,
-    /// The day of the measurement, as 2026-11-21 [default: as FROM tells, or the file's own].
-    #[arg(long, value_name = "DATE", value_parser = names::printable)]
+    /// Date of the measurement, as 2026-11-21 [default: from FROM, or the date of the file].
+    #[arg(long, value_name = "DATE", value_parser = names::printable, help_heading = EVIDENCE, hide_short_help = true)]
     pub when: Option<String>,
-    /// CSV: the column of times (or of bytes or percent written), by its name or its number from 1 [default: by its name].
-    #[arg(long, value_name = "COLUMN")]
+    /// Column of times, or of bytes or percent written: name, or number from 1 [default: by its name].
+    #[arg(long, value_name = "COLUMN", help_heading = TABLES, hide_short_help = true)]
     pub time_column: Option<String>,
-    /// CSV: the column of rates, by its name or its number from 1 [default: by its name].
-    #[arg(long, value_name = "COLUMN")]
+    /// Column of rates: name, or number from 1 [default: by its name].
+    #[arg(long, value_name = "COLUMN", help_heading = TABLES, hide_short_help = true)]
     pub rate_column: Option<String>,
-    /// CSV: what times are in: ns, us, ms, s, min, h, h:m:s; or B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, % of the drive written
-    /// [default: as the column's name says].
-    #[arg(long, value_name = "UNIT")]
+    /// Unit of times: ns, us, ms, s, min, h, h:m:s; or B, kB, MB, GB, TB, KiB, MiB, GiB, TiB, % written [default:
+    /// from the column's name].
+    #[arg(long, value_name = "UNIT", help_heading = TABLES, hide_short_help = true)]
     pub time_unit: Option<ScaleUnit>,
-    /// CSV: what rates are in: B/s, kB/s, KiB/s, MB/s, MiB/s, GB/s, GiB/s, kb/s, Mb/s, Gb/s [default: as the column's name says].
-    #[arg(long, value_name = "UNIT")]
+    /// Unit of rates: B/s, kB/s, KiB/s, MB/s, MiB/s, GB/s, GiB/s, kb/s, Mb/s, Gb/s [default: from the column's name].
+    #[arg(long, value_name = "UNIT", help_heading = TABLES, hide_short_help = true)]
     pub rate_unit: Option<RateUnit>,
-    /// Overwrite the profile if there is one.
+    /// Replace the profile if it exists.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
     /// Print JSON.

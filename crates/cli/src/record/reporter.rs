@@ -45,7 +45,7 @@ impl Reporter {
         let thread = std::thread::Builder::new()
             .name("reporter".to_owned())
             .spawn(move || tell_all(&told, bar.as_ref(), out))
-            .context("starting the thread that tells")?;
+            .context("starting the thread that prints events")?;
         Ok(Self { lines, thread })
     }
 

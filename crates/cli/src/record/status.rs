@@ -102,7 +102,7 @@ impl Status {
         }
         self.told_truncated = true;
         let text = if truncated.packets > 0 {
-            "a packet does not fit a chunk and is truncated; the ledger counts all that are. \
+            "a packet is longer than a chunk and was truncated; the ledger counts such packets. \
              An array with longer chunks (--chunk) keeps more of them"
         } else {
             "the texts of an interface description are longer than 1,000 bytes and are truncated"
@@ -214,7 +214,7 @@ impl Status {
         }
         let to = quoted(&self.target);
         printer::text(&format!(
-            "look at it:   longtake takes {to}\nget it back:  longtake extract {to} --take last -o take.pcapng"
+            "list takes:  longtake takes {to}\nextract it:  longtake extract {to} --take last -o take.pcapng"
         ))
     }
 }

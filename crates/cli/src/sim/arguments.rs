@@ -10,31 +10,31 @@ use longtake::names;
 /// What can be done with the drives that are simulated.
 #[derive(Debug, Subcommand)]
 pub enum SimAction {
-    /// List the drives that come with the program.
+    /// List the drives of the library.
     List(ListArguments),
-    /// Show what a drive is made of, where that is known from, and what it comes to.
+    /// Show the parameters of a drive, their sources, and the rates they allow.
     Show(ShowArguments),
-    /// Make a file of a drive of one's own, to change.
+    /// Create a file for your own drive, to edit.
     New(NewArguments),
-    /// Say whether files make drives that can be, and what is wrong if not.
+    /// Check files of drives, and list what is wrong.
     Check(CheckArguments),
-    /// Show what trimming ahead and letting members rest does to the rate that a wrapped ring sustains, by simulation.
+    /// Simulate how trimming ahead and resting members change the rate of a wrapped ring.
     Rest(RestArguments),
 }
 
 /// `sim new`.
 #[derive(Debug, Args)]
 pub struct NewArguments {
-    /// What the drive is called.
+    /// Name of the drive.
     #[arg(value_parser = names::printable)]
     pub name: String,
-    /// The file to write.
+    /// File to write.
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// The drive to start from: one of the library, or a file.
+    /// Drive to start from: one of the library, or a file.
     #[arg(long, value_name = "NAME|PATH", default_value = "ideal")]
     pub from: String,
-    /// Overwrite the file if there is one.
+    /// Replace the file if it exists.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
     /// Print JSON.
@@ -45,7 +45,7 @@ pub struct NewArguments {
 /// `sim check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// The files.
+    /// Files to check.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Print JSON.
@@ -59,7 +59,7 @@ pub struct RestArguments {
     /// Drives of the library, or files.
     #[arg(required = true, value_name = "NAME|PATH")]
     pub drives: Vec<String>,
-    /// Members of the ring.
+    /// Number of members of the ring.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=64))]
     pub members: u32,
     /// Print JSON.

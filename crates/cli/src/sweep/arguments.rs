@@ -12,25 +12,25 @@ pub struct SweepArguments {
     /// What to do instead of running a sweep here.
     #[command(subcommand)]
     pub action: Option<SweepAction>,
-    /// The sweep: what is common to all designs, what varies, and what to compute (docs/sweeps.md).
+    /// Sweep to run: the common settings, the axes, and what to compute (docs/sweeps.md).
     #[arg(value_name = "SPEC.toml")]
     pub spec: Option<PathBuf>,
-    /// The folder for results; one with results of the same sweep is gone on with [default: SPEC.sweep].
+    /// Folder for results; an interrupted sweep continues in it [default: SPEC.sweep].
     #[arg(long, short, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Jobs at the same time [default: as many as there are processors].
+    /// Jobs to run at the same time [default: the number of processors].
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
-    /// Write the table as CSV here [default: results.csv in the folder].
+    /// File for the table as CSV [default: results.csv in the folder].
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
-    /// Also write the table as Parquet.
+    /// Also write the table as Parquet to this file.
     #[arg(long, value_name = "FILE")]
     pub parquet: Option<PathBuf>,
-    /// Overwrite the tables if they exist.
+    /// Replace tables that exist.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
-    /// Say how many jobs there are and how long they may take (one is run to know), and do nothing.
+    /// Count the jobs, run one to estimate the time, and write nothing.
     #[arg(long)]
     pub dry_run: bool,
     /// Print JSON.
@@ -44,19 +44,19 @@ pub struct SweepArguments {
 /// What can be done with jobs one by one.
 #[derive(Debug, Subcommand)]
 pub enum SweepAction {
-    /// Run one job and print its result as a line of JSON. Such lines, joined as results.jsonl in a sweep's folder, are its results.
+    /// Run one job and print its result as a line of JSON, for results.jsonl in the sweep's folder.
     Job(JobArguments),
-    /// Write each job of a sweep as a file, for other machines.
+    /// Write each job of a sweep to a file, for other machines.
     Expand(ExpandArguments),
 }
 
 /// `sweep job`.
 #[derive(Debug, Args)]
 pub struct JobArguments {
-    /// The job, as TOML or JSON.
+    /// Job as TOML or JSON.
     #[arg(value_name = "JOB.toml")]
     pub job: PathBuf,
-    /// Accepted as by every command, and changes nothing: the result is a line of JSON in any case.
+    /// Accepted for uniformity: the result is a line of JSON in any case.
     #[arg(long)]
     pub json: bool,
 }
@@ -64,13 +64,13 @@ pub struct JobArguments {
 /// `sweep expand`.
 #[derive(Debug, Args)]
 pub struct ExpandArguments {
-    /// The sweep.
+    /// Sweep to expand.
     #[arg(value_name = "SPEC.toml")]
     pub spec: PathBuf,
-    /// The folder for jobs.
+    /// Folder for the jobs.
     #[arg(long, short, value_name = "DIR")]
     pub output: PathBuf,
-    /// Overwrite jobs that exist.
+    /// Replace jobs that exist.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
     /// Print JSON.

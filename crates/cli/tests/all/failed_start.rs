@@ -63,7 +63,7 @@ fn limits_source_filter_and_processors_are_checked_before_a_file_is_created() {
         record.args(["record", "--for", "1s", "--to", text(&new_in(&folder, "new/array"))]);
         record.args(options.split(' ').map(|word| word.replace('~', " ")));
         let ran = run(&mut record).code(1).says(says);
-        assert!(!ran.stderr.contains("making"), "{options}: {}", ran.stderr);
+        assert!(!ran.stderr.contains("creating"), "{options}: {}", ran.stderr);
         is_empty(folder.path());
     }
     let mode = "record --from synthetic:1MB/s --to @ --mode 0400";
@@ -128,7 +128,7 @@ fn what_a_failed_start_has_created_is_removed_and_nothing_else() {
     // A directory that is there stays, those that are made go.
     for array in [own.clone(), own.join("new"), own.join("new/deep/array")] {
         let ran = run(&mut without_a_control_socket(&array, temporary.path())).code(1);
-        ran.says(&["making 2 member files", "control socket", "belongs to"]);
+        ran.says(&["creating 2 member files", "control socket", "belongs to"]);
         assert_eq!(all_in(folder.path()), std::slice::from_ref(&own));
     }
 }

@@ -75,7 +75,7 @@ fn below(command: &str) -> Vec<String> {
 }
 
 /// Every command that does something by itself.
-fn commands() -> Vec<String> {
+pub fn commands() -> Vec<String> {
     let (mut found, mut left) = (Vec::new(), below(""));
     while let Some(command) = left.pop() {
         let further = below(&command);

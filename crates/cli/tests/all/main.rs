@@ -1,6 +1,7 @@
 //! The tests of the program as one program of their own: what they share is built and linked once.
 
 mod capture;
+mod command_pages;
 mod control_socket;
 mod ending;
 mod errors;
@@ -8,6 +9,7 @@ mod failed_start;
 mod fit;
 mod formats;
 mod harness;
+mod help;
 mod json;
 mod kill;
 mod measure_all;
@@ -32,6 +34,7 @@ mod privileges;
 mod profiles;
 mod promises;
 mod raw_member;
+mod readme_samples;
 mod replay;
 mod reproduce;
 mod ring;

@@ -279,7 +279,7 @@ fn a_budget_in_which_nothing_fits_is_refused_with_what_each_would_take() {
             // Reading alone fits into no bytes: then nothing was written.
             assert!(words.starts_with("all"), "{words}");
         } else {
-            ran.code(1).says(&["within what is allowed", said]);
+            ran.code(1).says(&["fits the given limits", said]);
         }
         assert!(names(&folder).is_empty(), "{words}: {:?}", names(&folder));
     }

@@ -202,7 +202,7 @@ fn a_member_is_made_anew_and_the_old_one_is_refused() {
     fs::remove_file(&onto).expect("it is there");
     line(&format!("array rebuild @ --member 3 --onto {}", onto.display()), array)
         .code(1)
-        .says(&["member 3 is there"]);
+        .says(&["member 3 is present"]);
     let planned = line(&format!("{rebuild} --dry-run --json"), array).code(0).json();
     assert!(number(&planned, "chunks") > 10 && !onto.exists(), "{planned:#}");
     let done = rebuilt(&line(&format!("{rebuild} --json"), array));

@@ -140,12 +140,7 @@ fn an_old_copy_of_a_member_in_a_ring_is_named_and_what_the_ring_overwrote_does_n
     assert!(number(&said, "overwritten_chunks") > 100, "{said:#}");
     for command in ["array check @", "array scrub @", "takes @"] {
         let ran = line(command, array).code(3);
-        ran.says(&[
-            "member 1",
-            "is out of date",
-            "its newest packet is from",
-            "put the drive back",
-        ]);
+        ran.says(&["member 1", "is out of date", "its newest packet is from", "insert the drive"]);
     }
 }
 

@@ -300,11 +300,11 @@ fn a_source_that_waits_is_recorded_as_fast_as_the_drives_take_it() {
         "of virtual time",
         "balanced: offered = stored + lost",
         "0 damaged",
-        "gone with this command",
+        "discarded when this command ends",
     ] {
         assert!(text.contains(words), "{words} in\n{text}");
     }
-    assert!(!text.contains("get it back"), "{text}");
+    assert!(!text.contains("extract it"), "{text}");
 }
 
 #[test]

@@ -256,12 +256,15 @@ fn describe(stale: &Stale, image: &ArrayImage, bank: &UringBank) -> String {
     };
     let lacks = match stale.missed {
         Some(started) => {
-            format!("it lacks what the other members recorded from {} on", utc(started))
+            format!("it lacks packets that the other members recorded after {}", utc(started))
         }
-        None => "the ring has overwritten all that the other members held then".to_owned(),
+        None => "the ring has overwritten the packets of that time on the other members".to_owned(),
     };
     let advice = match image.superblock.parity {
-        0 => "put the drive back that was recorded on, or leave this one out and read with --degraded".to_owned(),
+        0 => {
+            "insert the drive that was recorded on, or leave this one out and read with --degraded"
+                .to_owned()
+        }
         _ => format!(
             "leave it out and run `longtake array rebuild ARRAY --member {member} --onto TARGET`"
         ),

@@ -137,7 +137,7 @@ fn claim(targets: &[PathBuf]) -> anyhow::Result<Vec<Option<device::safety::Autho
     for target in targets {
         if is_locked(target)? {
             bail!(
-                "{}: somebody records on the array; nothing was written. Scrub without --repair, or repair when the take is over",
+                "{}: the array is being recorded on; nothing was written. Scrub without --repair, or repair after the take has ended",
                 target.display()
             );
         }

@@ -357,14 +357,14 @@ fn missing(opened: &Opened, member: u16) -> Result<Superblock> {
     };
     if superblock.parity == 0 {
         bail!(
-            "array '{}' has no parity: what a lost member held can't be made again. `longtake array create --parity 1` makes an \
+            "array '{}' has no parity: a lost member can't be rebuilt. `longtake array create --parity 1` creates an \
              array that can lose one",
             superblock.name
         );
     }
     if let Some(drive) = opened.bank.drives().get(found.drive.index()) {
         bail!(
-            "member {member} is there ({}): name the array without it, if it is to be replaced",
+            "member {member} is present ({}): to replace it, name the array without it",
             drive.name
         );
     }

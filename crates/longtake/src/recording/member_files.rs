@@ -72,7 +72,7 @@ pub fn create(
 ) -> Result<Vec<PathBuf>> {
     created.directory(directory)?;
     observer.remark(Remark::Note(format!(
-        "making {} member files of {} in {}",
+        "creating {} member files of {} in {}",
         new.members,
         ByteSize(new.member_bytes()),
         directory.display()

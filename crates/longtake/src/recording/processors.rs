@@ -20,9 +20,7 @@ pub fn bind(processor: Option<usize>) -> Result<()> {
     let Some(processor) = processor else { return Ok(()) };
     let mut set = CpuSet::new();
     set.set(processor).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).with_context(|| {
-        format!(
-            "--cpus: binding a thread to processor {processor} (`nproc` tells how many there are)"
-        )
+        format!("--cpus: binding a thread to processor {processor} (`nproc` prints their number)")
     })
 }
 

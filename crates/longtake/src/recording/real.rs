@@ -371,6 +371,6 @@ fn spawn(
 /// Waits for a thread to end.
 fn join(thread: Thread) -> Result<Vec<String>> {
     thread.join().unwrap_or_else(|_| {
-        Err(anyhow::anyhow!("a source thread panicked; what it had handed in is recorded"))
+        Err(anyhow::anyhow!("a source thread panicked; packets received before that are recorded"))
     })
 }

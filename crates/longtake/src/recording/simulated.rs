@@ -194,5 +194,5 @@ fn available_memory() -> Result<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").context("reading /proc/meminfo")?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
-    Ok(kib.context("/proc/meminfo tells no MemAvailable")? << 10)
+    Ok(kib.context("/proc/meminfo has no MemAvailable")? << 10)
 }

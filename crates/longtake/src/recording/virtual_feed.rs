@@ -188,7 +188,7 @@ impl VirtualFeed {
     fn end(&mut self, lane: usize) {
         let Some(thread) = self.lanes[lane].thread.take() else { return };
         self.told.push(thread.join().unwrap_or_else(|_| {
-            Err(anyhow!("a source thread panicked; what it had handed in is recorded"))
+            Err(anyhow!("a source thread panicked; packets received before that are recorded"))
         }));
     }
 }

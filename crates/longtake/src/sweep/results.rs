@@ -55,7 +55,7 @@ impl Results {
         let (by_job, whole) = read(&path)?;
         file.set_len(whole)
             .and_then(|()| file.seek(SeekFrom::End(0)))
-            .with_context(|| format!("going on behind the results in {}", path.display()))?;
+            .with_context(|| format!("continuing the results in {}", path.display()))?;
         Ok(Self { path, file: Some(file), by_job })
     }
 

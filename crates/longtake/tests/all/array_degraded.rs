@@ -148,7 +148,7 @@ fn only_a_missing_member_of_an_array_with_parity_can_be_rebuilt() {
     let error = refused(&mut opened, 9);
     assert!(error.contains("has no member 9"), "{error}");
     let error = refused(&mut opened, 1);
-    assert!(error.contains("member 1 is there"), "{error}");
+    assert!(error.contains("member 1 is present"), "{error}");
     let array = Fixture::recorded(1_000_000, 0);
     let error = refused(&mut array.open(), 1);
     assert!(error.contains("has no parity"), "{error}");
