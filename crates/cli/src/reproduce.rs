@@ -34,7 +34,7 @@ pub struct ReproduceArguments {
     /// Also measure what takes very many commands, such as 99.9999 % of reads, in minutes.
     #[arg(long)]
     pub long: bool,
-    /// Fit each document's drives to a few of its figures, and predict the others. Ends with 0 whether or not predictions hold.
+    /// Fit each document's drives to a few of its figures and predict the others. Exits with 0 whether or not predictions hold.
     #[arg(long)]
     pub hold_out: bool,
     /// Print JSON.

@@ -184,7 +184,7 @@ fn claims_are_judged_with_other_drives_and_none_of_their_figures_is_called_predi
 fn held_out_figures_are_predicted_by_drives_that_were_fitted_to_others() {
     let book = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/held-out.md");
     let book = fs::read_to_string(book).expect("docs/held-out.md is there");
-    for group in reproduced("LNK STR --hold-out") {
+    for group in reproduced("LNK --hold-out") {
         let held_out = group.held_out.expect("it says how drives were fitted");
         assert!(held_out.fits.iter().all(|fit| fit.met), "{:#?}", held_out.fits);
         let fitted: Vec<&String> = held_out.fits.iter().flat_map(|fit| &fit.figures).collect();
