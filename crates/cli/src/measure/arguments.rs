@@ -156,6 +156,9 @@ pub struct RunArguments {
     /// Read everything that was written again, and find every wrong byte (as --content verify).
     #[arg(long, conflicts_with = "content")]
     pub verify: bool,
+    /// Write with Force Unit Access: a write is done only when it is durable.
+    #[arg(long)]
+    pub fua: bool,
     /// Where the region begins.
     #[arg(long, value_name = "OFFSET")]
     pub from: Option<Size>,

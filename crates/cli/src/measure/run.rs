@@ -157,6 +157,7 @@ fn workload(arguments: &RunArguments) -> Result<Workload> {
         deadline: arguments.deadline,
         priority: arguments.priority,
         content: if arguments.verify { Content::Verify } else { arguments.content },
+        fua: arguments.fua,
         ..Stream::default()
     };
     Ok(Workload {

@@ -31,7 +31,8 @@ fn bank(folder: &Folder) -> (UringBank, Arc<Pool>) {
 }
 
 fn write(buffer: u32, offset: u64, tag: u64) -> Command {
-    let operation = Operation::Write { offset, length: 64 << 10, buffer: BufferId(buffer) };
+    let operation =
+        Operation::Write { offset, length: 64 << 10, buffer: BufferId(buffer), fua: false };
     Command { drive: DRIVE, operation, tag }
 }
 

@@ -1,10 +1,15 @@
 //! Write amplification of a step: what the rig's counters say is what the simulated drives did.
 
+use std::fs;
+use std::path::Path;
+
 use lab::counters::StepWritten;
 use lab::rig::Go;
 use lab::{BankRig, Lab, Progress, Rig, Step};
 use load::Workload;
 use longtake_twin::{Setup, SetupOptions};
+use profile::Profile;
+use ssd::Spec;
 use target::{NewFiles, Profiles, SimDrives, SimTarget};
 
 fn profiles() -> Profiles {
@@ -33,13 +38,27 @@ fn measured(target: &str, workload: &Workload) -> Step {
 
 const SCATTERED: &str = "stop = { bytes = '512MiB' }\n[[stream]]\nwrite = 1\npattern = 'random'\nblock = '4KiB'\nsize = '1GiB'\ndepth = 16\n";
 
+/// A drive of 512 MiB that was written over at random for ever, so that it copies from the first write on.
+fn small(folder: &Path) -> String {
+    let mut spec = Spec::from_profile(&profiles().named("ideal").unwrap()).unwrap();
+    spec.capacity_bytes = 512 << 20;
+    (spec.flash.channels, spec.flash.dies_per_channel, spec.flash.pages_per_block) = (2, 2, 48);
+    spec.mapping.over_provisioning = 0.3;
+    let mut profile = Profile::new("small", "Small", "simulated", spec.capacity_bytes);
+    profile.simulated = spec.to_parameters();
+    let path = folder.join("small.toml");
+    fs::write(&path, profile.to_toml().unwrap()).unwrap();
+    format!("sim:{}:random", path.display())
+}
+
 #[test]
 fn the_write_amplification_of_a_step_is_what_the_models_own_books_say() {
-    let name = "sim:intel-dc-s3500-480gb:random";
-    let workload = workload(SCATTERED);
-    let written = measured(name, &workload).counters.written;
+    let folder = tempfile::tempdir().unwrap();
+    let name = small(folder.path());
+    let workload = workload(&SCATTERED.replace("1GiB", "512MiB"));
+    let written = measured(&name, &workload).counters.written;
 
-    let targets = SimTarget::all(&[name.to_owned()]).unwrap().unwrap();
+    let targets = SimTarget::all(std::slice::from_ref(&name)).unwrap().unwrap();
     let bank = SimDrives::new(&targets, None, &profiles()).unwrap().bank().unwrap();
     let mut rig = BankRig::without_data(bank);
     let before = rig.bank().health(0);
