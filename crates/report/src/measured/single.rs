@@ -106,7 +106,7 @@ fn amplification(name: &str, step: &Step) -> Option<Figure> {
     };
     writes.then(|| match &step.counters.written {
         StepWritten::Known { host_bytes, media_bytes, amplification } => {
-            figure(Some(*amplification)).noted(&format!(
+            figure(Some(*amplification)).noted(format!(
                 "host {}, media {}",
                 ByteSize(*host_bytes),
                 ByteSize(*media_bytes)
@@ -117,9 +117,7 @@ fn amplification(name: &str, step: &Step) -> Option<Figure> {
 }
 
 /// Every bucket of every drive that counts slow commands, with its workload's name.
-fn slow<'a>(
-    steps: &'a [(String, Step)],
-) -> impl Iterator<Item = (&'a str, &'a str, &'a SlowBucket)> {
+fn slow(steps: &[(String, Step)]) -> impl Iterator<Item = (&str, &str, &SlowBucket)> {
     steps.iter().flat_map(|(name, step)| {
         step.counters.slow.iter().flat_map(move |drive| {
             let buckets = drive.buckets.iter();
@@ -355,7 +353,7 @@ mod tests {
     use super::*;
     use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
     use base::{BufferId, Rate};
-    use lab::counters::StepCounters;
+    use lab::counters::{SlowCommands, StepCounters};
     use lab::{BankRig, Go, Lab};
     use load::Workload;
 
@@ -426,5 +424,20 @@ mod tests {
                 .any(|(name, columns)| name == "intervals" && columns.rows() == expected.len())
         );
         assert!(crate::html::page(&document).contains("fio 3.33"));
+        assert!(!crate::html::page(&document).contains("Slow commands"), "no drive counted any");
+
+        let bucket = SlowBucket { from_ms: 5, below_ms: Some(10), reads: 7, writes: 0, trims: 1 };
+        let slow = SlowCommands { drive: "/dev/nvme0n1".to_owned(), buckets: vec![bucket] };
+        let counters = StepCounters { slow: vec![slow], ..StepCounters::default() };
+        let counted = lab::run::Run {
+            measurements: vec![("workload".to_owned(), Step { counters, ..step })],
+            ..runs[0].1.clone()
+        };
+        let series = measured::series(&counted);
+        let slow = series.iter().find(|(name, _)| name == "slow").map(|(_, columns)| columns);
+        assert_eq!(slow.map(Columns::rows), Some(1));
+        let document = measured::document(&[("ours".to_owned(), counted, folder.path().into())]);
+        let page = crate::html::page(&document);
+        assert!(page.contains("Slow commands") && page.contains("5 ms to 10 ms"));
     }
 }
