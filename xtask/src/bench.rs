@@ -36,6 +36,9 @@ pub struct Arguments {
     /// The longtake program to measure [default: built from this workspace].
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// fio's t/io_uring, built from fio's source: the benchmark `load` compares processor time with it.
+    #[arg(long, value_name = "FILE")]
+    t_io_uring: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -53,6 +56,8 @@ pub struct Setting {
     pub rounds: u32,
     /// The longtake program, if not the workspace's.
     pub program: Option<PathBuf>,
+    /// fio's t/io_uring, if there is one.
+    pub t_io_uring: Option<PathBuf>,
 }
 
 impl Setting {
@@ -92,8 +97,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     program::go_on_released()?;
     fs::create_dir_all(&arguments.dir)
         .with_context(|| format!("making {}", arguments.dir.display()))?;
-    let Arguments { dir, rounds, program, .. } = arguments;
-    let setting = Setting { dir: dir.clone(), rounds: *rounds, program: program.clone() };
+    let setting = Setting {
+        dir: arguments.dir.clone(),
+        rounds: arguments.rounds,
+        program: arguments.program.clone(),
+        t_io_uring: arguments.t_io_uring.clone(),
+    };
     let machine = machine::describe(&setting.dir);
     let mut found = Vec::new();
     for (name, benchmark) in BENCHMARKS {

@@ -153,6 +153,8 @@ pub enum Operation {
         length: u32,
         /// The buffer that the data goes to or comes from.
         buffer: BufferId,
+        /// Force Unit Access: it completes only when its data is durable.
+        fua: bool,
     },
     /// Give up the contents of a range. What it reads as afterwards: see [`Geometry`].
     Trim {
@@ -178,7 +180,10 @@ impl Operation {
     pub fn describe(&self) -> String {
         match *self {
             Self::Read { offset, length, .. } => format!("read of {length} bytes at {offset}"),
-            Self::Write { offset, length, .. } => format!("write of {length} bytes at {offset}"),
+            Self::Write { offset, length, fua, .. } => {
+                let forced = if fua { "FUA " } else { "" };
+                format!("{forced}write of {length} bytes at {offset}")
+            }
             Self::Trim { offset, length } => format!("trim of {length} bytes at {offset}"),
             Self::Flush => "flush".to_owned(),
         }
@@ -278,6 +283,8 @@ impl std::error::Error for BankError {}
 /// Promises that the conformance suite (feature `conformance`) holds every implementation to:
 /// - every accepted command completes exactly once, with its own tag and drive, in any order;
 /// - a read sees every write that completed before it was submitted;
+/// - what a write with `fua` has written survives a loss of power from its completion on, and what
+///   another write has written from the completion of a flush on that was submitted after it;
 /// - a command that breaks a limit of the drive ([`Geometry::check`]) completes with
 ///   [`DeviceError::Rejected`] and touches nothing;
 /// - a command of no bytes within bounds completes and does nothing;
@@ -392,7 +399,7 @@ mod tests {
     }
 
     fn write(offset: u64, length: u32) -> Operation {
-        Operation::Write { offset, length, buffer: BufferId(0) }
+        Operation::Write { offset, length, buffer: BufferId(0), fua: false }
     }
 
     #[test]

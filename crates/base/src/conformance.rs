@@ -27,6 +27,12 @@ pub trait Fixture {
     fn buffers(&self) -> &Self::Memory;
     /// The names of the buffers.
     fn buffer_ids(&self) -> Vec<BufferId>;
+
+    /// Takes the power from all drives and gives it back, while nothing is under way. Returns false for a bank
+    /// that can't.
+    fn power_cut(&mut self) -> bool {
+        false
+    }
 }
 
 /// Bytes that each drive of a [`Fixture`] must have.
@@ -92,6 +98,8 @@ define_checks! { $
     rounds::commands_of_no_bytes_complete_and_do_nothing,
     rounds::a_trim_gives_up_its_range_and_no_more,
     rounds::a_flush_completes_and_keeps_data,
+    rounds::a_forced_write_moves_its_data_like_any_other,
+    rounds::a_forced_write_survives_a_loss_of_power,
     rounds::buffers_are_not_to_be_touched_while_in_flight,
     refusals::commands_out_of_bounds_fail_and_change_nothing,
     refusals::misaligned_commands_fail_and_change_nothing,
@@ -216,9 +224,18 @@ impl<'f, F: Fixture> Bench<'f, F> {
     }
 
     fn write(&mut self, drive: DriveId, offset: u64, length: u32, seed: u64) {
+        self.write_with(drive, offset, length, seed, false);
+    }
+
+    /// A write with Force Unit Access.
+    fn force(&mut self, drive: DriveId, offset: u64, length: u32, seed: u64) {
+        self.write_with(drive, offset, length, seed, true);
+    }
+
+    fn write_with(&mut self, drive: DriveId, offset: u64, length: u32, seed: u64, fua: bool) {
         let buffer = self.buffers[0];
         self.fill(buffer, seed);
-        self.run_well(drive, Operation::Write { offset, length, buffer });
+        self.run_well(drive, Operation::Write { offset, length, buffer, fua });
     }
 
     fn read(&mut self, drive: DriveId, offset: u64, length: u32) -> Vec<u8> {

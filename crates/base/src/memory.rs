@@ -217,6 +217,9 @@ impl MemoryBank {
             Some(error) => Err(error),
             None => {
                 self.apply(&command, changes, &mut |_| true);
+                if let Operation::Write { offset, length, fua: true, .. } = command.operation {
+                    self.drives[command.drive.index()].media.force(offset, length.into());
+                }
                 Ok(())
             }
         };
@@ -235,7 +238,7 @@ impl MemoryBank {
                 }
             }
             Operation::Write { .. } | Operation::Trim { .. } if options.discard => {}
-            Operation::Write { offset, length, buffer } => {
+            Operation::Write { offset, length, buffer, .. } => {
                 if let Some(bytes) = bytes(buffer) {
                     media.write(offset, &bytes[..length as usize], keep);
                 }
@@ -401,7 +404,7 @@ mod tests {
     fn write(bank: &mut MemoryBank, buffers: &MemoryBuffers, buffer: u32, offset: u64, byte: u8) {
         let buffer = BufferId(buffer);
         buffers.with(buffer, &mut |bytes| bytes.fill(byte));
-        let operation = Operation::Write { offset, length: 8 * PAGE as u32, buffer };
+        let operation = Operation::Write { offset, length: 8 * PAGE as u32, buffer, fua: false };
         bank.submit(Command { drive: DRIVE, operation, tag: u64::from(byte) }).unwrap();
     }
 
@@ -499,6 +502,33 @@ mod tests {
     }
 
     #[test]
+    fn a_power_cut_takes_nothing_that_a_fua_write_brought_and_may_take_what_lies_beside_it() {
+        let mut lost_something = false;
+        for seed in 0..50 {
+            let (mut bank, buffers) = bank(MemoryDrive {
+                volatile_cache: true,
+                block_bytes: 512,
+                ..MemoryDrive::default()
+            });
+            write(&mut bank, &buffers, 0, 0, 1);
+            finish(&mut bank);
+            let buffer = BufferId(1);
+            buffers.with(buffer, &mut |bytes| bytes.fill(2));
+            let (offset, length) = (PAGE as u64 / 2, 2 * PAGE as u32);
+            let operation = Operation::Write { offset, length, buffer, fua: true };
+            bank.submit(Command { drive: DRIVE, operation, tag: 1 }).unwrap();
+            finish(&mut bank);
+            bank.power_cut(seed);
+            assert!(
+                bank.peek(DRIVE, offset, 2 * PAGE).iter().all(|&byte| byte == 2),
+                "seed {seed}"
+            );
+            lost_something |= bank.peek(DRIVE, 0, PAGE / 2).contains(&0);
+        }
+        assert!(lost_something, "the first write was neither flushed nor forced");
+    }
+
+    #[test]
     fn a_flush_covers_what_was_done_when_it_was_submitted_and_no_more() {
         let mut lost_something = false;
         for seed in 0..20 {
@@ -525,8 +555,12 @@ mod tests {
         }]);
         let length = 4 << 20;
         for tag in 0..32 {
-            let operation =
-                Operation::Write { offset: tag << 40, length, buffer: BufferId(u32::MAX) };
+            let operation = Operation::Write {
+                offset: tag << 40,
+                length,
+                buffer: BufferId(u32::MAX),
+                fua: false,
+            };
             bank.submit(Command { drive: DRIVE, operation, tag }).unwrap();
         }
         let done = finish(&mut bank);

@@ -367,10 +367,12 @@ impl<B: Bank, M: Buffers> StripedBank<B, M> {
             }
             (_, None) => BufferId(0),
         };
+        // Parity, too: without it the data could not be made again.
+        let fua = matches!(parent.operation, Operation::Write { fua: true, .. });
         let MemberCommand { member, verb, offset, length } = part.command;
         let operation = match verb {
             Verb::Read => Operation::Read { offset, length: length as u32, buffer },
-            Verb::Write => Operation::Write { offset, length: length as u32, buffer },
+            Verb::Write => Operation::Write { offset, length: length as u32, buffer, fua },
             Verb::Trim => Operation::Trim { offset, length },
             Verb::Flush => Operation::Flush,
         };

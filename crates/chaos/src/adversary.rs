@@ -402,6 +402,9 @@ impl Hub {
             }
         } else {
             self.happen(&under_way, &mut |_| true);
+            if let Operation::Write { offset, length, fua: true, .. } = command.operation {
+                self.drives[drive].media.force(offset, length.into());
+            }
         }
         self.trace.completed(self.now, drive, &command, &outcome);
         if under_way.own.is_some() {
@@ -492,7 +495,7 @@ impl Hub {
                 });
                 memory.lend(buffer);
             }
-            Operation::Write { offset, length, buffer } => match &under_way.own {
+            Operation::Write { offset, length, buffer, .. } => match &under_way.own {
                 Some(bytes) => media.write(offset, bytes, drive.block_bytes, keep),
                 None => {
                     memory.give_back(buffer);
@@ -545,7 +548,7 @@ impl Hub {
     /// Sees what the watched user asks for, and that it meets nothing else that it has under way. Returns whether it is a chunk.
     fn watch(&mut self, drive: usize, operation: &Operation) -> bool {
         let (start, length, buffer) = match *operation {
-            Operation::Write { offset, length, buffer } => {
+            Operation::Write { offset, length, buffer, .. } => {
                 (offset, u64::from(length), Some(buffer))
             }
             Operation::Trim { offset, length } => (offset, length, None),
@@ -625,7 +628,8 @@ impl Bank for Handle {
         let chunk = self.watched && refused.is_none() && hub.watch(drive, &command.operation);
         match trick {
             Some(Trick::DropsFlushes) if command.operation == Operation::Flush => {
-                command.operation = Operation::Write { offset: 0, length: 0, buffer: BufferId(0) };
+                command.operation =
+                    Operation::Write { offset: 0, length: 0, buffer: BufferId(0), fua: false };
             }
             Some(Trick::SwapsWrites) => hub.swap(drive, &mut command.operation),
             _ => {}

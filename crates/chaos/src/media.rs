@@ -174,6 +174,19 @@ impl Media {
         });
     }
 
+    /// Makes a range durable as it is now: whatever state a page may go back to, it has these bytes.
+    pub fn force(&mut self, offset: u64, length: u64) {
+        for (page, within, _) in pieces(offset, length as usize) {
+            let Some(states) = self.unflushed.get_mut(&page) else { continue };
+            let now = self.pages[page].clone().unwrap_or_else(zeros);
+            let earlier = states.since.iter_mut().map(|(_, state)| state);
+            for state in earlier.chain([&mut states.durable]) {
+                let state = state.get_or_insert_with(zeros);
+                Rc::make_mut(state)[within.clone()].copy_from_slice(&now[within.clone()]);
+            }
+        }
+    }
+
     /// The power fails: each block that was not flushed is in any of the states that it had since.
     pub fn lose_cache(&mut self, block_bytes: u32, random: &mut Random) -> Cut {
         let mut cut = Cut::default();

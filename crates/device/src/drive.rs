@@ -1,6 +1,7 @@
 //! A drive of a bank, and how long what is put to it in one piece may be.
 
 use std::fs::File;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
 use base::Buffers;
@@ -38,6 +39,7 @@ impl Drive {
         polled: bool,
         pool: &Pool,
     ) -> Self {
+        leave_access_times(&target.file);
         let piece_max_bytes = piece_max_bytes(&target, polled, pool);
         let trim_piece_max_bytes =
             target.namespace.as_ref().map_or(u64::MAX, Namespace::trim_piece_max_bytes);
@@ -57,6 +59,19 @@ impl Drive {
         let target = &self.target;
         let takes = |namespace| passthrough::takes_registered(&target.file, namespace);
         target.namespace.as_ref().is_none_or(takes)
+    }
+}
+
+/// Has the kernel leave the time of the file's last reading as it is, so that it need not look at each read whether to
+/// note it. Only the file's owner and root may ask for that; with others nothing changes.
+fn leave_access_times(file: &File) {
+    let descriptor = file.as_raw_fd();
+    // SAFETY: the calls read and set flags of a descriptor that is open, and name no memory.
+    unsafe {
+        let flags = libc::fcntl(descriptor, libc::F_GETFL);
+        if flags != -1 {
+            libc::fcntl(descriptor, libc::F_SETFL, flags | libc::O_NOATIME);
+        }
     }
 }
 

@@ -37,12 +37,16 @@ pub(crate) fn entry(
         (Operation::Read { .. }, None) => {
             opcode::Read::new(file, memory, length_32).offset(offset).build()
         }
-        (Operation::Write { .. }, Some(range)) => {
-            opcode::WriteFixed::new(file, memory, length_32, range).offset(offset).build()
+        (Operation::Write { fua, .. }, Some(range)) => {
+            opcode::WriteFixed::new(file, memory, length_32, range)
+                .offset(offset)
+                .rw_flags(write_flags(*fua))
+                .build()
         }
-        (Operation::Write { .. }, None) => {
-            opcode::Write::new(file, memory, length_32).offset(offset).build()
-        }
+        (Operation::Write { fua, .. }, None) => opcode::Write::new(file, memory, length_32)
+            .offset(offset)
+            .rw_flags(write_flags(*fua))
+            .build(),
         (Operation::Trim { .. }, _) if kind == TargetKind::File => {
             opcode::Fallocate::new(file, length)
                 .offset(offset)
@@ -52,6 +56,13 @@ pub(crate) fn entry(
         (Operation::Trim { .. }, _) => discard_entry(file, offset, length),
         (Operation::Flush, _) => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
     }
+}
+
+/// Flags of a write. `RWF_DSYNC` makes the write durable before it completes: with direct I/O the kernel asks the
+/// drive for FUA, or has it flush behind the write where it has no FUA (`dio_bio_write_op` in `block/fops.c`,
+/// `iomap_dio_bio_iter` in `fs/iomap/direct-io.c`).
+const fn write_flags(fua: bool) -> i32 {
+    if fua { libc::RWF_DSYNC } else { 0 }
 }
 
 /// What became of an entry.

@@ -15,11 +15,12 @@ use serde::Serialize;
 use crate::identity::{self, Drive, IdentityError, Namespace};
 use crate::link;
 use crate::nvme::Controller;
-use crate::nvme::admin::{AdminError, Identify};
+use crate::nvme::admin::{AdminError, Identify, LogPage};
 use crate::nvme::identify::{
     self, Attribute, ControllerIdentity, LogAbility, NamespaceIdentity, NvmSet,
 };
 use crate::nvme::log::{self, EnduranceGroup, PredictableLatency, SmartLog, SupportedLog};
+use crate::nvme::ocp::{self, ExtendedHealth, LatencyMonitor, OcpError, OcpPageError};
 use crate::nvme::placement::{self, Placement};
 use crate::sysfs::{BlockDevice, Node, System};
 use crate::temperature::Sensor;
@@ -62,6 +63,10 @@ pub struct NvmeFacts {
     pub predictable_latency: Answer<Vec<PredictableLatency>>,
     /// Which log pages there are.
     pub supported_logs: Answer<Vec<SupportedLog>>,
+    /// What the medium was written (OCP log page C0h).
+    pub extended_health: Answer<ExtendedHealth>,
+    /// How many commands were slow (OCP log page C3h).
+    pub latency_monitor: Answer<LatencyMonitor>,
 }
 
 /// What came of a question.
@@ -103,6 +108,17 @@ impl<T> From<Result<T, AdminError>> for Answer<T> {
             Ok(answer) => Self::Known(answer),
             Err(AdminError::NotSupported { .. }) => Self::NotSupported,
             Err(error) => Self::NotTold { reason: error.to_string() },
+        }
+    }
+}
+
+impl<T> From<Result<T, OcpError>> for Answer<T> {
+    fn from(asked: Result<T, OcpError>) -> Self {
+        match asked {
+            Ok(answer) => Self::Known(answer),
+            Err(OcpError::Asking(error)) => Err(error).into(),
+            Err(OcpError::Page(OcpPageError::Foreign { .. })) => Self::NotSupported,
+            Err(error @ OcpError::Page(_)) => Self::NotTold { reason: error.to_string() },
         }
     }
 }
@@ -176,6 +192,8 @@ fn nvme(system: &System, namespace: &Namespace) -> Option<NvmeFacts> {
                 placement: not_told(&reason),
                 predictable_latency: not_told(&reason),
                 supported_logs: not_told(&reason),
+                extended_health: not_told(&reason),
+                latency_monitor: not_told(&reason),
             }
         }
     })
@@ -223,6 +241,8 @@ fn ask(controller: &Controller, nsid: Option<u32>) -> NvmeFacts {
     let lists_logs = identity
         .known()
         .is_some_and(|identity| identity.log_abilities.contains(&LogAbility::SupportedLogPages));
+    let supported_logs =
+        if lists_logs { supported_logs(controller).into() } else { identity.instead() };
     NvmeFacts {
         controller_node: controller.node().to_owned(),
         namespace,
@@ -232,11 +252,13 @@ fn ask(controller: &Controller, nsid: Option<u32>) -> NvmeFacts {
         endurance_groups: logs,
         placement,
         predictable_latency,
-        supported_logs: if lists_logs {
-            supported_logs(controller).into()
-        } else {
-            identity.instead()
-        },
+        extended_health: ocp(&supported_logs, ocp::EXTENDED_HEALTH, || {
+            ExtendedHealth::ask(controller)
+        }),
+        latency_monitor: ocp(&supported_logs, ocp::LATENCY_MONITOR, || {
+            LatencyMonitor::ask(controller)
+        }),
+        supported_logs,
         controller: identity,
     }
 }
@@ -335,6 +357,19 @@ fn supported_logs(controller: &Controller) -> Result<Vec<SupportedLog>, AdminErr
     let mut answer = [0; log::SUPPORTED_BYTES];
     controller.log(log::SUPPORTED, &mut answer)?;
     Ok(log::parse_supported(&answer))
+}
+
+/// A page of OCP's. A drive that lists its log pages is asked only for what it lists; the others are
+/// asked, because few drives that have these pages have the list.
+fn ocp<T>(
+    listed: &Answer<Vec<SupportedLog>>,
+    page: LogPage,
+    ask: impl FnOnce() -> Result<T, OcpError>,
+) -> Answer<T> {
+    match listed {
+        Answer::Known(list) if list.iter().all(|log| log.id != page.id) => Answer::NotSupported,
+        _ => ask().into(),
+    }
 }
 
 /// One question for each identifier; the first that isn't answered stands for all.

@@ -4,6 +4,7 @@ mod block;
 mod claim;
 mod content;
 mod cost;
+pub mod counters;
 mod discard;
 mod drive;
 mod entry;

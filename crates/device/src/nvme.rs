@@ -2,7 +2,8 @@
 //! of their answers.
 //!
 //! Every byte's place is in [`identify`], [`log`] and [`placement`], with the field's name in the NVM
-//! Express Base Specification 2.0 (and NVM Command Set Specification 1.0) beside it. Nothing here changes
+//! Express Base Specification 2.0 (and NVM Command Set Specification 1.0) beside it; in [`ocp`], with its
+//! name in the Open Compute Project's. Nothing here changes
 //! a drive: only Identify, Get Log Page and Get Features are ever sent.
 
 pub mod admin;
@@ -10,6 +11,7 @@ pub(crate) mod command;
 mod fields;
 pub mod identify;
 pub mod log;
+pub mod ocp;
 pub mod placement;
 
 pub use admin::{AdminError, Answers, Controller, Question};

@@ -30,6 +30,8 @@ const DATASET_MANAGEMENT: u8 = 0x09;
 
 /// Dataset Management's attribute Deallocate (`cdw11`, bit 2).
 const DEALLOCATE: u32 = 1 << 2;
+/// Force Unit Access in command dword 12 of Write.
+const FORCE_UNIT_ACCESS: u32 = 1 << 30;
 
 /// Logical blocks that a read or write names at most: 16 bits, and 0 means one.
 const BLOCKS_MAX: u64 = 1 << 16;
@@ -167,6 +169,9 @@ impl Namespace {
                 command.cdw11 = (block >> 32) as u32;
                 // Blocks, less one.
                 command.cdw12 = (piece.length >> self.block_shift) as u32 - 1;
+                if matches!(operation, Operation::Write { fua: true, .. }) {
+                    command.cdw12 |= FORCE_UNIT_ACCESS;
+                }
             }
             Operation::Trim { .. } => {
                 command.opcode = DATASET_MANAGEMENT;
@@ -302,6 +307,17 @@ mod tests {
         assert_eq!(bytes[36..40], 0x1_0000u32.to_ne_bytes());
         assert_eq!(bytes[44..48], 5u32.to_ne_bytes());
         assert_eq!(bytes[48..52], 15u32.to_ne_bytes());
+    }
+
+    #[test]
+    fn a_forced_write_has_the_fua_bit_and_nothing_else_has() {
+        let piece = Piece { offset: 4096, length: 16 << 10, memory: std::ptr::null_mut() };
+        let buffer = BufferId(0);
+        let write = |fua| Operation::Write { offset: 4096, length: 16 << 10, buffer, fua };
+        let read = Operation::Read { offset: 4096, length: 16 << 10, buffer };
+        let cdw12 = |operation: &Operation| namespace().command(operation, piece).cdw12;
+        assert_eq!(cdw12(&write(true)), 1 << 30 | 3);
+        assert_eq!((cdw12(&write(false)), cdw12(&read)), (3, 3));
     }
 
     #[test]

@@ -123,7 +123,7 @@ impl Sampler {
 }
 
 /// The namespace's endurance group, if its log can be read.
-fn group_of(controller: &Controller, nsid: u32) -> Option<u16> {
+pub(crate) fn group_of(controller: &Controller, nsid: u32) -> Option<u16> {
     let group = || -> Result<Option<u16>, AdminError> {
         Ok(match controller.namespace(nsid)?.endurance_group_id {
             Some(id) if facts::endurance_group(controller, id).is_ok() => Some(id),

@@ -14,7 +14,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::Sample;
-use crate::rig::{Go, PcieMode, Rig, RigError, Written};
+use crate::counters::StepCounters;
+use crate::rig::{Go, PcieMode, Rig, RigError};
 
 /// What one step came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub struct Step {
     pub measurement: Measurement,
     /// What the drives' sensors said meanwhile: drive and sample.
     pub samples: Vec<(u16, Sample)>,
+    /// What the drives counted of their own work meanwhile.
+    #[serde(default)]
+    pub counters: StepCounters,
 }
 
 /// How far an experiment is.
@@ -155,6 +159,7 @@ impl<'a> Lab<'a> {
         let (mut interrupted, mut unwritten) = (false, None);
         let mut moved = 0;
         let heard = &mut self.watch;
+        let before = self.rig.counters();
         let mut measurement = self.rig.run(workload, &mut |interval, fresh| {
             samples.extend_from_slice(fresh);
             moved += interval.bytes();
@@ -177,7 +182,8 @@ impl<'a> Lab<'a> {
             return Err(LabError::Interrupted);
         }
         measurement.started_ns = Some(started_ns);
-        let step = Step { measurement, samples };
+        let counters = self.rig.counters().since(&before);
+        let step = Step { measurement, samples, counters };
         write_json(&path, &step)?;
         Ok(step)
     }
@@ -235,11 +241,6 @@ impl<'a> Lab<'a> {
     }
 
     /// Puts the drives into the steady state of uniform random writes, if the rig can do that at once: see
-    /// [`Rig::written`].
-    pub fn written(&self) -> Option<Written> {
-        self.rig.written()
-    }
-
     /// [`Rig::settle`].
     pub fn settle(&mut self, block_bytes: u64) -> bool {
         self.rig.settle(block_bytes)

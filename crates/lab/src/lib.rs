@@ -5,6 +5,7 @@
 pub mod analysis;
 pub mod answer;
 pub mod cost;
+pub mod counters;
 pub mod experiment;
 pub mod finding;
 pub mod fitting;

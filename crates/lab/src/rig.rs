@@ -11,6 +11,7 @@ use load::{Engine, Interval, Measurement, Plan, PlanError, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::analysis::{Link, Sample};
+use crate::counters::{Counters, Written};
 
 /// Whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,9 +113,9 @@ pub trait Rig {
     /// Puts the drives back into the state that was saved last; without one they stay as they are.
     fn restore(&mut self) {}
 
-    /// Bytes that the host has ever written to the drives, and that their media took for them, where that can be known.
-    fn written(&self) -> Option<Written> {
-        None
+    /// What the drives have counted of their own work until now.
+    fn counters(&mut self) -> Counters {
+        Counters::not_known("these drives don't count what their media are written")
     }
 }
 
@@ -148,23 +149,6 @@ impl PcieMode {
 impl fmt::Display for PcieMode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PCIe {}.0 x{}", self.generation, self.lanes)
-    }
-}
-
-/// What was written to drives.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Bytes of the host's.
-    pub host_bytes: u64,
-    /// Bytes that the media took: the host's, and what the drives copied and wrote of their own.
-    pub media_bytes: u64,
-}
-
-impl Written {
-    /// Media bytes for each byte that the host wrote since `before`; None if it wrote nothing.
-    pub fn amplification_since(&self, before: Self) -> Option<f64> {
-        let host = self.host_bytes - before.host_bytes;
-        (host > 0).then(|| (self.media_bytes - before.media_bytes) as f64 / host as f64)
     }
 }
 
@@ -264,7 +248,7 @@ impl<B: Bank, M: Buffers> BankRig<B, M> {
         Self { copy: Some(copy), ..self }
     }
 
-    /// The same, with a way to know what was written: see [`Rig::written`].
+    /// The same, with a way to know what was written: see [`Rig::counters`].
     #[must_use]
     pub fn counting(self, written: fn(&B) -> Written) -> Self {
         Self { written: Some(written), ..self }
@@ -399,7 +383,10 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
         }
     }
 
-    fn written(&self) -> Option<Written> {
-        self.written.map(|written| written(&self.bank))
+    fn counters(&mut self) -> Counters {
+        match self.written {
+            Some(written) => Counters { written: Ok(written(&self.bank)), latency: Vec::new() },
+            None => Counters::not_known("this bank doesn't count what its media are written"),
+        }
     }
 }

@@ -21,6 +21,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::Pid;
 
 use crate::analysis::Sample;
+use crate::counters::{CounterSource, Counters};
 use crate::rig::{Go, Rig, RigError, Watch};
 
 /// How the engines use the machine.
@@ -57,6 +58,7 @@ pub struct ThreadRig {
     set: Option<StripedSet>,
     options: ThreadOptions,
     sensors: Sensors,
+    counters: Option<CounterSource>,
     /// What opening the banks said, each once.
     warnings: Vec<String>,
 }
@@ -96,7 +98,14 @@ impl ThreadRig {
     /// On open drives. `sensors` are read beside every run.
     pub fn new(targets: Vec<OpenTarget>, options: ThreadOptions, sensors: Sensors) -> Self {
         let geometry = targets.iter().map(|target| target.geometry.clone()).collect();
-        Self { targets, geometry, set: None, options, sensors, warnings: Vec::new() }
+        let (set, counters) = (None, None);
+        Self { targets, geometry, set, options, sensors, counters, warnings: Vec::new() }
+    }
+
+    /// The same, with the drives' own counters, which are read before and after each step.
+    #[must_use]
+    pub fn counting(self, counters: CounterSource) -> Self {
+        Self { counters: Some(counters), ..self }
     }
 
     /// On open drives as a striped set, which is one drive to workloads.
@@ -201,6 +210,13 @@ impl Rig for ThreadRig {
                 return Ok(());
             }
             std::thread::sleep((time - rested).min(StdDuration::from_millis(200)));
+        }
+    }
+
+    fn counters(&mut self) -> Counters {
+        match &mut self.counters {
+            Some(read) => read(),
+            None => Counters::not_known("the drives' counters were not asked for"),
         }
     }
 }

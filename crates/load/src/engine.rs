@@ -153,11 +153,11 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             }
         }
         self.bank.wait(Some(self.wake_up()), &mut self.done)?;
-        for at in 0..self.done.len() {
-            let completion = self.done[at].clone();
+        let mut done = std::mem::take(&mut self.done);
+        for completion in done.drain(..) {
             self.take(&completion, closed);
         }
-        self.done.clear();
+        self.done = done;
         if self.phase == Phase::Running {
             let now = self.bank.now();
             while now >= self.interval_end {
@@ -299,7 +299,10 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         let Next { verb, offset, length, .. } = next;
         let operation = match verb {
             Verb::Read => Operation::Read { offset, length: length as u32, buffer },
-            Verb::Write => Operation::Write { offset, length: length as u32, buffer },
+            Verb::Write => {
+                let fua = self.workload.streams[usize::from(job.stream)].fua;
+                Operation::Write { offset, length: length as u32, buffer, fua }
+            }
             Verb::Trim => Operation::Trim { offset, length },
         };
         let drive = job.drive;

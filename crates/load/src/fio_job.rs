@@ -218,6 +218,7 @@ impl JobFile {
                 }
                 self.priority(stream.priority);
                 if verbs.write > 0 {
+                    self.durability(stream, &targets[drive]);
                     self.content(stream, &verbs);
                 }
             }
@@ -304,6 +305,19 @@ impl JobFile {
         };
         self.set("prioclass", class);
         self.set("prio", level);
+    }
+
+    /// A file that is open with O_DSYNC has each write durable before it completes, which with direct I/O is what
+    /// RWF_DSYNC is: FUA, or a flush behind the write. fio's `writefua` is only for its engines sg and io_uring_cmd.
+    fn durability(&mut self, stream: &Stream, target: &str) {
+        if !stream.fua {
+            return;
+        }
+        if target.starts_with("/dev/ng") {
+            self.cannot("FUA on an NVMe generic device with ioengine=io_uring (io_uring_cmd has writefua=1)");
+        } else {
+            self.set("sync", "dsync");
+        }
     }
 
     fn content(&mut self, stream: &Stream, verbs: &Verbs) {
@@ -408,6 +422,17 @@ mod tests {
         assert_eq!(shares_of_100(&[u32::MAX, u32::MAX]), [50, 50]);
         let many = shares_of_100(&[1; 64]);
         assert_eq!((many.iter().sum::<u32>(), many.iter().min()), (100, Some(&1)));
+    }
+
+    #[test]
+    fn fua_is_dsync_for_fio_and_what_it_has_no_option_for_is_said() {
+        let forced = text("write = 1\nfua = true");
+        assert_eq!(forced.matches("sync=dsync").count(), 2, "one for each drive\n{forced}");
+        assert!(!text("write = 1").contains("dsync"));
+        let text = "stop = { time = '2s' }\n[[stream]]\nwrite = 1\nfua = true";
+        let generic = job(&Workload::from_toml(text).unwrap(), &["/dev/ng0n1".to_owned()]);
+        assert!(generic.contains("; not expressible in fio: FUA on an NVMe generic"), "{generic}");
+        assert!(!generic.contains("dsync"), "{generic}");
     }
 
     #[test]

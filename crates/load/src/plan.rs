@@ -182,6 +182,9 @@ fn add_jobs(
     if stream.rate.is_none() && stream.arrival != Arrival::Constant {
         return problem("arrival", format!("{} needs a rate", stream.arrival));
     }
+    if stream.fua && stream.write == 0 {
+        return problem("fua", "the stream writes nothing: give write a weight".to_owned());
+    }
     let all: Vec<u16> = (0..drives.len() as u16).collect();
     let chosen = if stream.drives.is_empty() { &all } else { &stream.drives };
     for &drive in chosen {

@@ -123,6 +123,9 @@ pub struct Stream {
     pub priority: Option<Priority>,
     /// What is written.
     pub content: Content,
+    /// Whether each write asks for Force Unit Access: it is done only when it is durable.
+    #[serde(skip_serializing_if = "is_false")]
+    pub fua: bool,
 }
 
 impl Default for Stream {
@@ -145,6 +148,7 @@ impl Default for Stream {
             deadline: None,
             priority: None,
             content: Content::Random,
+            fua: false,
         }
     }
 }
@@ -236,6 +240,11 @@ fn default_interval() -> Time {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_zero(weight: &u32) -> bool {
     *weight == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 impl Workload {

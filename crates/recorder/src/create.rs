@@ -211,7 +211,11 @@ pub(crate) fn write<B: Bank, M: Buffers>(
     for (at, piece) in bytes.chunks(step).enumerate() {
         reader.memory.with(buffer, &mut |memory| memory[..piece.len()].copy_from_slice(piece));
         let offset = offset + (at * step) as u64;
-        run(reader, drive, Operation::Write { offset, length: piece.len() as u32, buffer })?;
+        run(
+            reader,
+            drive,
+            Operation::Write { offset, length: piece.len() as u32, buffer, fua: false },
+        )?;
     }
     Ok(())
 }

@@ -301,7 +301,8 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                         record.stamp(&place, bytes);
                         self.fold(&fold, &bytes[..length as usize]);
                     });
-                    let operation = Operation::Write { offset: place.offset, length, buffer };
+                    let operation =
+                        Operation::Write { offset: place.offset, length, buffer, fua: false };
                     let drive = self.drives[usize::from(place.member)];
                     self.commands.push_back((drive, operation, Owner::Core(tag), None));
                 }
@@ -365,7 +366,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             self.memory.with(buffer, &mut |memory| {
                 memory[..length as usize].copy_from_slice(&contents.encode(offset));
             });
-            let operation = Operation::Write { offset, length, buffer };
+            let operation = Operation::Write { offset, length, buffer, fua: false };
             self.commands.push_back((drive, operation, owner, Some(buffer)));
         }
         if self.commands.is_empty() {

@@ -2,10 +2,13 @@
 
 use base::units::grouped;
 use base::{ByteSize, Duration, Rate};
+use lab::Step;
+use lab::counters::{SlowBucket, StepCounters, StepWritten};
 use load::measurement::{LatencySummary, StreamResult};
 use load::{Measurement, Verb};
 
 use crate::sparkline::labelled_sparkline;
+use crate::text::wrapped;
 
 /// Heads of the columns of [`rows`].
 pub const HEADS: [&str; 11] = [
@@ -125,6 +128,51 @@ pub fn remarks(measured: &Measurement) -> Vec<String> {
     lines
 }
 
+/// What the drives counted of their own work during the step: write amplification if the workload writes, and a line for
+/// each bucket of a latency monitor that caught slow commands.
+pub fn counted(step: &Step) -> Vec<String> {
+    let StepCounters { written, slow } = &step.counters;
+    let mut lines = Vec::new();
+    if step.measurement.results.iter().any(|result| result.operation == Verb::Write) {
+        lines.push(match written {
+            StepWritten::Known { host_bytes, media_bytes, amplification } => format!(
+                "write amplification: {amplification:.3} (host {}, media {})",
+                ByteSize(*host_bytes),
+                ByteSize(*media_bytes)
+            ),
+            StepWritten::NotKnown { reason } => {
+                wrapped(&format!("write amplification: not known: {reason}"), 0)
+            }
+        });
+    }
+    for drive in slow {
+        let caught = |bucket: &&SlowBucket| bucket.reads + bucket.writes + bucket.trims > 0;
+        let buckets: Vec<&SlowBucket> = drive.buckets.iter().filter(caught).collect();
+        if buckets.is_empty() {
+            let least = drive.buckets.first().map_or(0, |bucket| bucket.from_ms);
+            lines.push(format!("{} itself counted no command of {least} ms or more", drive.drive));
+        }
+        lines.extend(buckets.into_iter().map(|bucket| {
+            format!("{} itself counted {}: {}", drive.drive, latencies(bucket), commands(bucket))
+        }));
+    }
+    lines
+}
+
+/// A bucket's latencies: `5 ms to 10 ms`, `1000 ms or more`.
+pub(crate) fn latencies(bucket: &SlowBucket) -> String {
+    match bucket.below_ms {
+        Some(below) => format!("{} ms to {below} ms", bucket.from_ms),
+        None => format!("{} ms or more", bucket.from_ms),
+    }
+}
+
+fn commands(bucket: &SlowBucket) -> String {
+    let [reads, writes, trims] =
+        [bucket.reads, bucket.writes, bucket.trims].map(|count| grouped(u64::from(count)));
+    format!("{reads} reads, {writes} writes, {trims} trims")
+}
+
 /// The rate over time in one line of 80 characters.
 pub fn sparkline(measured: &Measurement) -> String {
     let mut rates: Vec<(u64, f64)> = Vec::new();
@@ -143,6 +191,7 @@ pub fn sparkline(measured: &Measurement) -> String {
 
 #[cfg(test)]
 mod tests {
+    use lab::counters::SlowCommands;
     use load::interval::StreamInterval;
     use load::measurement::Collector;
     use load::{Interval, Workload};
@@ -176,6 +225,50 @@ mod tests {
         assert_eq!(rows[1][..3], ["", "", ""]);
         assert_eq!(rows[0][9], "not known", "a thousand reads don't tell 99.9999 %");
         assert_eq!(super::rows(&measured("", 0)).len(), 1);
+    }
+
+    /// A stream of 1,000 commands of this kind, with what the drives counted.
+    fn step(verb: Verb, counters: StepCounters) -> Step {
+        let mut measurement = measured("", 0);
+        measurement.results[0].operation = verb;
+        Step { measurement, samples: Vec::new(), counters }
+    }
+
+    #[test]
+    fn write_amplification_is_told_of_writes_and_says_why_where_it_is_not_known() {
+        let written = StepWritten::Known {
+            host_bytes: 2_000_000_000,
+            media_bytes: 4_500_000_000,
+            amplification: 2.25,
+        };
+        let counters = StepCounters { written, slow: Vec::new() };
+        let line = "write amplification: 2.250 (host 2.00 GB, media 4.50 GB)";
+        assert_eq!(counted(&step(Verb::Write, counters.clone())), [line]);
+        assert_eq!(counted(&step(Verb::Read, counters)), Vec::<String>::new());
+        let unknown = counted(&step(Verb::Write, StepCounters::default()));
+        assert!(unknown[0].starts_with("write amplification: not known: "), "{unknown:?}");
+    }
+
+    #[test]
+    fn slow_commands_are_told_with_the_drive_that_counted_them() {
+        let bucket =
+            |from_ms, below_ms, reads| SlowBucket { from_ms, below_ms, reads, writes: 0, trims: 0 };
+        let drive = |first, last| SlowCommands {
+            drive: "/dev/nvme0n1".to_owned(),
+            buckets: vec![bucket(5, Some(10), first), bucket(1000, None, last)],
+        };
+        let told = |slow| {
+            let counters = StepCounters { slow: vec![slow], ..StepCounters::default() };
+            counted(&step(Verb::Read, counters))
+        };
+        assert_eq!(
+            told(drive(1200, 3)),
+            [
+                "/dev/nvme0n1 itself counted 5 ms to 10 ms: 1,200 reads, 0 writes, 0 trims",
+                "/dev/nvme0n1 itself counted 1000 ms or more: 3 reads, 0 writes, 0 trims",
+            ]
+        );
+        assert_eq!(told(drive(0, 0)), ["/dev/nvme0n1 itself counted no command of 5 ms or more"]);
     }
 
     #[test]

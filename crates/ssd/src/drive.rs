@@ -4,6 +4,7 @@
 //! Deliberately absent: read-ahead (a read waits for its cells, however regular), merging of writes in the buffer, heat.
 
 mod data;
+mod forced;
 mod hands;
 mod namespaces;
 mod power;
@@ -25,6 +26,7 @@ use crate::queue::Queue;
 use crate::spec::{Media as Medium, Spec, SpecError};
 use crate::stripe::Stripe;
 pub use data::Data;
+use forced::Forced;
 use hands::Active;
 use namespaces::Namespaces;
 
@@ -209,6 +211,8 @@ pub struct Drive {
     // Flushes.
     epochs: VecDeque<Epoch>,
     first_epoch: u64,
+    /// Writes with Force Unit Access that wait for their programs.
+    forced: Vec<Forced>,
     // Commands.
     commands: Vec<UnderWay>,
     free_commands: Vec<u32>,
@@ -270,6 +274,7 @@ impl Drive {
             waiting: VecDeque::new(),
             epochs: VecDeque::from([Epoch::default()]),
             first_epoch: 0,
+            forced: Vec::new(),
             commands: Vec::new(),
             free_commands: Vec::new(),
             under_way: 0,
@@ -484,7 +489,7 @@ impl Drive {
             self.begin_read(index, uplink);
         } else if let Some(piece) = self.received.pop_at(now) {
             self.receive(piece, data);
-            if self.is_through(&piece) {
+            if self.is_through(&piece) && !self.is_forced(piece.command) {
                 self.complete(piece.command, data.as_mut(), done);
             }
         } else if let Some(index) = self.changes.pop_at(now) {

@@ -29,7 +29,7 @@ fn a_million_writes_more_take_no_memory_more() {
             let operation = match random.below(50) {
                 0 => Operation::Trim { offset, length: 4096 },
                 1 => Operation::Flush,
-                _ => Operation::Write { offset, length: 4096, buffer: BufferId(0) },
+                _ => Operation::Write { offset, length: 4096, buffer: BufferId(0), fua: false },
             };
             while bank.submit(Command { drive: DriveId(0), operation, tag }).is_err() {
                 done.clear();

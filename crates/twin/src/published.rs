@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use base::striped::{Level, STRIPE_BYTES, StripedSet};
 use lab::published::{Contents, Drives, DrivesNeeded, Ring, RingOutcome, UsedParameter};
-use lab::rig::{Go, Written};
+use lab::rig::Go;
 use lab::{BankRig, Rig, RigError};
 use plan::mission::{DriveOutcome, Mission};
 use profile::{Profile, library};
@@ -16,7 +16,7 @@ use ssd::{SimBank, Slot, Spec, SpecError, Start, Uplink};
 use target::Profiles;
 use target::profiles::{OwnProfile, ProfilesError};
 
-use crate::rig::{put_on, striped};
+use crate::rig::{put_on, striped, written};
 
 /// The library's drives, and others in the place of some of them.
 #[derive(Clone, Debug, Default)]
@@ -195,17 +195,6 @@ fn rig(needed: &DrivesNeeded, profile: &Profile) -> Result<Box<dyn Rig>, RigErro
         stripe_bytes: STRIPE_BYTES,
     };
     Ok(Box::new(striped(bank, &set).map_err(|error| failed(&error))?))
-}
-
-/// What was written to all drives of a bank.
-fn written(bank: &SimBank) -> Written {
-    let mut sum = Written::default();
-    for slot in 0..bank.slots() {
-        let health = bank.health(slot);
-        sum.host_bytes += health.written_bytes;
-        sum.media_bytes += health.sets.iter().map(|set| set.media_written_bytes).sum::<u64>();
-    }
-    sum
 }
 
 /// Leaves a share of a drive's capacity, on as many dies.

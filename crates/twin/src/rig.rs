@@ -5,9 +5,10 @@ mod error;
 use std::sync::Arc;
 
 use base::striped::{StripedError, StripedSet};
-use base::{Bank, BufferId, Geometry, NoBuffers, StripedBank};
+use base::{Bank, BufferId, Buffers, Geometry, NoBuffers, StripedBank};
 use device::facts::Facts;
 use device::{Pages, Pool};
+use lab::counters::Written;
 use lab::rig::{Clock, PcieMode};
 use lab::run::Subject;
 use lab::{BankRig, Rig, RigError};
@@ -116,8 +117,10 @@ impl SimulatedDrives {
             if let Some((set, _)) = self.set {
                 return Ok(SimulatedRig::SetTime(striped(self.bank, &set)?));
             }
-            let rig =
-                BankRig::without_data(self.bank).settling(SimBank::settle).copying(SimBank::copy);
+            let rig = BankRig::without_data(self.bank)
+                .settling(SimBank::settle)
+                .copying(SimBank::copy)
+                .counting(written);
             let drives = self.drives;
             return Ok(SimulatedRig::Time(rig.relinking(move |mode| relinked(&drives, mode))));
         };
@@ -129,11 +132,13 @@ impl SimulatedDrives {
         let bank = self.drives.bank_with_data(Arc::clone(&pool))?;
         let buffers = pool.buffer_ids().take(own as usize).collect();
         let Some((set, _)) = &self.set else {
-            return Ok(SimulatedRig::Data(BankRig::new(bank, pool, buffers)));
+            let rig = BankRig::new(bank, pool, buffers).counting(written);
+            return Ok(SimulatedRig::Data(rig));
         };
         let spare = (own..own + spare).map(BufferId).collect();
         let bank = StripedBank::new(bank, set, Arc::clone(&pool), spare)?;
-        Ok(SimulatedRig::SetData(BankRig::new(bank, pool, buffers)))
+        let rig = BankRig::new(bank, pool, buffers).counting(|set| written(set.members()));
+        Ok(SimulatedRig::SetData(rig))
     }
 }
 
@@ -152,7 +157,19 @@ pub(crate) fn striped(
     };
     let copy = |set: &TimeSet| set.members().copy().map(|bank| set.over(bank));
     let bank = StripedBank::without_data(bank, set)?;
-    Ok(BankRig::without_data(bank).settling(settle).copying(copy))
+    let counted = |set: &TimeSet| written(set.members());
+    Ok(BankRig::without_data(bank).settling(settle).copying(copy).counting(counted))
+}
+
+/// What was written to all drives of a bank, exactly.
+pub(crate) fn written<M: Buffers>(bank: &SimBank<M>) -> Written {
+    let mut sum = Written::default();
+    for slot in 0..bank.slots() {
+        let health = bank.health(slot);
+        sum.host_bytes += health.written_bytes;
+        sum.media_bytes += health.sets.iter().map(|set| set.media_written_bytes).sum::<u64>();
+    }
+    sum
 }
 
 /// The same drives on a link of this mode, or on their own, with what was on them at the start.

@@ -1,9 +1,11 @@
 //! The load engine against fio with the same engine and settings, on the same file, in turn: throughput, latency, and
 //! commands for each second of processor time.
 
+mod t_io_uring;
+
 use std::cell::RefCell;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -84,6 +86,13 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
             o.commands_per_cpu_s
         });
     }
+    found.extend(
+        setting
+            .t_io_uring
+            .as_deref()
+            .map(|theirs| rig.against(theirs, setting.rounds))
+            .transpose()?,
+    );
     fs::remove_dir_all(&directory).with_context(|| format!("removing {}", directory.display()))?;
     Ok(found)
 }
@@ -99,6 +108,24 @@ impl Rig {
     fn fill(&self) -> Result<()> {
         let size = ["--write", "1", "--block", "1MiB", "--depth", "8", "--bytes", FILE_BYTES];
         self.measure(&size).map(|_| ())
+    }
+
+    /// Processor time against fio's `t/io_uring`.
+    fn against(&self, theirs: &Path, rounds: u32) -> Result<Comparison> {
+        let (name, options) = CASES[0];
+        let contestants: [Contestant<'_>; 2] = [
+            Box::new(|| self.ours(options).map(|outcome| outcome.commands_per_cpu_s)),
+            Box::new(|| t_io_uring::reads_per_cpu_s(theirs, &self.file)),
+        ];
+        let [ours, reference] = interleaved(rounds, true, contestants)?;
+        Ok(Comparison {
+            benchmark: "load",
+            what: format!("{name}: commands a second of processor time"),
+            reference: Some(("fio's t/io_uring".to_owned(), reference)),
+            ours,
+            unit: Unit::CommandsPerS,
+            goal: Some(Goal::Ratio(0.95)),
+        })
     }
 
     fn measure(&self, options: &[&str]) -> Result<Value> {

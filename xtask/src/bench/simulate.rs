@@ -104,6 +104,7 @@ fn writes(setting: &Setting) -> Result<Vec<Comparison>> {
         offset,
         length: length as u32,
         buffer: BUFFER,
+        fua: false,
     };
     let mut in_order = Vec::new();
     for _ in 0..setting.rounds.min(3) {

@@ -114,7 +114,7 @@ fn zeroed<F: Fixture>(bench: &mut Bench<F>, drive: DriveId) -> Model {
     crate::Buffers::with(bench.fixture.buffers(), buffer, &mut |bytes| bytes.fill(0));
     for offset in (0..REGION_BYTES).step_by(length as usize) {
         let length = u64::from(length).min(REGION_BYTES - offset) as u32;
-        bench.run_well(drive, Operation::Write { offset, length, buffer });
+        bench.run_well(drive, Operation::Write { offset, length, buffer, fua: false });
     }
     Model { bytes: vec![Some(0); REGION_BYTES as usize] }
 }
@@ -142,7 +142,8 @@ fn propose<F: Fixture>(
         let length = length as u32;
         match random.below(10) {
             0 => Operation::Flush,
-            1..6 => Operation::Write { offset, length, buffer },
+            1 => Operation::Write { offset, length, buffer, fua: true },
+            2..6 => Operation::Write { offset, length, buffer, fua: false },
             _ => Operation::Read { offset, length, buffer },
         }
     };

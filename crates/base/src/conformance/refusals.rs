@@ -87,7 +87,7 @@ pub(super) fn drives_that_are_not_writable_refuse_all_but_reads<F: Fixture>(fixt
         let before = bench.read(drive, 0, block);
         let buffer = bench.buffers[2];
         bench.fill(buffer, 1);
-        let write = Operation::Write { offset: 0, length: block, buffer };
+        let write = Operation::Write { offset: 0, length: block, buffer, fua: false };
         expect_rejected(&mut bench, drive, write);
         let unit = u64::from(geometry.trim_unit_bytes.unwrap_or(block));
         expect_rejected(&mut bench, drive, Operation::Trim { offset: 0, length: unit });
@@ -106,7 +106,8 @@ pub(super) fn a_full_drive_takes_nothing_and_loses_nothing<F: Fixture>(fixture: 
             let mut tags = fill_up(&mut bench, drive);
             // Not started: the buffer is free, and what it would have written isn't there.
             bench.fill(buffer, 2);
-            let write = Operation::Write { offset: 0, length: geometry.block_bytes, buffer };
+            let write =
+                Operation::Write { offset: 0, length: geometry.block_bytes, buffer, fua: false };
             assert_eq!(bench.submit(drive, write), Err(Full));
             bench.fill(buffer, 3);
 
@@ -160,9 +161,10 @@ fn expect_rejected<F: Fixture>(bench: &mut Bench<F>, drive: DriveId, operation: 
 fn expect_refused<F: Fixture>(bench: &mut Bench<F>, drive: DriveId, offset: u64, length: u32) {
     let buffer = bench.buffers[2];
     bench.fill(buffer, 77);
-    for operation in
-        [Operation::Write { offset, length, buffer }, Operation::Read { offset, length, buffer }]
-    {
+    for operation in [
+        Operation::Write { offset, length, buffer, fua: false },
+        Operation::Read { offset, length, buffer },
+    ] {
         expect_rejected(bench, drive, operation);
     }
     let kept = super::BUFFER_BYTES_MIN as u32;

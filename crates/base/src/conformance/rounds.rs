@@ -17,7 +17,7 @@ pub(super) fn every_command_completes_once_with_its_own_tag_and_drive<F: Fixture
             let offset = u64::from(length) * i as u64;
             let operation = match (i as u64 + round) % 3 {
                 0 => Operation::Read { offset, length, buffer },
-                1 => Operation::Write { offset, length, buffer },
+                1 => Operation::Write { offset, length, buffer, fua: false },
                 _ => Operation::Flush,
             };
             // A drive whose depth is less than this is full, and says so elsewhere.
@@ -103,7 +103,7 @@ pub(super) fn commands_of_no_bytes_complete_and_do_nothing<F: Fixture>(fixture: 
         bench.write(drive, 0, block, 1);
         bench.fill(buffer, 2);
         for offset in [0, geometry.capacity_bytes] {
-            bench.run_well(drive, Operation::Write { offset, length: 0, buffer });
+            bench.run_well(drive, Operation::Write { offset, length: 0, buffer, fua: false });
             bench.run_well(drive, Operation::Read { offset, length: 0, buffer });
         }
         if geometry.trim_unit_bytes.is_some() {
@@ -155,12 +155,53 @@ pub(super) fn a_flush_completes_and_keeps_data<F: Fixture>(fixture: &mut F) {
     }
 }
 
+pub(super) fn a_forced_write_moves_its_data_like_any_other<F: Fixture>(fixture: &mut F) {
+    let mut bench = Bench::new(fixture);
+    for drive in bench.writable_drives() {
+        let (block, longest) = (bench.geometry(drive).block_bytes, bench.longest(drive));
+        bench.write(drive, 0, longest, 1);
+        bench.force(drive, 0, block, 2);
+        bench.expect(drive, 0, block, 2);
+        bench.force(drive, 0, longest, 3);
+        bench.expect(drive, 0, longest, 3);
+        let end = bench.geometry(drive).capacity_bytes;
+        let buffer = bench.buffers[0];
+        let beyond = Operation::Write { offset: end, length: block, buffer, fua: true };
+        assert!(bench.run(drive, beyond).is_err(), "it lies beyond the end");
+        bench.run_well(drive, Operation::Write { offset: end, length: 0, buffer, fua: true });
+    }
+}
+
+pub(super) fn a_forced_write_survives_a_loss_of_power<F: Fixture>(fixture: &mut F) {
+    let mut bench = Bench::new(fixture);
+    for round in 0..16 {
+        for drive in bench.writable_drives() {
+            let (block, longest) = (bench.geometry(drive).block_bytes, bench.longest(drive));
+            let beside = u64::from(longest);
+            bench.write(drive, 0, longest, round);
+            bench.write(drive, beside, longest, round);
+            bench.force(drive, 0, block, 100 + round);
+            bench.force(drive, beside, longest, 200 + round);
+            // What comes after it may be lost, and does not take it along.
+            bench.write(drive, u64::from(block), block, 300 + round);
+        }
+        if !bench.fixture.power_cut() {
+            return;
+        }
+        for drive in bench.writable_drives() {
+            let (block, longest) = (bench.geometry(drive).block_bytes, bench.longest(drive));
+            bench.expect(drive, 0, block, 100 + round);
+            bench.expect(drive, longest.into(), longest, 200 + round);
+        }
+    }
+}
+
 pub(super) fn buffers_are_not_to_be_touched_while_in_flight<F: Fixture>(fixture: &mut F) {
     let mut bench = Bench::new(fixture);
     let drive = bench.writable_drives()[0];
     let length = bench.geometry(drive).block_bytes;
     let buffer = bench.buffers[0];
-    let write = Operation::Write { offset: 0, length, buffer };
+    let write = Operation::Write { offset: 0, length, buffer, fua: false };
     bench.submit(drive, write).expect("a bank with nothing under way");
     let buffers = bench.fixture.buffers();
     let look = catch_unwind(AssertUnwindSafe(|| buffers.with(buffer, &mut |_| {})));

@@ -109,6 +109,19 @@ impl Media {
         });
     }
 
+    /// Makes a range durable as it is now: whatever state a page may go back to, it has these bytes.
+    pub(super) fn force(&mut self, offset: u64, length: u64) {
+        for (page, within, _) in pieces(offset, length as usize) {
+            let Some(states) = self.unflushed.get_mut(&page) else { continue };
+            let now = self.pages.get(&page).cloned().unwrap_or_else(zeros);
+            let earlier = states.since.iter_mut().map(|(_, state)| state);
+            for state in earlier.chain([&mut states.durable]) {
+                let state = state.get_or_insert_with(zeros);
+                Arc::make_mut(state)[within.clone()].copy_from_slice(&now[within.clone()]);
+            }
+        }
+    }
+
     /// Each page that changed since it was flushed keeps any of its states since then.
     pub(super) fn lose_cache(&mut self, random: &mut Random) {
         for (page, states) in std::mem::take(&mut self.unflushed) {

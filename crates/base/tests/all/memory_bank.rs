@@ -7,12 +7,14 @@ use longtake_base::{BufferId, Duration, Rate, conformance_tests};
 struct InMemory {
     bank: MemoryBank,
     buffers: MemoryBuffers,
+    /// Losses of power so far.
+    cuts: u64,
 }
 
 impl InMemory {
     fn new(drives: Vec<MemoryDrive>) -> Self {
         let buffers = MemoryBuffers::new(16, 1 << 20);
-        Self { bank: MemoryBank::new(drives, buffers.clone()), buffers }
+        Self { bank: MemoryBank::new(drives, buffers.clone()), buffers, cuts: 0 }
     }
 }
 
@@ -28,6 +30,11 @@ impl Fixture for InMemory {
     }
     fn buffer_ids(&self) -> Vec<BufferId> {
         self.buffers.buffer_ids().collect()
+    }
+    fn power_cut(&mut self) -> bool {
+        self.cuts += 1;
+        self.bank.power_cut(self.cuts);
+        true
     }
 }
 

@@ -17,6 +17,7 @@ enum Bug {
     MixesUpTags,
     MixesUpDrives,
     LosesAWrite,
+    ForgetsFua,
     WritesToTheNextBlock,
     WritesToAnotherDrive,
     ReadsHalf,
@@ -37,12 +38,13 @@ enum Bug {
     ForgetsWhatWasDone,
 }
 
-const BUGS: [Bug; 23] = [
+const BUGS: [Bug; 24] = [
     Bug::LosesACompletion,
     Bug::RepeatsACompletion,
     Bug::MixesUpTags,
     Bug::MixesUpDrives,
     Bug::LosesAWrite,
+    Bug::ForgetsFua,
     Bug::WritesToTheNextBlock,
     Bug::WritesToAnotherDrive,
     Bug::ReadsHalf,
@@ -83,6 +85,7 @@ impl Flawed {
             capacity_bytes: CAPACITY,
             transfer_max_bytes: 256 << 10,
             depth_max: 8,
+            volatile_cache: true,
             latency: Duration::from_micros(50),
             ..MemoryDrive::default()
         };
@@ -112,6 +115,7 @@ impl Flawed {
             {
                 *offset += u64::from(BLOCK);
             }
+            (Bug::ForgetsFua, Operation::Write { fua, .. }) => *fua = false,
             (Bug::ReadsHalf, Operation::Read { length, .. }) if *length > 64 << 10 => *length /= 2,
             (Bug::TrimsTooMuch, Operation::Trim { offset, length })
                 if *offset + *length < CAPACITY =>
@@ -207,6 +211,10 @@ impl Fixture for Flawed {
     }
     fn buffer_ids(&self) -> Vec<BufferId> {
         self.buffers.buffer_ids().collect()
+    }
+    fn power_cut(&mut self) -> bool {
+        self.inner.power_cut(self.submitted);
+        true
     }
 }
 

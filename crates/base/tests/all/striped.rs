@@ -19,6 +19,8 @@ struct Striped {
     bank: StripedBank<MemoryBank, MemoryBuffers>,
     memory: MemoryBuffers,
     own: u32,
+    /// Losses of power so far.
+    cuts: u64,
 }
 
 impl Striped {
@@ -28,7 +30,7 @@ impl Striped {
         let bank = MemoryBank::new(vec![drive.clone(); members], memory.clone());
         let spare = (OWN..OWN + spare).map(BufferId).collect();
         let bank = StripedBank::new(bank, &set(level, STRIPE), memory.clone(), spare);
-        Self { bank: bank.expect("drives that can be a set"), memory, own: OWN }
+        Self { bank: bank.expect("drives that can be a set"), memory, own: OWN, cuts: 0 }
     }
 
     fn run(&mut self, operation: Operation) -> Result<(), DeviceError> {
@@ -54,6 +56,11 @@ impl Fixture for Striped {
     }
     fn buffer_ids(&self) -> Vec<BufferId> {
         (0..self.own).map(BufferId).collect()
+    }
+    fn power_cut(&mut self) -> bool {
+        self.cuts += 1;
+        self.bank.members_mut().power_cut(self.cuts);
+        true
     }
 }
 
@@ -260,7 +267,7 @@ fn what_is_written_lies_at_its_place_and_reads_back() {
             });
             let buffer = BufferId(0);
             let length = length as u32;
-            assert_eq!(set.run(Operation::Write { offset, length, buffer }), Ok(()));
+            assert_eq!(set.run(Operation::Write { offset, length, buffer, fua: false }), Ok(()));
             for at in (offset..offset + u64::from(length)).step_by(4096) {
                 let (member, place) = set.bank.layout().place(at);
                 let found = set.bank.members().peek(DriveId(member as u16), place, 4096);
@@ -334,7 +341,7 @@ fn one_depth_holds_for_the_whole_set_and_every_member_keeps_its_own() {
                 let (buffer, length) = (BufferId(0), 4096);
                 let operation = match random.below(2) {
                     0 => Operation::Read { offset, length, buffer },
-                    _ => Operation::Write { offset, length, buffer },
+                    _ => Operation::Write { offset, length, buffer, fua: false },
                 };
                 match set.submit(Command { drive: DriveId(0), operation, tag: asked }) {
                     Ok(()) => (open, asked) = (open + 1, asked + 1),
@@ -370,7 +377,7 @@ fn a_member_that_fails_fails_the_commands_that_need_it_once() {
     assert_eq!(set.run(Operation::Flush), Err(DeviceError::Gone));
     let mut set = Striped::new(Level::Raid5, 5, &drive(), 4);
     set.bank.members_mut().fail_from(DriveId(4), Instant::START, DeviceError::Medium);
-    let write = Operation::Write { offset: 0, length: 4096, buffer: BufferId(0) };
+    let write = Operation::Write { offset: 0, length: 4096, buffer: BufferId(0), fua: false };
     // Its old parity can't be read, so nothing is written.
     assert_eq!(set.run(write), Err(DeviceError::Medium));
     assert_eq!(set.bank.members().peek(DriveId(0), 0, 4096), [0; 4096]);

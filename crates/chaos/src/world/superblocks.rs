@@ -168,7 +168,7 @@ impl World<'_> {
                 self.memory.with(buffer, &mut |memory| {
                     memory[..bytes.len()].copy_from_slice(&bytes);
                 });
-                Operation::Write { offset: *offset, length: bytes.len() as u32, buffer }
+                Operation::Write { offset: *offset, length: bytes.len() as u32, buffer, fua: false }
             }
         };
         Command { drive: command.drive(), operation, tag: 0 }

@@ -24,6 +24,10 @@ impl conformance::Fixture for Fixture {
     fn buffer_ids(&self) -> Vec<BufferId> {
         self.memory.buffer_ids().collect()
     }
+    fn power_cut(&mut self) -> bool {
+        self.bank.hub(|hub| hub.crash(true));
+        true
+    }
 }
 
 fn fixture() -> Fixture {

@@ -170,6 +170,9 @@ pub struct RunArguments {
     /// Read all written data again and report wrong bytes; the same as --content verify.
     #[arg(long, conflicts_with = "content", help_heading = WORKLOAD, hide_short_help = true)]
     pub verify: bool,
+    /// Write with Force Unit Access: a write completes only when it survives a loss of power.
+    #[arg(long, help_heading = WORKLOAD, hide_short_help = true)]
+    pub fua: bool,
     /// Offset at which the region begins [default: 0].
     #[arg(long, value_name = "OFFSET", help_heading = WORKLOAD, hide_short_help = true)]
     pub from: Option<Size>,

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use lab::Step;
+use lab::counters::StepCounters;
 use serde_json::json;
 use target::output::Outputs;
 
@@ -32,13 +33,13 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     let measurement = load::fio_json::read(&text)
         .with_context(|| format!("reading {}", arguments.file.display()))?;
     let folder = folder.keep();
-    let step = Step { measurement, samples: Vec::new() };
+    let step = Step { measurement, samples: Vec::new(), counters: StepCounters::default() };
     Outputs::default().make_folder(&folder.join("run"))?;
     lab::lab::write_json(&folder.join("run/workload.json"), &step)?;
     if arguments.json {
         printer::json(&json!({ "folder": folder, "step": step }))?;
     } else {
-        print(&step.measurement)?;
+        print(&step.measurement, &[])?;
         printer::message(&format!("results: {}", folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -105,11 +105,12 @@ fn open(
     Ok(opened?)
 }
 
-/// Prints a measurement.
-fn print(measured: &Measurement) -> Result<()> {
+/// Prints a measurement, and what the drives counted meanwhile.
+fn print(measured: &Measurement, counted: &[String]) -> Result<()> {
     let mut table = printer::table(&measurement::HEADS, &measurement::NUMBERS);
     measurement::rows(measured).into_iter().for_each(|row| table.add_row(row));
     let mut lines = vec![printer::trimmed(&table)];
+    lines.extend_from_slice(counted);
     lines.extend(measurement::remarks(measured));
     lines.push(measurement::sparkline(measured));
     printer::text(&lines.join("\n"))

@@ -21,6 +21,7 @@ use crate::measure::{OutputFolder, look, open, print, warn};
 use crate::printer;
 use crate::progress::steps_bar;
 use crate::signals::stop_or_go_on;
+use ::report::measurement;
 
 /// How long a workload runs if nothing else is said.
 const TIME_DEFAULT: Duration = Duration::from_secs(60);
@@ -113,7 +114,7 @@ fn finish(
         let state = steady.map(lab::steady::Watcher::state);
         printer::json(&json!({ "folder": folder, "steady": state, "step": step }))?;
     } else {
-        print(measured)?;
+        print(measured, &measurement::counted(step))?;
         if let Some(steady) = steady {
             printer::text(&steady.describe())?;
         }
@@ -156,6 +157,7 @@ fn workload(arguments: &RunArguments) -> Result<Workload> {
         deadline: arguments.deadline,
         priority: arguments.priority,
         content: if arguments.verify { Content::Verify } else { arguments.content },
+        fua: arguments.fua,
         ..Stream::default()
     };
     Ok(Workload {

@@ -141,6 +141,34 @@ fn the_same_command_gets_the_same_drive_and_the_same_result() {
 }
 
 #[test]
+fn write_amplification_is_printed_kept_and_exported() {
+    let folder = scratch();
+    let drive = drive(&folder);
+    let scattered = "measure run sim:DRIVE:random@1 --write 1 --pattern random --block 4KiB \
+                     --depth 8 --bytes 256MiB --output";
+    let (kept, shown) = (new_in(&folder, "kept"), new_in(&folder, "shown"));
+    let step = asked(&format!("{scattered} {}", kept.display()), &drive)["step"].take();
+    let known = &step["counters"]["written"]["known"];
+    let (host, media) = (number(known, "host_bytes"), number(known, "media_bytes"));
+    assert_eq!(host, 256 << 20, "{known}");
+    assert!(media > host + host / 2, "a drive written over at random copies: {known}");
+    let amplification = known["amplification"].as_f64().unwrap();
+    assert!((amplification - media as f64 / host as f64).abs() < 1e-9, "{known}");
+    let text = command(&format!("{scattered} {}", shown.display()), &drive).code(0).text();
+    let line = format!("write amplification: {amplification:.3} (host 268 MB, media ");
+    assert!(text.contains(&line), "{line} in\n{text}");
+
+    let (page, tables) = (new_in(&folder, "report.html"), new_in(&folder, "tables"));
+    let exports =
+        format!("report {} --output {} --csv {}", kept.display(), page.display(), tables.display());
+    command(&exports, &drive).code(0);
+    assert!(fs::read_to_string(page).unwrap().contains("write amplification"));
+    let figures = fs::read_to_string(tables.join("figures.csv")).unwrap();
+    let row = figures.lines().find(|line| line.contains("run.workload.write_amplification"));
+    assert!(row.is_some_and(|row| row.contains(&amplification.to_string())), "{figures}");
+}
+
+#[test]
 fn what_is_written_is_read_back_and_found_right() {
     let folder = scratch();
     let (drive, output) = (drive(&folder), new_in(&folder, "out"));

@@ -164,6 +164,49 @@ mod tests {
         assert_eq!(nvme.nvm_sets, Answer::NotSupported);
     }
 
+    /// The same drive with log pages C0h and C3h of OCP, or a vendor's own page in the place of C3h.
+    #[derive(Debug)]
+    struct Datacenter {
+        vendors_own: bool,
+    }
+
+    impl Answers for Datacenter {
+        fn ask(&self, question: Question, answer: &mut [u8]) -> Result<u32, CommandError> {
+            let Question::Log { page: page @ (0xC0 | 0xC3), .. } = question else {
+                return Plain.ask(question, answer);
+            };
+            answer[494] = 1;
+            answer[..16].copy_from_slice(&5_000_000_000u128.to_le_bytes());
+            if page == 0xC3 {
+                answer[..16].copy_from_slice(&[1, 0, 2, 0, 4, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0]);
+            }
+            let guid: u128 = match page {
+                0xC0 => 0xAFD5_14C9_7C6F_4F9C_A4F2_BFEA_2810_AFC5,
+                _ if self.vendors_own => 0,
+                _ => 0x85D4_5E58_D4E6_4370_9C6C_84D0_8CC0_7A92,
+            };
+            answer[496..].copy_from_slice(&guid.to_le_bytes());
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn a_datacenter_drive_tells_what_its_medium_was_written_and_how_many_commands_were_slow() {
+        let told = |answers: Box<dyn Answers>| {
+            let path = Path::new("sim:datacenter");
+            let controller = Controller::answered_by(path, answers);
+            let nvme = of_controller(path, &controller, 1, LINK).unwrap().nvme.unwrap();
+            let written = nvme.extended_health.known().map(|health| health.media_written_bytes);
+            (written, nvme.latency_monitor)
+        };
+        let (written, monitor) = told(Box::new(Datacenter { vendors_own: false }));
+        assert_eq!(written, Some(5_000_000_000));
+        assert_eq!(monitor.known().map(|monitor| monitor.thresholds_ms), Some([5, 10, 15, 20]));
+        let (written, monitor) = told(Box::new(Datacenter { vendors_own: true }));
+        assert_eq!((written, monitor), (Some(5_000_000_000), Answer::NotSupported));
+        assert_eq!(told(Box::new(Plain)), (None, Answer::NotSupported));
+    }
+
     #[test]
     fn a_namespace_that_is_not_there_is_named_with_its_drive() {
         let path = Path::new("sim:plain");

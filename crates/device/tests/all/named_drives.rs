@@ -113,7 +113,11 @@ fn what_is_written_one_way_is_read_the_other() {
         let mut writing = bank(drives.open(WRITE), &pool, Options::default());
         for index in 0..drives.paths.len() as u16 {
             pool.with(buffer, &mut |bytes| fill(bytes, round, index));
-            run(&mut writing, DriveId(index), Operation::Write { offset, length: LENGTH, buffer });
+            run(
+                &mut writing,
+                DriveId(index),
+                Operation::Write { offset, length: LENGTH, buffer, fua: false },
+            );
             run(&mut writing, DriveId(index), Operation::Flush);
         }
         drop(writing);
@@ -176,7 +180,11 @@ fn banks_of_several_threads_share_the_drives() {
                     let expected = vec![thread as u8 + 1; length as usize];
                     let buffer = BufferId(0);
                     pool.with(buffer, &mut |bytes| bytes.copy_from_slice(&expected));
-                    run(&mut bank, DriveId(index), Operation::Write { offset, length, buffer });
+                    run(
+                        &mut bank,
+                        DriveId(index),
+                        Operation::Write { offset, length, buffer, fua: false },
+                    );
                     let buffer = BufferId(1);
                     run(&mut bank, DriveId(index), Operation::Read { offset, length, buffer });
                     pool.with(buffer, &mut |bytes| assert!(*bytes == expected));

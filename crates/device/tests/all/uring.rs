@@ -31,8 +31,28 @@ fn bank(folder: &Folder) -> (UringBank, Arc<Pool>) {
 }
 
 fn write(buffer: u32, offset: u64, tag: u64) -> Command {
-    let operation = Operation::Write { offset, length: 64 << 10, buffer: BufferId(buffer) };
+    let operation =
+        Operation::Write { offset, length: 64 << 10, buffer: BufferId(buffer), fua: false };
     Command { drive: DRIVE, operation, tag }
+}
+
+#[test]
+fn reading_leaves_the_time_of_a_files_last_reading_as_it_was() {
+    let folder = Folder::on_disk();
+    let path = member(&folder);
+    let target = target::open(&path, Access::Read).unwrap().0;
+    let (pool, _) = Pool::new(1, 64 << 10, Pages::Transparent).unwrap();
+    let (mut bank, _) = UringBank::open(vec![target], pool, Options::default()).unwrap();
+    // Older than the last change, so that the kernel would note a reading at once.
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    let times = std::fs::FileTimes::new().set_accessed(long_ago);
+    std::fs::File::open(&path).unwrap().set_times(times).unwrap();
+    let operation = Operation::Read { offset: 0, length: 64 << 10, buffer: BufferId(0) };
+    bank.submit(Command { drive: DRIVE, operation, tag: 0 }).unwrap();
+    let mut done = Vec::new();
+    bank.wait(None, &mut done).unwrap();
+    assert_eq!(done[0].outcome, Ok(()));
+    assert_eq!(std::fs::metadata(&path).unwrap().accessed().unwrap(), long_ago);
 }
 
 #[test]

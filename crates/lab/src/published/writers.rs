@@ -98,10 +98,8 @@ fn count(
 ) -> Result<Option<f64>, LabError> {
     let capacity = lab.drives()[DRIVE as usize].capacity_bytes;
     lab.step("writers", "settling", &passes(name, SETTLING_PASSES * capacity, streams(capacity)))?;
-    let before = lab.written();
-    lab.step("writers", "counted", &passes(name, COUNTED_PASSES * capacity, streams(capacity)))?;
-    let after = lab.written();
-    Ok(before.zip(after).and_then(|(before, after)| after.amplification_since(before)))
+    let counted = passes(name, COUNTED_PASSES * capacity, streams(capacity));
+    Ok(lab.step("writers", "counted", &counted)?.counters.written.amplification())
 }
 
 fn passes(name: &str, bytes: u64, streams: Vec<Stream>) -> Workload {

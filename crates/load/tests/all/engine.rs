@@ -290,3 +290,56 @@ proptest! {
         prop_assert_eq!(first, second);
     }
 }
+
+/// A bank that notes which writes were forced.
+struct Noting {
+    bank: MemoryBank,
+    forced: Vec<bool>,
+}
+
+impl Bank for Noting {
+    fn drives(&self) -> &[base::Geometry] {
+        self.bank.drives()
+    }
+    fn now(&self) -> Instant {
+        self.bank.now()
+    }
+    fn submit(&mut self, command: base::Command) -> Result<(), base::Full> {
+        if let base::Operation::Write { fua, .. } = command.operation {
+            self.forced.push(fua);
+        }
+        self.bank.submit(command)
+    }
+    fn wait(
+        &mut self,
+        until: Option<Instant>,
+        done: &mut Vec<base::Completion>,
+    ) -> Result<(), base::BankError> {
+        self.bank.wait(until, done)
+    }
+}
+
+#[test]
+fn a_stream_with_fua_forces_each_of_its_writes_and_a_stream_without_none() {
+    let forced = |fua: &str| {
+        let text = format!("stop = {{ bytes = '1MiB' }}\n[[stream]]\nwrite = 1\nread = 1\n{fua}");
+        let memory = MemoryBuffers::new(1, 1 << 20);
+        let bank = MemoryBank::new(vec![latency(10)], memory.clone());
+        let mut bank = Noting { bank, forced: Vec::new() };
+        let workload = Workload::from_toml(&text).unwrap();
+        assert_eq!(Workload::from_toml(&workload.to_toml()).as_ref(), Ok(&workload));
+        let plan = Plan::new(&workload, bank.drives()).unwrap();
+        let mut engine = Engine::new(&plan, &mut bank, &memory, vec![BufferId(0)]);
+        engine.begin(Instant::START);
+        while !engine.step(&mut Vec::new()).unwrap() {}
+        drop(engine);
+        assert!(!bank.forced.is_empty());
+        bank.forced
+    };
+    assert!(forced("fua = true").iter().all(|&fua| fua));
+    assert!(forced("").iter().all(|&fua| !fua));
+    let nothing = Workload::from_toml("stop = { time = '1s' }\n[[stream]]\nread = 1\nfua = true");
+    let drives = MemoryBank::new(vec![latency(10)], MemoryBuffers::new(1, 4096)).drives().to_vec();
+    let refused = Plan::new(&nothing.unwrap(), &drives).unwrap_err().to_string();
+    assert!(refused.contains("fua") && refused.contains("writes nothing"), "{refused}");
+}

@@ -119,6 +119,7 @@ fn streams() -> impl Strategy<Value = Stream> {
                 deadline: deadline_us.map(|us| format!("{us}us").parse().unwrap()),
                 priority: priority.map(|priority| priority.parse().unwrap()),
                 content: content.parse().unwrap(),
+                fua: write > 0 && depth % 2 == 0,
             }
         },
     )

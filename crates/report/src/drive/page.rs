@@ -10,6 +10,7 @@ use device::identity::Drive;
 use device::link::{Link, LinkVerdict};
 use device::nvme::identify::{ControllerIdentity, DeallocatedReads, NamespaceIdentity, NvmSet};
 use device::nvme::log::{EnduranceGroup, PredictableLatency, SmartLog, SupportedLog, Window};
+use device::nvme::ocp::{ExtendedHealth, LatencyMonitor};
 use device::nvme::placement::Placement;
 use serde::Serialize;
 
@@ -33,6 +34,8 @@ pub fn text(path: &Path, facts: Option<&Facts>, permission: &str) -> String {
         controller(&mut page, &nvme.controller);
         namespace(&mut page, nvme);
         smart(&mut page, &nvme.smart);
+        medium(&mut page, &nvme.extended_health, &nvme.smart);
+        monitor(&mut page, &nvme.latency_monitor);
         groups(&mut page, nvme);
         logs(&mut page, &nvme.supported_logs);
     }
@@ -284,6 +287,39 @@ fn smart(page: &mut Page, answer: &Answer<SmartLog>) {
     );
 }
 
+/// What the medium was written over its life.
+fn medium(page: &mut Page, answer: &Answer<ExtendedHealth>, smart: &Answer<SmartLog>) {
+    page.section("medium (OCP log page C0h)");
+    let Some(log) = page.answer("extended SMART log", answer) else { return };
+    page.row("read", size(log.media_read_bytes));
+    page.row("written", size(log.media_written_bytes));
+    let host = smart.known().map(|smart| smart.written_bytes).filter(|&bytes| bytes > 0);
+    let ratio = |host: u64| format!("{:.2}", log.media_written_bytes as f64 / host as f64);
+    page.maybe("write amplification over its life", host.map(ratio));
+}
+
+/// The drive's own count of slow commands.
+fn monitor(page: &mut Page, answer: &Answer<LatencyMonitor>) {
+    page.section("slow commands (OCP log page C3h)");
+    let Some(log) = page.answer("latency monitor", answer) else { return };
+    if !log.enabled {
+        page.row("latency monitor", "off");
+        return;
+    }
+    page.row("counted for", format!("{} min", number(u64::from(log.active_minutes))));
+    page.row("begins again after", format!("{} min", number(u64::from(log.window_minutes))));
+    for (n, bucket) in log.active.iter().enumerate() {
+        let from = log.thresholds_ms[n];
+        let name = match log.thresholds_ms.get(n + 1) {
+            Some(below) => format!("{from} ms to {below} ms"),
+            None => format!("{from} ms or more"),
+        };
+        let [reads, writes, trims] =
+            [bucket.reads, bucket.writes, bucket.trims].map(|count| number(u64::from(count)));
+        page.row(&name, format!("{reads} reads, {writes} writes, {trims} trims"));
+    }
+}
+
 fn groups(page: &mut Page, nvme: &NvmeFacts) {
     page.section("groups and placement");
     for set in page.answer("NVM Sets", &nvme.nvm_sets).into_iter().flatten() {
@@ -415,6 +451,48 @@ mod tests {
         assert!(text.contains("SMART log  not told: asking /dev/nvme0 needs root"), "{text}");
         assert!(text.contains("supported  not supported by this drive"), "{text}");
         assert!(!text.contains("0 %"), "{text}");
+    }
+
+    #[test]
+    fn a_drives_own_count_of_slow_commands_is_shown_by_latency() {
+        use device::nvme::ocp::Bucket;
+        let bucket = |reads| Bucket { reads, writes: 2, trims: 0 };
+        let monitor = LatencyMonitor {
+            enabled: true,
+            active_minutes: 35,
+            window_minutes: 10_080,
+            thresholds_ms: [5, 10, 50, 1000],
+            active: [1, 2, 3, 4].map(bucket),
+            last_window: [Bucket::default(); 4],
+            version: 1,
+        };
+        let shown = |monitor| {
+            let mut page = Page::default();
+            super::monitor(&mut page, &Answer::Known(monitor));
+            page.finish()
+        };
+        let text = shown(monitor);
+        for said in ["10,080 min", "5 ms to 10 ms       1 reads, 2 writes", "1000 ms or more"] {
+            assert!(text.contains(said), "{said:?} is not in {text}");
+        }
+        let off = shown(LatencyMonitor { enabled: false, ..monitor });
+        assert!(off.contains("off") && !off.contains("reads"), "{off}");
+    }
+
+    #[test]
+    fn what_the_medium_took_stands_beside_what_the_host_wrote() {
+        let log =
+            ExtendedHealth { media_written_bytes: 9_000_000, media_read_bytes: 1, version: 3 };
+        let mut smart = [0; 512];
+        smart[48] = 4;
+        let smart = Answer::Known(SmartLog::parse(&smart));
+        let mut page = Page::default();
+        medium(&mut page, &Answer::Known(log), &smart);
+        let text = page.finish();
+        assert!(text.contains("write amplification over its life  4.39"), "{text}");
+        let mut page = Page::default();
+        medium(&mut page, &Answer::NotSupported, &smart);
+        assert!(!page.finish().contains("amplification"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Single workloads, as `longtake measure run` or fio ran them: rates over time, percentile curves, and what each stream got.
 
-use base::{Duration, Rate};
+use base::{ByteSize, Duration, Rate};
 use lab::analysis::Point as Interval;
+use lab::counters::{SlowBucket, StepWritten};
 use lab::{Answer, Figure, Finding, FindingKind, Step, Unit};
 use load::measurement::StreamResult;
 use load::{Measurement, Verb};
@@ -11,7 +12,8 @@ use super::percentiles::{self, Curve};
 use super::quantity::Quantity;
 use super::rates;
 use crate::axis::Axis;
-use crate::document::Table;
+use crate::document::{Cell, Column, Table};
+use crate::measurement::latencies;
 use crate::picture::{Kind, Lines, Picture, Series};
 use crate::series::Columns;
 use crate::sparkline::labelled_sparkline;
@@ -90,8 +92,64 @@ impl Answer for Single<'_> {
                 Unit::Nanoseconds,
             );
         }
+        figures.extend(self.0.iter().filter_map(|(name, step)| amplification(name, step)));
         figures
     }
+}
+
+/// Write amplification of a workload that writes.
+fn amplification(name: &str, step: &Step) -> Option<Figure> {
+    let writes = step.measurement.results.iter().any(|result| result.operation == Verb::Write);
+    let figure = |value| {
+        let label = format!("{name}: write amplification");
+        Figure::new(&format!("run.{name}.write_amplification"), &label, value, Unit::Count)
+    };
+    writes.then(|| match &step.counters.written {
+        StepWritten::Known { host_bytes, media_bytes, amplification } => {
+            figure(Some(*amplification)).noted(format!(
+                "host {}, media {}",
+                ByteSize(*host_bytes),
+                ByteSize(*media_bytes)
+            ))
+        }
+        StepWritten::NotKnown { reason } => figure(None).noted(reason),
+    })
+}
+
+/// Every bucket of every drive that counts slow commands, with its workload's name.
+fn slow(steps: &[(String, Step)]) -> impl Iterator<Item = (&str, &str, &SlowBucket)> {
+    steps.iter().flat_map(|(name, step)| {
+        step.counters.slow.iter().flat_map(move |drive| {
+            let buckets = drive.buckets.iter();
+            buckets.map(move |bucket| (name.as_str(), drive.drive.as_str(), bucket))
+        })
+    })
+}
+
+/// A row for each bucket of the drives' own latency monitors.
+fn slow_table(found: &[Found<'_, Single<'_>>]) -> Option<Table> {
+    let count = |count: u32| Cell::number(f64::from(count), 0);
+    let rows: Vec<Vec<Cell>> = found
+        .iter()
+        .flat_map(|run| slow(run.result.0).map(move |row| (run, row)))
+        .map(|(run, (name, drive, bucket))| {
+            vec![
+                Cell::text(run.name(found, name)),
+                Cell::text(drive),
+                Cell::text(latencies(bucket)),
+                count(bucket.reads),
+                count(bucket.writes),
+                count(bucket.trims),
+            ]
+        })
+        .collect();
+    let columns = ["Workload", "Drive", "Latency"].map(Column::text).into_iter();
+    let counts = ["Reads", "Writes", "Trims"].map(|head| Column::number(head, ""));
+    (!rows.is_empty()).then(|| Table {
+        caption: "Slow commands, as the drives themselves counted them".to_owned(),
+        columns: columns.chain(counts).collect(),
+        rows,
+    })
 }
 
 impl Shown for Single<'_> {
@@ -150,8 +208,8 @@ impl Shown for Single<'_> {
         rate_over_time(found).into_iter().chain(responses(found)).collect()
     }
 
-    fn tables(_found: &[Found<'_, Self>]) -> Vec<Table> {
-        Vec::new()
+    fn tables(found: &[Found<'_, Self>]) -> Vec<Table> {
+        slow_table(found).into_iter().collect()
     }
 
     fn is_listed(_name: &str) -> bool {
@@ -196,7 +254,21 @@ impl Shown for Single<'_> {
             .integers("p50", "ns", lines.iter().map(|(.., line)| line.p50_ns))
             .integers("p99", "ns", lines.iter().map(|(.., line)| line.p99_ns))
             .integers("longest", "ns", lines.iter().map(|(.., line)| line.max_ns));
-        vec![("intervals", columns)]
+        let mut series = vec![("intervals", columns)];
+        let slow: Vec<_> = slow(self.0).collect();
+        if !slow.is_empty() {
+            let buckets = || slow.iter().map(|(.., bucket)| bucket);
+            let columns = Columns::new()
+                .texts("workload", slow.iter().map(|(name, ..)| (*name).to_owned()))
+                .texts("drive", slow.iter().map(|(_, drive, _)| (*drive).to_owned()))
+                .integers("from", "ms", buckets().map(|bucket| u64::from(bucket.from_ms)))
+                .integers("below", "ms", buckets().map(|bucket| bucket.below_ms.map(u64::from)))
+                .integers("reads", "", buckets().map(|bucket| u64::from(bucket.reads)))
+                .integers("writes", "", buckets().map(|bucket| u64::from(bucket.writes)))
+                .integers("trims", "", buckets().map(|bucket| u64::from(bucket.trims)));
+            series.push(("slow", columns));
+        }
+        series
     }
 }
 
@@ -281,6 +353,7 @@ mod tests {
     use super::*;
     use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
     use base::{BufferId, Rate};
+    use lab::counters::{SlowCommands, StepCounters};
     use lab::{BankRig, Go, Lab};
     use load::Workload;
 
@@ -313,6 +386,7 @@ mod tests {
                         ..step.measurement.clone()
                     },
                     samples: Vec::new(),
+                    counters: StepCounters::default(),
                 },
             )],
             ..run.clone()
@@ -350,5 +424,20 @@ mod tests {
                 .any(|(name, columns)| name == "intervals" && columns.rows() == expected.len())
         );
         assert!(crate::html::page(&document).contains("fio 3.33"));
+        assert!(!crate::html::page(&document).contains("Slow commands"), "no drive counted any");
+
+        let bucket = SlowBucket { from_ms: 5, below_ms: Some(10), reads: 7, writes: 0, trims: 1 };
+        let slow = SlowCommands { drive: "/dev/nvme0n1".to_owned(), buckets: vec![bucket] };
+        let counters = StepCounters { slow: vec![slow], ..StepCounters::default() };
+        let counted = lab::run::Run {
+            measurements: vec![("workload".to_owned(), Step { counters, ..step })],
+            ..runs[0].1.clone()
+        };
+        let series = measured::series(&counted);
+        let slow = series.iter().find(|(name, _)| name == "slow").map(|(_, columns)| columns);
+        assert_eq!(slow.map(Columns::rows), Some(1));
+        let document = measured::document(&[("ours".to_owned(), counted, folder.path().into())]);
+        let page = crate::html::page(&document);
+        assert!(page.contains("Slow commands") && page.contains("5 ms to 10 ms"));
     }
 }

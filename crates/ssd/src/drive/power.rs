@@ -93,6 +93,7 @@ impl Drive {
         self.under_way = 0;
         self.buffered = 0;
         self.first_epoch = 0;
+        self.forced.clear();
         self.epochs = VecDeque::from([Epoch::default()]);
         self.controller_until = now << super::FINE_BITS;
         self.now = now;

@@ -233,6 +233,7 @@ impl Drive {
                 self.saved(data, set, &program);
             }
             self.programmed(epoch);
+            self.forced_by(set, &program);
             if program.host_units > 0 {
                 self.buffered -= u64::from(program.host_units);
                 if !self.waiting.is_empty() {

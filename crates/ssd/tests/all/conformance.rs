@@ -39,6 +39,10 @@ impl Fixture for Simulated {
     fn buffer_ids(&self) -> Vec<BufferId> {
         self.memory.buffer_ids().collect()
     }
+    fn power_cut(&mut self) -> bool {
+        self.bank.power_cut();
+        true
+    }
 }
 
 mod plain {

@@ -23,7 +23,8 @@ fn write(bank: &mut SimBank, blocks: u64, random: &mut Random) -> f64 {
     while finished < blocks {
         while sent < blocks && sent - finished < 16 {
             let offset = random.below(all) * BLOCK;
-            let operation = Operation::Write { offset, length: BLOCK as u32, buffer: BufferId(0) };
+            let operation =
+                Operation::Write { offset, length: BLOCK as u32, buffer: BufferId(0), fua: false };
             bank.submit(Command { drive: DriveId(0), operation, tag: sent }).unwrap();
             sent += 1;
         }

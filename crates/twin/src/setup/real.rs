@@ -6,6 +6,7 @@ use base::striped::StripedSet;
 use base::{ByteSize, Duration, Geometry};
 use device::retrain::Port;
 use device::safety::{self, Authorized, Purpose};
+use lab::counters::{self, Counters};
 use lab::rig::{PcieMode, Watch};
 use lab::run::Subject;
 use lab::threads::ThreadRig;
@@ -93,7 +94,9 @@ impl RealRig {
         let SetupOptions { erase, mode, threads, .. } = options;
         let opened = RealOptions { writes, erase: &erase, mode };
         let OpenDrives { targets, claims } = drives.open(opened, made, stopped, notice)?;
-        let threads = ThreadRig::new(targets, threads, sensors::of(drives.paths()));
+        let paths = drives.paths();
+        let threads =
+            ThreadRig::new(targets, threads, sensors::of(paths)).counting(counters::of(paths));
         if stopped() {
             return Err(OpenError::Stopped);
         }
@@ -123,6 +126,10 @@ impl Rig for RealRig {
         tick: &mut dyn FnMut(Duration) -> Go,
     ) -> Result<(), RigError> {
         self.threads.rest(time, tick)
+    }
+
+    fn counters(&mut self) -> Counters {
+        self.threads.counters()
     }
 
     /// What is on the drives stays, and so do the lanes: a link is trained to another speed.

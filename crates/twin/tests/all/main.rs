@@ -2,6 +2,7 @@
 
 extern crate ssd as longtake_ssd;
 
+mod counters;
 mod findings;
 mod links;
 #[path = "../../../ssd/tests/all/laws/specs.rs"]

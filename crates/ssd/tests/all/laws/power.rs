@@ -1,4 +1,5 @@
-//! Power cuts against a model, by seed: what was flushed survives always, what was acknowledged if the buffer is protected, and of
+//! Power cuts against a model, by seed: what was flushed survives always, what was acknowledged if the buffer is protected or the write
+//! was forced (Force Unit Access), and of
 //! everything else each unit holds one state that it was in since, whole.
 
 use base::memory::MemoryBuffers;
@@ -35,6 +36,8 @@ struct Unit {
 enum UnderWay {
     Change {
         units: Vec<usize>,
+        /// It is a write with Force Unit Access.
+        fua: bool,
     },
     /// And how many states of each unit were acknowledged when it was submitted.
     Flush {
@@ -44,6 +47,15 @@ enum UnderWay {
         units: Vec<usize>,
         buffer: BufferId,
     },
+}
+
+/// What is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Change {
+    Write,
+    /// A write with Force Unit Access.
+    Forced,
+    Trim,
 }
 
 /// A drive that keeps data, and what it should hold.
@@ -97,9 +109,10 @@ impl History {
         for _ in 0..1 + self.random.below(COMMANDS_MAX) {
             match self.random.below(20) {
                 0..=1 => self.flush(),
-                2..=3 => self.change(true),
+                2..=3 => self.change(Change::Trim),
+                6..=8 => self.change(Change::Forced),
                 4..=5 => self.read(),
-                _ => self.change(false),
+                _ => self.change(Change::Write),
             }
             // Sometimes time for programs, sometimes none.
             let nanoseconds = if self.random.one_in(6) { self.random.below(2_000_000) } else { 0 };
@@ -144,7 +157,8 @@ impl History {
         (first / blocks) as usize..((first + count - 1) / blocks + 1) as usize
     }
 
-    fn change(&mut self, trim: bool) {
+    fn change(&mut self, change: Change) {
+        let (trim, fua) = (change == Change::Trim, change == Change::Forced);
         let (Some((first, count)), Some(buffer)) = (self.pick(), self.free.pop()) else { return };
         self.version += 1;
         let version = if trim { 0 } else { self.version };
@@ -158,10 +172,10 @@ impl History {
                     word.copy_from_slice(&version.to_le_bytes());
                 }
             });
-            Operation::Write { offset, length: length as u32, buffer }
+            Operation::Write { offset, length: length as u32, buffer, fua }
         };
         let units: Vec<usize> = self.touched(first, count).collect();
-        if !self.submit(operation, UnderWay::Change { units: units.clone() }) {
+        if !self.submit(operation, UnderWay::Change { units: units.clone(), fua }) {
             return;
         }
         let blocks = self.unit_bytes / self.block_bytes;
@@ -204,11 +218,11 @@ impl History {
             let under_way = self.under_way[completion.tag as usize].take();
             let (under_way, buffer) = under_way.expect("a command completes once");
             match under_way {
-                UnderWay::Change { units } => {
+                UnderWay::Change { units, fua } => {
                     for unit in units {
                         let unit = &mut self.units[unit];
                         (unit.acknowledged, unit.busy) = (unit.states.len(), false);
-                        if self.protected {
+                        if self.protected || fua {
                             unit.oldest = unit.acknowledged - 1;
                         }
                     }
@@ -322,4 +336,35 @@ fn a_protected_buffer_loses_nothing_that_was_acknowledged() {
 #[test]
 fn media_in_place_lose_nothing_that_was_acknowledged() {
     assert_eq!(lost(&protected(drives::in_place())), 0);
+}
+
+/// How long one write of a unit takes, in nanoseconds, and bytes that the media have taken after that and idle time.
+fn one_write(spec: &Spec, fua: bool) -> (u64, u64) {
+    let memory = MemoryBuffers::new(1, spec.mapping.unit_bytes as usize);
+    let slot = work::slot_of(spec.clone(), Start::Empty, 1);
+    let mut bank = SimBank::with_data(&[slot], None, memory.clone()).expect("a drive that can be");
+    let length = spec.mapping.unit_bytes;
+    let operation = Operation::Write { offset: 0, length, buffer: BufferId(0), fua };
+    bank.submit(Command { drive: DriveId(0), operation, tag: 0 }).expect("nothing is under way");
+    let mut done = Vec::new();
+    bank.wait(None, &mut done).expect("the bank goes on");
+    assert_eq!((done.len(), done[0].outcome.clone()), (1, Ok(())));
+    (done[0].reaped.as_nanos(), bank.health(0).sets[0].media_written_bytes)
+}
+
+#[test]
+fn a_forced_write_waits_for_its_program_unless_the_buffer_is_protected() {
+    let spec = drives::small();
+    let program_ns = (spec.flash.program_us * 1e3) as u64;
+    let (ordinary, forced) = (one_write(&spec, false), one_write(&spec, true));
+    assert!(ordinary.0 < program_ns, "{ordinary:?}");
+    assert!(forced.0 >= program_ns, "{forced:?}");
+    assert!(
+        forced.1 >= spec.flash.program_bytes(),
+        "its wordline is filled up and programmed: {forced:?}"
+    );
+    let protected = protected(spec);
+    assert_eq!(one_write(&protected, true), one_write(&protected, false));
+    let in_place = drives::in_place();
+    assert_eq!(one_write(&in_place, true), one_write(&in_place, false));
 }

@@ -310,7 +310,7 @@ pub const fn read(offset: u64, length: u32) -> Operation {
 
 /// A write, for a bank without data.
 pub const fn write(offset: u64, length: u32) -> Operation {
-    Operation::Write { offset, length, buffer: BufferId(0) }
+    Operation::Write { offset, length, buffer: BufferId(0), fua: false }
 }
 
 fn draw(random: &mut Random, phase: &Phase, drive: &Geometry, last: &mut u64) -> Operation {
