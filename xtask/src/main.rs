@@ -9,7 +9,7 @@ mod golden;
 mod mutants;
 mod planned;
 mod soak;
-mod tests;
+mod test_programs;
 mod vm;
 
 use std::process::ExitCode;
@@ -40,7 +40,7 @@ enum Chore {
     /// Record for long onto files, with accidents at random, and hold what is found to what was said.
     Soak(soak::Arguments),
     /// Run the test programs that cargo has built, several at a time.
-    Tests(tests::Arguments),
+    Tests(test_programs::Arguments),
     /// Run Longtake in a virtual machine with the real NVMe driver and emulated drives.
     Vm(vm::Arguments),
 }
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Planned(arguments) => planned::run(&arguments),
         Chore::Soak(arguments) => soak::run(&arguments),
-        Chore::Tests(arguments) => tests::run(&arguments),
+        Chore::Tests(arguments) => test_programs::run(&arguments),
         Chore::Vm(arguments) => vm::run(&arguments),
     };
     match outcome {
