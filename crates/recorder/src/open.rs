@@ -16,6 +16,7 @@ pub(crate) use discover::{Copies, superblock_copies};
 use discover::{Found, discover};
 pub use discover::{is_unfinished, superblock};
 pub use error::OpenError;
+pub(crate) use segments::untimed_ns;
 pub use segments::walk;
 use validate::{Members, validate};
 
@@ -107,6 +108,9 @@ pub struct MemberImage {
     /// Whether a segment begins with a chunk of this array that belongs elsewhere. What the segment held
     /// before is lost without a record.
     pub misplaced: bool,
+    /// Segments that begin with a chunk without packets, as the last chunk of a take is: the segment, and when that chunk was
+    /// sealed, in ns since 1970.
+    pub untimed: Vec<(u64, u64)>,
 }
 
 impl MemberImage {
@@ -214,6 +218,7 @@ fn missing_member(newest: &Superblock, member: u16) -> MemberImage {
         unindexed: Vec::new(),
         trims: false,
         misplaced: false,
+        untimed: Vec::new(),
     }
 }
 

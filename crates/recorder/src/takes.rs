@@ -348,7 +348,11 @@ fn with_losses_placed_anew(
 fn segments(image: &ArrayImage) -> (Vec<SegmentAt>, Vec<SegmentAt>) {
     let of_member = |(member, it): (u16, &MemberImage)| {
         let live = (0u64..).zip(&it.segments).filter_map(move |(segment, state)| match *state {
-            Segment::Live(live) => Some(SegmentAt { member, segment, live }),
+            Segment::Live(live) => {
+                let untimed = it.untimed.binary_search_by_key(&segment, |(at, _)| *at).ok();
+                let untimed_ns = untimed.map(|at| it.untimed[at].1);
+                Some(SegmentAt { member, segment, live, untimed_ns })
+            }
             Segment::Empty => None,
         });
         live.collect::<Vec<_>>()

@@ -101,5 +101,6 @@ fn member_image(drive: DriveId, layout: &Layout, older: bool) -> MemberImage {
         unindexed: Vec::new(),
         trims: true,
         misplaced: false,
+        untimed: Vec::new(),
     }
 }

@@ -67,6 +67,7 @@ mod tests {
             unindexed: Vec::new(),
             trims: false,
             misplaced: false,
+            untimed: Vec::new(),
         }
     }
 

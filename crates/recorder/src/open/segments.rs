@@ -22,6 +22,7 @@ pub(super) fn read<B: Bank, M: Buffers>(
     let mut member = Member { reader, drive, layout, place, past_unreadable };
     let ends = member.ends()?;
     let misplaced = ends.iter().any(|ends| ends.misplaced);
+    let untimed = (0..).zip(&ends).filter_map(|(at, ends)| Some((at, ends.untimed_ns?))).collect();
     let head = (0..ends.len()).max_by_key(|&at| ends[at].first);
     let mut segments = Vec::with_capacity(ends.len());
     let (mut head_image, mut unindexed) = (None, Vec::new());
@@ -51,7 +52,8 @@ pub(super) fn read<B: Bank, M: Buffers>(
         }
     }
     let trims = member.trims();
-    Ok(MemberImage { drive, layout, segments, head: head_image, unindexed, trims, misplaced })
+    let head = head_image;
+    Ok(MemberImage { drive, layout, segments, head, unindexed, trims, misplaced, untimed })
 }
 
 /// Contents of a segment's first and last page.
@@ -60,6 +62,8 @@ struct Ends {
     /// The number of its first chunk.
     first: Option<u64>,
     footer: Option<Footer>,
+    /// When its first chunk was sealed, in ns since 1970, if that has no packets.
+    untimed_ns: Option<u64>,
     /// Whether it begins with a chunk of the array that belongs elsewhere.
     misplaced: bool,
 }
@@ -92,7 +96,9 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
             Ok(bytes) if index % 2 == 0 => {
                 let place = Place { offset: ranges[index].offset, ..place };
                 let ends = &mut ends[index / 2];
-                ends.first = chunk_at(bytes, &place).ok().map(|record| record.sequence);
+                let first = chunk_at(bytes, &place).ok();
+                ends.first = first.map(|record| record.sequence);
+                ends.untimed_ns = first.and_then(|record| untimed_ns(&record));
                 let of_array =
                     ChunkRecord::read(bytes).is_ok_and(|(found, _)| found.array == place.array);
                 ends.misplaced = of_array && ends.first.is_none();
@@ -146,6 +152,11 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
                 && self.layout.segment_offset(0).is_multiple_of(unit)
         })
     }
+}
+
+/// When a chunk was sealed, in ns since 1970, if it has no packets.
+pub(crate) fn untimed_ns(record: &ChunkRecord) -> Option<u64> {
+    (record.summary.packets == 0).then_some(record.summary.sealed_ns)
 }
 
 /// A segment as its index has it.

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
 use super::Entry;
-use crate::open::{Live, Segment};
+use crate::open::{Live, Segment, untimed_ns};
 use crate::protocol::TimeRange;
 
 /// A segment with chunks.
@@ -19,15 +19,20 @@ pub(super) struct SegmentAt {
     pub(super) segment: u64,
     /// What it holds.
     pub(super) live: Live,
+    /// When its first chunk was sealed, in ns since 1970, if that has no packets. It ended a take then, and the take behind it may
+    /// have lost chunks that are older than the first packet that was found.
+    pub(super) untimed_ns: Option<u64>,
 }
 
 impl SegmentAt {
     /// The same with what was found in it; None if that is nothing.
     pub(super) fn as_found<'a>(&self, chunks: impl Iterator<Item = &'a Entry>) -> Option<Self> {
+        let mut chunks = chunks.peekable();
+        let untimed_ns = chunks.peek().and_then(|first| untimed_ns(&first.record));
         let mut found = Segment::Empty;
         chunks.for_each(|entry| found.take_in(&entry.record));
         match found {
-            Segment::Live(live) => Some(Self { live, ..*self }),
+            Segment::Live(live) => Some(Self { live, untimed_ns, ..*self }),
             Segment::Empty => None,
         }
     }
@@ -133,12 +138,13 @@ fn is_untimed(live: &Live) -> bool {
 }
 
 /// The times that chunks missing next to a segment's may have. A take's numbers begin with its start in microseconds at least. Packets
-/// older than their numbers come from a file, or a take begins behind them: then what is missing may be of any time.
-fn times(live: &Live) -> (u64, u64) {
+/// older than their numbers come from a file, or a take begins behind them: then what is missing may be of any time. A take that
+/// begins behind the end of another one in the segment may miss chunks from that end on.
+fn times(SegmentAt { live, untimed_ns, .. }: &SegmentAt) -> (u64, u64) {
     if is_untimed(live) || live.first_ns / 1000 <= live.last_sequence {
         (0, u64::MAX)
     } else {
-        (live.first_ns, live.last_ns)
+        (untimed_ns.map_or(live.first_ns, |ended_ns| ended_ns.min(live.first_ns)), live.last_ns)
     }
 }
 
@@ -186,9 +192,9 @@ impl Stretches {
     /// Which of them may miss chunks of the span.
     fn that_may_miss(&self, places: &[SegmentAt], range: TimeRange) -> Vec<bool> {
         let mut bounds = vec![(u64::MAX, 0); self.count()];
-        for SegmentAt { live, .. } in places {
-            let (from, to) = times(live);
-            for (first, last) in &mut bounds[self.of_segment(live)] {
+        for place in places {
+            let (from, to) = times(place);
+            for (first, last) in &mut bounds[self.of_segment(&place.live)] {
                 *first = from.min(*first);
                 *last = to.max(*last);
             }
@@ -232,7 +238,7 @@ mod tests {
                 last_ns,
                 indexed: true,
             };
-            SegmentAt { member, segment, live }
+            SegmentAt { member, segment, live, untimed_ns: None }
         };
         let places: Vec<SegmentAt> = (0..).zip(segments).map(place).collect();
         let [from, to] = [from, to].map(|at| Timestamp::from_nanos(time(at)));
@@ -300,6 +306,31 @@ mod tests {
         ];
         assert_eq!(needed_of(&takes, (65, 70)), [1, 2]);
         assert_eq!(needed_of(&takes, (1, 2)), [0]);
+    }
+
+    /// Found by chaos, seed 300915: a power cut took the first chunk of the second take.
+    #[test]
+    fn a_take_behind_the_end_of_another_in_a_segment_may_miss_its_start() {
+        let second = |seconds: u64| (100 + seconds) * 1_000_000_000;
+        let place = |segment, numbers: (u64, u64), times: (u64, u64), untimed_ns| {
+            let (first_sequence, last_sequence) = numbers;
+            let (first_ns, last_ns) = (second(times.0), second(times.1));
+            let live = Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true };
+            SegmentAt { member: 0, segment, live, untimed_ns }
+        };
+        // The first take began at second 100 and ended at second 30 of these. The second began at second 60, number 160,000,000,
+        // which is missing; the first of its packets that was found is of second 70.
+        let takes = |ended_ns| {
+            [
+                place(0, (100_000_000, 100_000_099), (0, 30), None),
+                place(1, (100_000_100, 160_000_009), (70, 80), ended_ns),
+                place(2, (160_000_010, 160_000_099), (80, 90), None),
+            ]
+        };
+        let [from, to] = [65, 66].map(|at| Timestamp::from_nanos(second(at)));
+        let range = TimeRange { from, to };
+        assert_eq!(needed(&takes(Some(second(30))), range), [true, true, false]);
+        assert_eq!(needed(&takes(None), range), [true, false, false]);
     }
 
     #[test]

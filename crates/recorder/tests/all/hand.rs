@@ -48,6 +48,7 @@ pub fn image(parity: u8, segments: u64, held: &[&[Live]]) -> ArrayImage {
             unindexed,
             trims: true,
             misplaced: false,
+            untimed: Vec::new(),
         }
     });
     let row = |_| Member { capacity_bytes, identity: String::new(), joined_ns: 0 };

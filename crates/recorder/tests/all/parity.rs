@@ -106,6 +106,7 @@ impl Case {
             unindexed: Vec::new(),
             trims: false,
             misplaced: false,
+            untimed: Vec::new(),
         });
         let rows = self.speeds.iter().map(|_| Member {
             capacity_bytes,
