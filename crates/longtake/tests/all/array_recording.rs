@@ -15,17 +15,20 @@ fn an_array_is_listed_read_and_protected_while_it_is_recorded_on() {
         assert!(!recording.is_over(), "nothing ends it");
         thread::sleep(Duration::from_millis(10));
     }
+    let acknowledged = recording.snapshot().acknowledged.packets;
     let mut opened = array.open();
     assert!(opened.is_recording());
     let take = opened.ledger("last").expect("it has begun");
     assert_eq!(take.state, TakeState::Recording);
-    assert!(take.stored.packets > 0);
+    assert!(take.stored.packets >= acknowledged);
 
     let span = take.range();
     let selection = Selection { until: Some(span.to), hold: true, ..Selection::default() };
     let extracted = opened.extract(&selection, |_| ControlFlow::Continue(()));
     let extracted = extracted.expect("a recording can be read");
-    assert!(extracted.packets >= take.stored.packets && extracted.read.is_read_whole());
+    // More is stored by its ledger: of that, chunks may still be on their way to a slow drive.
+    assert!(extracted.packets >= acknowledged, "{acknowledged}: {extracted:?}");
+    assert!(extracted.read.is_read_whole(), "{:?}", extracted.read);
 
     assert_eq!(opened.protect(span, "begin").expect("the recorder grants it"), 1);
     let repair = ScrubOptions { repair: true, limit: None };

@@ -53,11 +53,11 @@ impl Fixture {
         fixture
     }
 
-    /// A recording that has started and goes on.
+    /// A recording that has started and goes on: a lap of its ring takes minutes, so that nothing is overwritten while a test reads.
     pub fn recording() -> (Self, Recording) {
         let fixture = Self { folder: scratch(), packets: 0 };
         let options = Options { when_full: WhenFull::Wrap, ..options(0) };
-        let recording = Recording::builder("synthetic:20MB/s", &fixture.name()).options(options);
+        let recording = Recording::builder("synthetic:200kB/s", &fixture.name()).options(options);
         (fixture, recording.start().expect("files can be recorded on"))
     }
 
