@@ -39,9 +39,11 @@ pub(super) fn read<B: Bank, M: Buffers>(
                     head_image = Some(member.closed_head(segment, &footer)?);
                 }
             }
-            // A head whose first chunk's body is torn holds nothing: recording goes on at its start.
+            // A head whose first chunk's body is torn holds nothing: recording goes on at its start. What the ring has overwritten
+            // stands in that chunk's header.
             None => {
-                let (state, found) = member.open(segment)?;
+                let (state, mut found) = member.open(segment)?;
+                found.reused_to_ns = found.reused_to_ns.or(ends.reused_to_ns);
                 segments.push(state);
                 if is_head {
                     head_image = Some(found);
@@ -62,6 +64,8 @@ struct Ends {
     /// The number of its first chunk.
     first: Option<u64>,
     footer: Option<Footer>,
+    /// The latest packet time that the ring had overwritten when its first chunk was placed, in ns since 1970.
+    reused_to_ns: Option<u64>,
     /// When its first chunk was sealed, in ns since 1970, if that has no packets.
     untimed_ns: Option<u64>,
     /// Whether it begins with a chunk of the array that belongs elsewhere.
@@ -98,6 +102,7 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
                 let ends = &mut ends[index / 2];
                 let first = chunk_at(bytes, &place).ok();
                 ends.first = first.map(|record| record.sequence);
+                ends.reused_to_ns = first.map(|record| record.reused_to_ns);
                 ends.untimed_ns = first.and_then(|record| untimed_ns(&record));
                 let of_array =
                     ChunkRecord::read(bytes).is_ok_and(|(found, _)| found.array == place.array);
