@@ -10,8 +10,9 @@ use base::{
     Bank, BankError, BufferId, Buffers, Command, Completion, DeviceError, Duration, Full, Geometry,
     Instant, Operation, Random,
 };
+use format::layout::DATA_OFFSET;
 use format::parity::Table;
-use format::{ChunkRecord, Place};
+use format::{ChunkRecord, Layout, Place};
 
 use crate::fault::{Applied, Fault, Kind, What};
 use crate::media::{Media, PAGE_BYTES, Trimmed};
@@ -449,8 +450,10 @@ impl Hub {
     fn loses(&mut self, drive: usize, operation: &Operation) -> bool {
         let Operation::Write { offset, .. } = *operation else { return false };
         let now = self.now;
-        // Superblocks stand twice, and both copies of one must not be lost: they are left alone.
-        let data = offset >= format::layout::DATA_OFFSET;
+        // Superblocks stand twice, and a drive that loses one copy after a crash has torn the other has none: both places are left
+        // alone.
+        let copy = Layout::copy_offset(self.drives[drive].drive.capacity_bytes);
+        let data = (DATA_OFFSET..copy).contains(&offset);
         self.faults.iter_mut().any(|f| match &mut f.what {
             What::LosesWrites { left } if usize::from(f.drive) == drive && *left > 0 && data => {
                 let on = f.from <= now && now < f.to;
