@@ -125,6 +125,12 @@ impl Media {
         entries
     }
 
+    /// Turns the last byte of a chunk, as if a crash had torn its write.
+    pub fn tear(&mut self, entry: &Entry) {
+        let end = entry.place.offset + u64::from(entry.record.summary.length);
+        self.members[usize::from(entry.place.member)][end as usize - 1] ^= 0xff;
+    }
+
     /// Writes a chunk's header again, with another place in it.
     pub fn header_at(&mut self, entry: &Entry, place: Place) {
         let bytes = &mut self.members[usize::from(entry.place.member)];

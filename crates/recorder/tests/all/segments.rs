@@ -64,6 +64,23 @@ fn a_segment_is_as_its_chunks_say_with_an_index_and_without() {
 }
 
 #[test]
+fn a_head_whose_only_chunk_is_torn_still_says_what_the_ring_has_overwritten() {
+    let mut media = Media::new(1, 3, 256 << 10);
+    let mut older = record(10, 8192, (150, 180));
+    older.reused_to_ns = 40;
+    media.full(&[(0, 1, &[older])]);
+    // The first chunk of the ring's next lap: its header says what was overwritten for it.
+    let mut newest = record(20, 8192, (250, 280));
+    newest.reused_to_ns = 77;
+    let entries = media.chunks(0, 2, &[newest]);
+    let whole = sound(&media).head.expect("it holds something");
+    assert_eq!((numbers(&whole), whole.reused_to_ns), (vec![20], Some(77)));
+    media.tear(&entries[0]);
+    let torn = sound(&media).head.expect("its header can be read");
+    assert_eq!((torn.segment, numbers(&torn), torn.reused_to_ns), (2, vec![], Some(77)));
+}
+
+#[test]
 fn the_newest_chunk_of_a_closed_head_is_told_by_its_index_if_a_buffer_takes_that() {
     // As many entries as 64 KiB hold, and one more.
     for (count, reused_to_ns) in [(1, Some(77)), (148, Some(77)), (149, None)] {
