@@ -129,7 +129,7 @@ impl<T> fmt::Display for Answer<T> {
         match self {
             Self::Known(_) => f.write_str("known"),
             Self::NotSupported => f.write_str("not supported by this drive"),
-            Self::NotTold { reason } => write!(f, "not told: {reason}"),
+            Self::NotTold { reason } => write!(f, "not reported: {reason}"),
         }
     }
 }
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(Answer::<u8>::from(Err(unknown)), Answer::NotSupported);
         let refused = AdminError::Refused { node, asked: "its SMART log", status: 0x106 };
         let answer = Answer::<u8>::from(Err(refused)).to_string();
-        assert_eq!(answer, "not told: /dev/nvme0 refused its SMART log with NVMe status 0x106");
+        assert_eq!(answer, "not reported: /dev/nvme0 refused its SMART log with NVMe status 0x106");
     }
 
     #[test]

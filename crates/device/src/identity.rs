@@ -178,7 +178,7 @@ impl fmt::Display for IdentityError {
         match self {
             Self::NotFound { path } => write!(
                 f,
-                "{} is not there: check the name, or list the drives with `longtake drives`",
+                "{} does not exist: check the name, or list the drives with `longtake drives`",
                 path.display()
             ),
             Self::NotADrive { path, found } => write!(
@@ -314,7 +314,7 @@ fn of_file(system: &System, path: &Path, metadata: &fs::Metadata) -> Drive {
         link: None,
         nvme: None,
         backing: None,
-        wear: Wear::unknown("a file has no wear of its own"),
+        wear: Wear::unknown("a file reports no wear"),
         partitions: Vec::new(),
         holders: holders::of_file(system, path, metadata),
     }
@@ -397,7 +397,7 @@ pub(crate) fn controller_node(
 fn wear_of(system: &System, kind: Kind, nvme: Option<&Namespace>) -> Wear {
     let Some(namespace) = nvme else {
         return Wear::unknown(match kind {
-            Kind::Sata | Kind::Scsi => "only NVMe drives are asked for it",
+            Kind::Sata | Kind::Scsi => "Longtake reads it from NVMe drives only",
             _ => "it is not a drive that wears",
         });
     };

@@ -132,7 +132,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::NotThere { path } => write!(
                 f,
-                "{} is not there: check the name, or list the drives with `longtake drives`",
+                "{} does not exist: check the name, or list the drives with `longtake drives`",
                 path.display()
             ),
             Self::NotADrive { path, found } => write!(
@@ -192,7 +192,7 @@ impl fmt::Display for Refusal {
                 let list: Vec<_> = partitions.iter().map(|p| p.display().to_string()).collect();
                 write!(
                     f,
-                    "{} has partitions ({}): give one of them, or, if nobody needs what is on them, \
+                    "{} has partitions ({}): name one of them, or, if nobody needs their contents, \
                      wipe the table with `wipefs --all {2}` and read it in again with `partprobe {2}`",
                     path.display(),
                     list.join(", "),
@@ -201,7 +201,7 @@ impl fmt::Display for Refusal {
             }
             Self::Signature { path, signature } => write!(
                 f,
-                "{} carries {signature}: it holds somebody's data; if nobody needs it, wipe it with \
+                "{} carries {signature}: it holds data; if nobody needs that, wipe it with \
                  `wipefs --all {1}` (or `blkdiscard {1}`), or choose another",
                 path.display(),
                 word(path)
@@ -221,13 +221,13 @@ impl fmt::Display for Refusal {
             Self::ForeignContent { path, offset } => write!(
                 f,
                 "{} is not empty (its first data is at byte {offset}) and not Longtake's: give a file \
-                 that doesn't exist yet, or, if nobody needs what is in it, {}",
+                 that doesn't exist yet, or, if nobody needs its contents, {}",
                 path.display(),
                 erase_argument(&path.display().to_string())
             ),
             Self::Unreadable { path, attempted, reason } => write!(
                 f,
-                "{} can't be looked at, so it is not written: {attempted} failed: {reason}",
+                "{} is not written, because it could not be inspected: {attempted} failed: {reason}",
                 path.display()
             ),
             Self::Changed { path } => write!(

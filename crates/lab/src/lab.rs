@@ -78,7 +78,7 @@ impl fmt::Display for LabError {
                 "stopped; the steps that were done are kept, and --resume goes on behind them",
             ),
             Self::Unsuitable { experiment, reason } => {
-                write!(f, "{experiment} can't be done here: {reason}")
+                write!(f, "{experiment} can't run here: {reason}")
             }
         }
     }

@@ -216,7 +216,7 @@ impl Rig for ThreadRig {
     fn counters(&mut self) -> Counters {
         match &mut self.counters {
             Some(read) => read(),
-            None => Counters::not_known("the drives' counters were not asked for"),
+            None => Counters::not_known("the drives' counters were not requested"),
         }
     }
 }
@@ -362,7 +362,7 @@ fn engine<B: Bank>(
     let mut engine = Engine::new(plan, &mut bank, pool, buffers);
     words.send((index, Word::Ready(engine.now()))).ok();
     let Ok(start) = starts.recv() else {
-        return Err(RigError::Open("the run was given up before it began".to_owned()));
+        return Err(RigError::Open("the run was cancelled before it began".to_owned()));
     };
     engine.begin(start);
     let before = processor_time();

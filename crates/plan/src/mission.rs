@@ -158,7 +158,7 @@ impl fmt::Display for MissionError {
             Self::Spec(error) => error.fmt(f),
             Self::Array(error) => error.fmt(f),
             Self::Bank(error) => error.fmt(f),
-            Self::Nonsense(what) => write!(f, "a mission can't be run like this: {what}"),
+            Self::Nonsense(what) => write!(f, "the mission is not valid: {what}"),
         }
     }
 }

@@ -103,7 +103,7 @@ impl fmt::Display for SweepError {
         match self {
             Self::Syntax { reason } => write!(f, "reading the sweep failed: {reason}"),
             Self::Axis { key, line, problem } => {
-                write!(f, "line {line}: the axis {key} can't be: {problem}")
+                write!(f, "line {line}: the axis {key} is not valid: {problem}")
             }
             Self::Twice { key, line } => write!(
                 f,
@@ -111,7 +111,7 @@ impl fmt::Display for SweepError {
             ),
             Self::Jobs { count } => write!(
                 f,
-                "the sweep comes to {count} jobs, and {JOBS_MAX} are the most: add [sample] with a count, or make the axes shorter"
+                "the sweep has {count} jobs, at most {JOBS_MAX} are allowed: add [sample] with a count, or make the axes shorter"
             ),
             Self::Empty => f.write_str(
                 "the sweep has no job: give at least one axis or [base], `run` with \"plan\" or \"mission\" in it, and [sample] a \

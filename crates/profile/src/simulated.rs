@@ -65,7 +65,7 @@ impl Parameter {
         } else if *kind == SourceKind::Published {
             "a value that was fitted was not published as it is: say measured or assumed".to_owned()
         } else if origin.trim().is_empty() {
-            format!("{kind} is empty: say beside fitted how the value was chosen")
+            format!("{kind} is empty: state next to fitted how the value was chosen")
         } else {
             return None;
         };

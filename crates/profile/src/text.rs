@@ -44,7 +44,7 @@ impl fmt::Display for ProfileError {
                 write!(f, "reading a profile failed at line {line}, {field}: {problem}")
             }
             Self::Field { field, line: None, problem } => {
-                write!(f, "the profile's {field} can't be: {problem}")
+                write!(f, "the profile's {field} is not valid: {problem}")
             }
         }
     }
@@ -128,7 +128,7 @@ impl Profile {
         let head = Self { simulated: Simulated::default(), ..self.clone() };
         let head = toml::to_string(&head).map_err(|error| ProfileError::Syntax {
             place: None,
-            reason: format!("it can't be said in TOML: {error}"),
+            reason: format!("it can't be written as TOML: {error}"),
         })?;
         Ok(head + &self.simulated.to_toml())
     }

@@ -135,7 +135,7 @@ impl fmt::Display for SyntheticSummary {
             write!(
                 f,
                 "; the generator itself fell behind its schedule by up to {}: this machine can't \
-                 generate at that rate beside everything else, so lower the rate or free a core",
+                 generate at that rate while it records, so lower the rate or free a core",
                 self.lag_max
             )?;
         }

@@ -177,7 +177,10 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoSuchInterface { name } => {
-                write!(f, "can't send to interface '{name}': there is none; see 'ip link show'")
+                write!(
+                    f,
+                    "can't send to interface '{name}': it doesn't exist; list interfaces with 'ip link show'"
+                )
             }
             Self::NoPermission { name } => write!(
                 f,

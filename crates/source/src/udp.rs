@@ -148,7 +148,7 @@ impl fmt::Display for UdpError {
             }
             Self::NoSuchInterface { name, group } => write!(
                 f,
-                "can't join {group} on interface '{name}': there is none; see 'ip link show'"
+                "can't join {group} on interface '{name}': it doesn't exist; list interfaces with 'ip link show'"
             ),
             Self::AddressInUse { address } => write!(
                 f,

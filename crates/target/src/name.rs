@@ -93,7 +93,7 @@ impl fmt::Display for NameError {
                 "sim: names no drive: give sim:NAME (`longtake sim list` has the names) or sim:PATH.toml",
             ),
             Self::Part { target, part, wanted } => {
-                write!(f, "{target}: '{part}' can't be understood: {wanted}")
+                write!(f, "{target}: '{part}' is not valid: {wanted}")
             }
             Self::UnknownScheme { target, scheme } => write!(
                 f,
@@ -319,9 +319,9 @@ mod tests {
             ("sim::full", "names no drive"),
             (
                 "sim:ideal:fresh",
-                "':fresh' can't be understood: the contents at the start are :empty, :full or :random",
+                "':fresh' is not valid: the contents at the start are :empty, :full or :random",
             ),
-            ("sim:ideal@0", "'@0' can't be understood: namespaces are numbered from 1"),
+            ("sim:ideal@0", "'@0' is not valid: namespaces are numbered from 1"),
             ("sim:ideal@", "after @ goes a namespace's number"),
             ("sim:ideal@x*2", "after @ goes a namespace's number"),
             ("sim:ideal*0", "a number of drives from 1 to 1024"),

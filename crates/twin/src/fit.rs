@@ -314,7 +314,7 @@ impl Fitted<'_> {
         let other = self.parts[if pair.first == at { pair.second } else { pair.first }];
         let (first, second) = (self.parts[pair.first], self.parts[pair.second]);
         Some(format!(
-            "not told apart from {}: {} {} with {} {} fits as well",
+            "indistinguishable from {}: {} {} with {} {} fits as well",
             other.name,
             first.name,
             value(pair.example.0),

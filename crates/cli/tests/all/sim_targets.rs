@@ -357,11 +357,11 @@ fn what_needs_real_time_or_an_array_from_before_is_refused_with_the_reason() {
             "record --from synthetic:max --to sim:samsung-970-evo-plus-1tb*8",
             &["keep in memory", "--until-bytes"],
         ),
-        ("takes sim:DRIVE", &["begin anew with every command"]),
-        ("ledger sim:DRIVE", &["begin anew with every command"]),
-        ("extract sim:DRIVE -o /tmp/x.pcapng", &["begin anew with every command"]),
-        ("array show sim:DRIVE", &["begin anew with every command"]),
-        ("array check sim:DRIVE", &["begin anew with every command"]),
+        ("takes sim:DRIVE", &["creates its simulated drives empty"]),
+        ("ledger sim:DRIVE", &["creates its simulated drives empty"]),
+        ("extract sim:DRIVE -o /tmp/x.pcapng", &["creates its simulated drives empty"]),
+        ("array show sim:DRIVE", &["creates its simulated drives empty"]),
+        ("array check sim:DRIVE", &["creates its simulated drives empty"]),
         ("array create sim:DRIVE", &["gone with this one"]),
         (
             "record --from synthetic:1MB/s --for 1s --to raid0:sim:DRIVE*2 --members 2",
@@ -376,7 +376,7 @@ fn what_needs_real_time_or_an_array_from_before_is_refused_with_the_reason() {
         ("measure fill raid0:sim:DRIVE*2,stripe=8", &["multiple of 512 bytes"]),
         ("measure fill raid10:sim:DRIVE*2", &["there are no 'raid10:' targets"]),
         ("measure link raid0:sim:DRIVE*2 --sweep", &["as many as drives"]),
-        ("protect sim:DRIVE --since -1m --until -1s", &["begin anew with every command"]),
+        ("protect sim:DRIVE --since -1m --until -1s", &["creates its simulated drives empty"]),
     ] {
         command(arguments, &drive).code(1).says(words);
     }

@@ -108,7 +108,7 @@ fn blank(path: &Path, kind: Kind) -> Drive {
         link: None,
         nvme: None,
         backing: None,
-        wear: Wear::unknown("only NVMe drives are asked for it"),
+        wear: Wear::unknown("Longtake reads it from NVMe drives only"),
         partitions: Vec::new(),
         holders: Vec::new(),
     }

@@ -234,7 +234,7 @@ impl Fill {
         layout: &Layout,
     ) -> Result<(Emptied, Vec<String>), LabError> {
         if !self.trim {
-            return Ok((Emptied::AsFound("nobody asked for a trim".to_owned()), Vec::new()));
+            return Ok((Emptied::AsFound("no trim was requested".to_owned()), Vec::new()));
         }
         if let Some(drive) = drives.iter().find(|drive| drive.trim_unit_bytes.is_none()) {
             return Ok((Emptied::AsFound(format!("{} can't trim", drive.name)), Vec::new()));

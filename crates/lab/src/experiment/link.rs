@@ -316,7 +316,7 @@ impl LinkResult {
             .collect();
         if !unknown.is_empty() {
             return vec![format!(
-                "No link is known of {}, so what was reached can't be held against a ceiling.",
+                "The link of {} is unknown, so the measured rate is not compared with a ceiling.",
                 unknown.join(", ")
             )];
         }

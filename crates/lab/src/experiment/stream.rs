@@ -151,7 +151,7 @@ impl Stream {
             if self.write {
                 "a drive is open for reading only".to_owned()
             } else {
-                "nobody asked for them".to_owned()
+                "they were not requested".to_owned()
             }
         });
         let drives = drives.into_iter().map(|drive| drive.name).collect();

@@ -82,7 +82,7 @@ impl fmt::Display for TableError {
             ),
             Self::Column { wanted, names, line } => write!(
                 f,
-                "line {line}: which column is the {wanted} can't be told from {}: add --{wanted}-column with a name or a number \
+                "line {line}: the {wanted} column can't be identified among {}: add --{wanted}-column with a name or a number \
                  from 1",
                 if names.is_empty() { "a table without a head".to_owned() } else { names.join(" | ") }
             ),
@@ -107,7 +107,7 @@ impl fmt::Display for TableError {
             ),
             Self::Rate { line } => write!(
                 f,
-                "line {line}: a rate that can't be (below zero, or zero where bytes were written): correct or delete the line"
+                "line {line}: an impossible rate (below zero, or zero where bytes were written): correct or delete the line"
             ),
             Self::Capacity => {
                 f.write_str("percents of a drive whose size isn't known: add --capacity or --drive")

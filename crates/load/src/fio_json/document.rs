@@ -49,7 +49,7 @@ impl fmt::Display for FioError {
             ),
             Self::Syntax { line, reason } => write!(
                 f,
-                "fio's output is not JSON at line {line} ({reason}): write it to a file of its own with --output=FILE"
+                "fio's output is not JSON at line {line} ({reason}): write it to a separate file with --output=FILE"
             ),
             Self::Foreign => f.write_str(
                 "this JSON is not fio's (it has no \"fio version\"): give the output of fio --output-format=json+",
@@ -64,11 +64,11 @@ impl fmt::Display for FioError {
             ),
             Self::Missing { path } => write!(
                 f,
-                "fio's JSON has no {path}: write it anew with fio 3.0 or later and --output-format=json+"
+                "fio's JSON has no {path}: run fio 3.0 or later again with --output-format=json+"
             ),
             Self::Kind { path, wanted } => write!(
                 f,
-                "{path} in fio's JSON is not {wanted}: the file was changed or comes from another program; write it anew with fio --output-format=json+"
+                "{path} in fio's JSON is not {wanted}: the file was changed or comes from another program; run fio again with --output-format=json+"
             ),
         }
     }

@@ -122,7 +122,7 @@ fn what_is_missing_is_named_with_a_remedy() {
         ("{\n\"fio version\": \"fio-3.33\"\n}".to_owned(), "fio's JSON has no jobs: no job ran"),
         ("{\n\"fio version\": \"fio-3.33\", \"jobs\": []\n}".to_owned(), "no jobs[0]: no job ran"),
         (GROUPED.replace("clat_ns", "clat"), "no jobs[0].read.clat_ns: it was written by fio 2"),
-        (GROUPED.replace("\"usr_cpu\"", "\"cpu\""), "no jobs[0].usr_cpu: write it anew"),
+        (GROUPED.replace("\"usr_cpu\"", "\"cpu\""), "no jobs[0].usr_cpu: run fio 3.0"),
         (
             GROUPED.replacen("\"io_bytes\" : 8388608", "\"io_bytes\" : \"8M\"", 1),
             "jobs[0].read.io_bytes in fio's JSON is not a whole number",

@@ -177,7 +177,7 @@ fn refuse_simulated(targets: &[PathBuf]) -> Result<()> {
         targets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
     if SimTarget::all(&texts)?.is_some() {
         bail!(
-            "simulated drives live as long as the command, and an array on them would be gone with this one: `longtake record --to \
+            "simulated drives exist only while a command runs, so an array on them would be lost when this one ends: `longtake record --to \
              {}` makes one and records on it",
             quoted(&texts.join(","))
         );

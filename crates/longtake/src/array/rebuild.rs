@@ -205,7 +205,7 @@ impl<'a> RebuildPlan<'a> {
                     let names: Vec<String> =
                         remaining.iter().map(|file| file.display().to_string()).collect();
                     self.array.opened.tell(Remark::Warning(format!(
-                        "these files were created and can't be removed again: {}",
+                        "these files were created and could not be removed: {}",
                         names.join(", ")
                     )));
                 }

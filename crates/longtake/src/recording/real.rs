@@ -42,7 +42,7 @@ pub fn record(job: &Builder, observer: &mut dyn Observer) -> Result<Account> {
     if !remaining.is_empty() {
         let remaining: Vec<String> = remaining.iter().map(|f| f.display().to_string()).collect();
         observer.remark(Remark::Warning(format!(
-            "these files were created and can't be removed again: {}",
+            "these files were created and could not be removed: {}",
             remaining.join(", ")
         )));
     }

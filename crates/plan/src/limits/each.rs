@@ -118,7 +118,7 @@ fn endurance(case: &Case<'_>) -> Need {
     let share = if requirement.wraps() { "written by a ring" } else { "written by all missions" };
     let Some((years, written)) = requirement.life_years.zip(case.load.life_bytes) else {
         let line = format!(
-            "{} {share} a year, of {} a drive ({}): no limit, as no --life is asked for",
+            "{} {share} a year, of {} a drive ({}): no limit, as no --life is given",
             bytes(case.load.year_bytes),
             bytes(figure.value),
             figure.evidence,

@@ -90,16 +90,16 @@ impl fmt::Display for Obstacle {
                 "a raw block is longer than a chunk: give --raw {most_bytes} at most, or hand blocks over in pieces"
             ),
             Self::NoSets => f.write_str(
-                "its profile tells of no namespaces on NVM Sets of their own ([simulated.sets]), and readers can't have what is not \
-                 divided: take a drive with sets, or --sets shared",
+                "its profile has no NVM Sets ([simulated.sets]), so readers and writers can't be kept apart: choose a drive with \
+                 sets, or give --sets shared",
             ),
             Self::NoReadRate => f.write_str(
-                "nothing tells how fast it reads, so nobody knows what time readers leave for writing: measure it with \
+                "its read rate is unknown, so the time that readers leave for writing is unknown too: measure it with \
                  `longtake measure stream DRIVE`, or leave --readers out",
             ),
             Self::Readers { reads } => write!(
                 f,
-                "reading {} beside the recording leaves drives no time to write, or is more than they read: read less at once",
+                "reading {} during the recording leaves drives no time to write, or exceeds their read rate: lower --readers",
                 rate(*reads)
             ),
             Self::TooMany => f.write_str("it would take more than a million drives"),

@@ -190,7 +190,7 @@ impl Draft {
         if self.life_years.is_some() && unlimited {
             return Err(RequirementError::Missing {
                 field: "dwpd",
-                wanted: "--dwpd 1 beside --drive-size: without it nobody knows how long such a drive lasts, which --life asks for",
+                wanted: "--dwpd 1 beside --drive-size: --life needs it to compute how long such a drive lasts",
             });
         }
         for (name, price) in &self.prices {
@@ -432,7 +432,7 @@ impl Draft {
             (Some("separate"), _) if self.readers()?.bytes_per_s() <= 0.0 => {
                 Err(RequirementError::Missing {
                     field: "readers",
-                    wanted: "--readers 2x500MB/s with --sets separate: without readers nobody gains by sets of their own",
+                    wanted: "--readers 2x500MB/s with --sets separate: separate sets help only if there are readers",
                 })
             }
             (Some("separate"), turn) => {

@@ -106,7 +106,7 @@ fn a_sample_follows_from_its_seed_and_covers_its_space() {
 #[test]
 fn a_sweep_that_can_not_be_is_refused_with_line_and_remedy() {
     for (text, words) in [
-        ("[axes]\nx = 5\n", "line 2: the axis x can't be: one value varies nothing"),
+        ("[axes]\nx = 5\n", "line 2: the axis x is not valid: one value varies nothing"),
         ("[axes]\nx = []\n", "give at least one"),
         ("[axes]\nx = { from = 3, to = 1 }\n", "give the smaller first"),
         ("[axes]\nx = { from = \"1GB/s\", to = \"9Gb/s\" }\n", "give both the same"),

@@ -119,7 +119,10 @@ fn link(page: &mut Page, facts: &Facts) {
         Link::Pcie { now, best, slot } => {
             page.row("now", now);
             page.row("drive's best", best);
-            page.row("slot's best", slot.map_or("not told".to_owned(), |slot| slot.to_string()));
+            page.row(
+                "slot's best",
+                slot.map_or("not reported".to_owned(), |slot| slot.to_string()),
+            );
         }
         Link::Sata { .. } => page.row("now", link),
     }
@@ -173,7 +176,7 @@ fn controller(page: &mut Page, answer: &Answer<ControllerIdentity>) {
     if let Some(limits) = identity.thermal_management
         && let (Some(min), Some(max)) = (limits.min_celsius, limits.max_celsius)
     {
-        page.row("may be told to throttle", format!("{} to {}", celsius(min), celsius(max)));
+        page.row("settable throttling point", format!("{} to {}", celsius(min), celsius(max)));
     }
     page.row("attributes", words(&identity.attributes));
     page.row("admin commands", words(&identity.admin_commands));
@@ -216,7 +219,7 @@ fn known_namespace(page: &mut Page, identity: &NamespaceIdentity) {
     page.row(
         "trimmed blocks read as",
         match identity.deallocated_reads {
-            DeallocatedReads::NotReported => "not told",
+            DeallocatedReads::NotReported => "not reported",
             DeallocatedReads::Zeros => "zeros",
             DeallocatedReads::Ones => "ones",
         },
@@ -372,7 +375,7 @@ fn placed(placement: &Placement) -> String {
         (Some(true), Some(n)) => format!("on, configuration {n}"),
         (Some(true), None) => "on".to_owned(),
         (Some(false), _) => "off".to_owned(),
-        (None, _) => "not told whether it is on".to_owned(),
+        (None, _) => "not reported whether it is on".to_owned(),
     };
     let configurations = placement.configurations.iter().enumerate().map(|(n, c)| {
         format!(
@@ -448,7 +451,7 @@ mod tests {
         smart(&mut page, &Answer::NotTold { reason: "asking /dev/nvme0 needs root".to_owned() });
         logs(&mut page, &Answer::NotSupported);
         let text = page.finish();
-        assert!(text.contains("SMART log  not told: asking /dev/nvme0 needs root"), "{text}");
+        assert!(text.contains("SMART log  not reported: asking /dev/nvme0 needs root"), "{text}");
         assert!(text.contains("supported  not supported by this drive"), "{text}");
         assert!(!text.contains("0 %"), "{text}");
     }

@@ -111,7 +111,7 @@ fn shares(found: &[Found<'_, AppsResult>]) -> Option<Picture> {
                 least_share(&result.streams).map(Bar::new)
             };
             let values = applications.iter().map(of).collect();
-            BarSeries { name: run.name(found, "got of what it asked for"), values }
+            BarSeries { name: run.name(found, "share of its requested rate"), values }
         })
         .collect();
     if series.iter().flat_map(|series| &series.values).all(Option::is_none) {
@@ -120,7 +120,7 @@ fn shares(found: &[Found<'_, AppsResult>]) -> Option<Picture> {
     let bars = Bars {
         x_title: String::new(),
         groups: applications.iter().map(ToString::to_string).collect(),
-        y: Axis::linear("Got of what was asked for", "%"),
+        y: Axis::linear("Share of the requested rate", "%"),
         series,
     };
     let caption = "The stream of each application that got the least of the rate it asked for. What is late doesn't show \
@@ -204,7 +204,7 @@ fn wanted(success: Success) -> String {
     match success {
         Success::NoneLate => "none is late".to_owned(),
         Success::LateAtMost { percent } => format!("at most {percent} % are late"),
-        Success::KeepsRate => "it gets what it asks for".to_owned(),
+        Success::KeepsRate => "it reaches the rate it requests".to_owned(),
         Success::RateAtLeast { bytes_per_s } => format!("it gets {}", base::Rate(bytes_per_s)),
     }
 }

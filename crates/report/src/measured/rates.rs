@@ -141,7 +141,7 @@ pub(super) fn comparison(what: &str, runs: &[(&str, &[Interval])]) -> Option<Tab
         rate.cell(Some(first.mean_rate())),
         Cell::number(1.0, 3),
         Cell::text(""),
-        Cell::text("what the others are held against"),
+        Cell::text("baseline of the comparison"),
     ]];
     for (label, comparison) in compared {
         let Some(comparison) = comparison else {

@@ -77,7 +77,7 @@ impl fmt::Display for VerifyError {
             }
             Self::JumpOutOfBounds { at } => write!(f, "instruction {at} jumps past the end"),
             Self::MemoryOutOfBounds { at } => {
-                write!(f, "instruction {at} names a memory slot that isn't there")
+                write!(f, "instruction {at} names a memory slot that doesn't exist")
             }
             Self::DivisionByZero { at } => write!(f, "instruction {at} divides by zero"),
             Self::NoReturn => f.write_str("it does not end with a return"),

@@ -61,7 +61,11 @@ const fn without(
 /// Every parameter, in the order in which files are written.
 pub const PARAMETERS: [Known; 46] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
-    needed("controller", "read_us", "time of a read beside medium and link, microseconds"),
+    needed(
+        "controller",
+        "read_us",
+        "controller's part of a read (without medium and link), microseconds",
+    ),
     needed("controller", "write_us", "time of a write until its data may be taken, microseconds"),
     needed("controller", "read_iops", "reads that it can begin in a second"),
     needed("controller", "write_iops", "writes that it can begin in a second"),
@@ -148,7 +152,7 @@ pub const PARAMETERS: [Known; 46] = [
         "bytes that the maker promises can be written",
     ),
     needed("upkeep", "every_bytes", "after so many bytes from the host"),
-    needed("upkeep", "bytes", "the drive writes so many of its own"),
+    needed("upkeep", "bytes", "bytes that the drive writes for its own upkeep"),
 ];
 
 #[cfg(test)]

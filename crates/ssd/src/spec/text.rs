@@ -255,8 +255,7 @@ impl Reader<'_> {
         for (section, parameters) in self.given.sections() {
             for (name, _) in parameters {
                 if !used.iter().any(|(s, n)| *s == section && n == name) {
-                    let problem =
-                        "it means nothing beside the others (link.kind, flash.media): leave it out";
+                    let problem = "it has no meaning together with the others (link.kind, flash.media): leave it out";
                     return Err(error(section, name, problem.to_owned()));
                 }
             }

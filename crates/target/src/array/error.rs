@@ -60,7 +60,7 @@ impl fmt::Display for ArrayNameError {
         match problem {
             Missing::Simulated => write!(
                 f,
-                "{array}: simulated drives begin anew with every command, so there is no array on them from before; `longtake \
+                "{array}: each command creates its simulated drives empty, so they hold no array; `longtake \
                  record --to {}` makes one, records on it, and tells what came of it",
                 quoted(array)
             ),

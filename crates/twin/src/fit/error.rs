@@ -102,9 +102,9 @@ impl fmt::Display for FitError {
                 "no drive like that of {origin} can be simulated; give one that is like it with --from"
             ),
             Self::Trial { origin, .. } => {
-                write!(f, "a twin can't be put through what is in {origin}")
+                write!(f, "the fitted drive can't repeat the experiments in {origin}")
             }
-            Self::Fitted(_) => f.write_str("the nearest drive that was found can't be"),
+            Self::Fitted(_) => f.write_str("the best fit is not a valid drive"),
         }
     }
 }

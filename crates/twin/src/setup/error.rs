@@ -117,7 +117,7 @@ impl fmt::Display for SetupError {
             ),
             Self::Gone { folder, target } => write!(
                 f,
-                "the results in {} are of {target}, which is gone: name a new folder for a new file",
+                "the results in {} are of {target}, which no longer exists: name a new folder to measure a new file",
                 folder.display()
             ),
             Self::OtherDrives { folder, targets } => write!(

@@ -117,7 +117,7 @@ impl Application {
     pub const fn stands_for(self) -> &'static str {
         match self {
             Self::CacheTier => {
-                "hot blocks of a storage array, while backup, replication and a snapshot stream beside them"
+                "hot blocks of a storage array, while backup, replication and a snapshot stream at the same time"
             }
             Self::VirtualMachines => {
                 "the orderly streams of sixteen guests, which reach the drive as random commands of all sizes"

@@ -36,7 +36,7 @@ impl Fill {
             left_out: Some(why.to_owned()),
         };
         if self.rests.is_empty() {
-            return Ok(left_out("nobody asked for rests"));
+            return Ok(left_out("no rests were requested"));
         }
         let Some((fast, slow)) = rates(fill) else {
             return Ok(left_out("the fill shows no fast rate that a rest could give back"));
