@@ -4,8 +4,10 @@
 //! Written for fio 3.33 and later. The file never creates the drives it names (`allow_file_create=0`), so a mistyped
 //! device does not become a file that fills memory.
 
+mod exact;
 mod place;
 mod rate;
+pub mod read;
 
 use std::fmt::{Display, Write};
 
@@ -30,7 +32,14 @@ const COMMENT_MAX: usize = 1000;
 ///
 /// Each stream is a reporting group of its own, with a section for each of its drives and `numjobs` for its jobs. Trims
 /// beside reads and writes get a section of their own in the same group.
+///
+/// Comments at the end hold the workload itself, from which [`read::read`] restores it.
 pub fn job(workload: &Workload, targets: &[String]) -> String {
+    job_without_comments(workload, targets) + &exact::comment(workload, targets)
+}
+
+/// The same without the workload in comments.
+fn job_without_comments(workload: &Workload, targets: &[String]) -> String {
     let mut file = JobFile::default();
     file.note(&format!("{}, for fio 3.33 or later", workload.name));
     file.note("Files must exist at their full size. Devices are written to without asking!");

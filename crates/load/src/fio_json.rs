@@ -6,7 +6,7 @@
 //! closed loop this is what our service time covers. fio never counts from an intended start.
 
 mod document;
-mod options;
+pub(crate) mod options;
 mod spread;
 
 use std::collections::BTreeMap;

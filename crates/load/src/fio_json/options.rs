@@ -265,7 +265,7 @@ impl Options {
 }
 
 /// fio's `4k/60:64k/40`; shares left out divide what remains of 100.
-fn split(text: &str, decimal: bool) -> Option<Blocks> {
+pub(crate) fn split(text: &str, decimal: bool) -> Option<Blocks> {
     let parts: Vec<(Size, Option<u32>)> = text
         .split(':')
         .map(|part| {
@@ -288,7 +288,7 @@ fn split(text: &str, decimal: bool) -> Option<Blocks> {
 
 /// A number with fio's suffix. By default fio turns the standard around: `k` and `kb` are 1024, `Ki` and `KiB` are 1000;
 /// with `kb_base=1000` it is the other way.
-fn bytes(text: &str, decimal: bool) -> Option<u64> {
+pub(crate) fn bytes(text: &str, decimal: bool) -> Option<u64> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..end].parse().ok()?;
@@ -313,7 +313,7 @@ fn bytes(text: &str, decimal: bool) -> Option<u64> {
 }
 
 /// A time with fio's suffix; `unit_ns` without one.
-fn time(text: &str, unit_ns: u64) -> Option<Duration> {
+pub(crate) fn time(text: &str, unit_ns: u64) -> Option<Duration> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..end].parse().ok()?;

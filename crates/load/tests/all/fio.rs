@@ -172,6 +172,16 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn any_workload_is_the_same_after_a_way_through_a_job_file(workload in workloads()) {
+        let targets: Vec<String> = ["/dev/nvme0n1", "sim:x", "a\nb"].map(str::to_owned).into();
+        let job = fio_job::job(&workload, &targets);
+        let read = fio_job::read::read(&job, "job.fio", &targets);
+        prop_assert_eq!(read.map(|read| read.workload), Ok(workload), "{}", job);
+    }
+}
+
 /// What fio did: operation, offset and length of each command, from the log that it can replay.
 fn commands(
     workload: &Workload,
