@@ -150,7 +150,7 @@ mod tests {
             ("raid5:a,b,c,stripe=32MiB", "multiple of 512 bytes"),
             ("raid5:a,b,c,stripe=0", "multiple of 512 bytes"),
             ("raid0:a,b,a", "'a' is not valid: it is a member already"),
-            ("raid0:a,raid5:b", "'raid5:b' can't be understood"),
+            ("raid0:a,raid5:b", "'raid5:b' is not valid"),
         ] {
             let error = only(&[text]).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
