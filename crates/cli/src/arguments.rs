@@ -11,6 +11,7 @@ use device::target::FILE_MODE_DEFAULT;
 use recorder::Placement;
 use source::spec::FORMS;
 
+use longtake::array::OutputFormat;
 use longtake::instant::When;
 use longtake::names;
 
@@ -334,15 +335,6 @@ pub struct Selection {
     pub read_rate: Option<Rate>,
 }
 
-/// What file is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FileFormat {
-    /// pcapng, one section.
-    Pcapng,
-    /// pcap with nanoseconds, one link type.
-    Pcap,
-}
-
 /// `extract`.
 #[derive(Debug, Args)]
 pub struct ExtractArguments {
@@ -352,15 +344,24 @@ pub struct ExtractArguments {
     /// Packets to select.
     #[command(flatten)]
     pub selection: Selection,
-    /// File to write, or - for standard output.
+    /// File to write, whose extension selects the format, or - for standard output.
     #[arg(long, short, value_name = "FILE", help_heading = OUTPUT)]
     pub output: PathBuf,
-    /// Format of the file [default: by its name, else pcapng].
-    #[arg(long, value_enum, help_heading = OUTPUT)]
-    pub format: Option<FileFormat>,
+    /// Format, if the file's extension does not select it: pcapng, pcap, csv, jsonl, parquet or raw.
+    ///
+    /// All but parquet also with .gz or .zst. csv, jsonl and parquet hold time, interface, lengths and bytes of each packet; raw holds the
+    /// packets' bytes back to back. Standard output and files without an extension get pcapng.
+    #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
+    pub format: Option<OutputFormat>,
     /// Replace the file if it exists.
     #[arg(long, short = 'y', help_heading = OUTPUT)]
     pub overwrite: bool,
+    /// Write packets while they are recorded, until the take ends: from now on, or from --since on.
+    ///
+    /// Waits for a recording if there is none. Packets arrive within a second of being on the media, where they are within the
+    /// recording's --flush-interval. ^C ends it as well and leaves a complete file.
+    #[arg(long, conflicts_with_all = ["until", "take", "hold"], help_heading = SELECTION)]
+    pub follow: bool,
     /// Make a running recording overwrite this span last, until the command ends.
     ///
     /// Use it when the ring may overtake the extraction. The recording goes on even if it has to overwrite the span.

@@ -8,10 +8,9 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use base::{Duration, Rate};
-use format::export::FileFormat;
 use lab::Go;
 use longtake::Selection;
-use longtake::array::Extracted;
+use longtake::array::{Array, Extracted, OutputFormat};
 use longtake::instant::utc;
 use longtake::json;
 use source::clock;
@@ -27,6 +26,10 @@ use crate::{account, exit, opening, printer, progress};
 /// If the array can't be opened, the filter is wrong, or the file can't be written.
 pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     let to_stdout = arguments.output == Path::new("-");
+    let format = format(arguments)?;
+    if to_stdout {
+        Outputs::default().stdout()?.not_terminal()?;
+    }
     let members = target::array::resolve(&arguments.array.array)?;
     let outputs = Outputs::new(arguments.overwrite).reads(&members);
     if !to_stdout {
@@ -34,18 +37,24 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     }
     let mut array = opening::options(arguments.array.degraded).open_members(&members)?;
     let selection = Selection { hold: arguments.hold, ..selection(&arguments.selection)? };
-    let selected = array.select(&selection)?;
-    let mut target = if to_stdout {
-        outputs.stdout()?
-    } else {
-        outputs.create(&arguments.output, Readers::Owner)?
+    let create = || {
+        let target = match to_stdout {
+            true => outputs.stdout()?,
+            false => outputs.create(&arguments.output, Readers::Owner)?,
+        };
+        target.not_terminal()
     };
+    if arguments.follow {
+        return follow(&mut array, &selection, format, create()?, arguments);
+    }
+    let selected = array.select(&selection)?;
+    let mut target = create()?;
     let to_stdout = to_stdout || is_stdout(&arguments.output);
     let shown = !arguments.quiet && !arguments.array.json && !to_stdout;
     let bar = progress::chunks_bar(0, "extracting", shown);
     let stopped = stopped(&target)?;
     let start = Instant::now();
-    let extracted = selected.write_to(format(arguments), Named(&mut target), |progress| {
+    let extracted = selected.write_to(format, Named(&mut target), |progress| {
         progress::show(&bar, progress);
         if stopped() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
@@ -54,24 +63,50 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
     }
     target.finish()?;
     bar.finish_and_clear();
-    if arguments.array.json && !to_stdout {
-        let mut shown = json::extracted(&extracted);
-        shown["output"] = serde_json::json!(arguments.output);
+    show(&extracted, arguments, start)
+}
+
+/// Extracts packets while they are recorded.
+fn follow(
+    array: &mut Array,
+    selection: &Selection,
+    format: OutputFormat,
+    mut target: NewFile,
+    arguments: &ExtractArguments,
+) -> Result<ExitCode> {
+    let stop = stop_or_go_on()?;
+    let start = Instant::now();
+    if !array.is_recording() {
+        printer::tell("nobody is recording on the array: waiting for a recording");
+    }
+    let stopped = || stop() == Go::Stop;
+    let extracted = array.follow_to(selection, format, Named(&mut target), stopped)?;
+    target.finish()?;
+    show(&extracted, arguments, start)
+}
+
+/// Prints what was extracted. Standard output may be the capture itself.
+fn show(extracted: &Extracted, arguments: &ExtractArguments, start: Instant) -> Result<ExitCode> {
+    let output = &arguments.output;
+    if arguments.array.json && output != Path::new("-") && !is_stdout(output) {
+        let mut shown = json::extracted(extracted);
+        shown["output"] = serde_json::json!(output);
         printer::json(&shown)?;
     } else {
-        // Standard output may be the capture itself.
         let elapsed = Duration::from_secs_f64(start.elapsed().as_secs_f64());
-        print(&extracted, &arguments.output, Rate::of(extracted.bytes, elapsed));
+        print(extracted, output, Rate::of(extracted.bytes, elapsed));
     }
     Ok(exit::lossless(extracted.is_complete()))
 }
 
-fn format(arguments: &ExtractArguments) -> FileFormat {
+/// The format that the command names, or that the name of its file selects.
+///
+/// # Errors
+/// If the name selects none.
+fn format(arguments: &ExtractArguments) -> Result<OutputFormat> {
     match arguments.format {
-        Some(arguments::FileFormat::Pcapng) => FileFormat::Pcapng,
-        Some(arguments::FileFormat::Pcap) => FileFormat::Pcap,
-        None if arguments.output.extension().is_some_and(|e| e == "pcap") => FileFormat::Pcap,
-        None => FileFormat::Pcapng,
+        Some(format) => Ok(format.for_file(&arguments.output)),
+        None => Ok(OutputFormat::of(&arguments.output)?),
     }
 }
 

@@ -27,6 +27,7 @@ mod take_list;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use target::output::OutputError;
 
 use crate::commands::{Arguments, ArrayAction, Verb};
 
@@ -99,7 +100,9 @@ fn main() -> ExitCode {
         // A source that is none is a wrong argument, though it takes a look at the files to know.
         let inner = error.downcast_ref::<longtake::Error>();
         let usage = error.downcast_ref::<source::SpecError>().is_some()
-            || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some());
+            || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some())
+            || error.downcast_ref::<longtake::array::FormatError>().is_some()
+            || matches!(error.downcast_ref(), Some(OutputError::Terminal { .. }));
         // A reader that has gone (`| head`) is no failure to report to it.
         let broken_pipe = error.chain().any(|cause| {
             let library = cause.downcast_ref::<longtake::Error>();

@@ -38,13 +38,18 @@
 
 mod account;
 mod check;
+mod compress;
 mod contents;
 mod create;
+mod encode;
 mod extract;
+mod file_format;
 mod filter;
+mod follow;
 mod info;
 pub mod open;
 mod options;
+mod packet_table;
 pub mod protect;
 mod rebuild;
 mod replay;
@@ -58,7 +63,6 @@ use std::sync::atomic::AtomicBool;
 
 use ::target::AnyBank;
 use device::safety::Authorized;
-use format::export::FileFormat;
 use uuid::Uuid;
 
 use crate::Result;
@@ -69,6 +73,7 @@ pub use check::{CheckReport, DamagedChunk};
 pub use contents::{Contents, ParityCoverage, Take, TakeState, matches_take};
 pub use create::{CreateOptions, CreatePlan, CreateReport, NewMember};
 pub use extract::{Extracted, PacketRef};
+pub use file_format::{Compression, FileFormat, FormatError, OutputFormat};
 pub use info::{Extent, Info, MemberInfo, StaleMember};
 pub use options::ArrayOptions;
 pub use rebuild::{RebuildOptions, RebuildPlan, RebuildReport};
@@ -234,14 +239,14 @@ impl Array {
         self.select(selection)?.for_each(each)
     }
 
-    /// Writes the selected packets as a capture file.
+    /// Writes the selected packets as a file.
     ///
     /// # Errors
     /// As [`Array::extract`], or if `out` can't be written.
     pub fn extract_to(
         &mut self,
         selection: &Selection,
-        format: FileFormat,
+        format: impl Into<OutputFormat>,
         out: impl Write,
     ) -> Result<Extracted> {
         self.select(selection)?.write_to(format, out, |_| ControlFlow::Continue(()))

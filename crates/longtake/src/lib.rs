@@ -52,13 +52,12 @@ pub mod recording;
 mod remark;
 pub mod sweep;
 
-pub use array::{Array, Selection};
+pub use array::{Array, FileFormat, Selection};
 pub use error::{Error, Result};
 pub use recording::{Options, Recording};
 pub use remark::Remark;
 
 pub use base::{ByteSize, Duration, Rate, Timestamp};
-pub use format::export::FileFormat;
 pub use format::{Count, Interface, Ledger};
 pub use recorder::TimeRange;
 pub use source::synthetic;

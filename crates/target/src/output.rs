@@ -17,7 +17,7 @@ mod error;
 mod inspect;
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -239,6 +239,19 @@ impl NewFile {
     /// The path as it was named.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Refuses a terminal: what is written is not for it.
+    ///
+    /// # Errors
+    /// [`OutputError::Terminal`] if the output is one.
+    pub fn not_terminal(self) -> Result<Self, OutputError> {
+        match &self.sink {
+            Sink::Stream(file) if file.is_terminal() => {
+                Err(OutputError::Terminal { path: self.path })
+            }
+            _ => Ok(self),
+        }
     }
 
     /// Whether bytes are gone as soon as they are written.

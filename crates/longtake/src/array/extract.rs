@@ -1,4 +1,4 @@
-//! Selected packets, to a function or as a capture file.
+//! Selected packets, to a function or as a file.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -6,7 +6,6 @@ use std::ops::ControlFlow;
 
 use anyhow::Result;
 use base::{Bank, Duration, Timestamp};
-use format::export::{Exporter, FileFormat};
 use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Interface};
 use recorder::extract::{Unreadable, Visitor};
@@ -14,6 +13,9 @@ use recorder::takes::Entry;
 
 use super::Progress;
 use super::account::ReadAccount;
+use super::compress::Compressor;
+use super::encode::Encoder;
+use super::file_format::OutputFormat;
 use super::filter::Filter;
 use super::select::{ChunkProgress, Selected, Stopped};
 
@@ -35,7 +37,7 @@ pub struct PacketRef<'a> {
 pub struct Extracted {
     /// Packets that were handed over or written.
     pub packets: u64,
-    /// Bytes of the capture file, or of the packets' data if there was no file.
+    /// Bytes of the file as it was written, compressed if it is, or of the packets' data if there was no file.
     pub bytes: u64,
     /// How long it took.
     pub elapsed: Duration,
@@ -71,7 +73,7 @@ impl Selected<'_> {
         Ok(Extracted { packets, bytes, elapsed, stopped, read: self.complete(account) })
     }
 
-    /// Writes every packet as a capture file. `progress` counts chunks, and is asked after each whether to go on. A file that was
+    /// Writes every packet as a file. `progress` counts chunks, and is asked after each whether to go on. A file that was
     /// stopped is not complete.
     ///
     /// Without a filter, whole chunks are copied into a pcapng file as they are.
@@ -81,29 +83,18 @@ impl Selected<'_> {
     /// [`Selected::for_each`].
     pub fn write_to(
         mut self,
-        format: FileFormat,
+        format: impl Into<OutputFormat>,
         out: impl Write,
         progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> crate::Result<Extracted> {
-        let mut buffer = Vec::new();
-        let comment = format!("extracted from array '{}'", self.opened.image.superblock.name);
-        let mut visitor = FileVisitor {
-            exporter: Exporter::new(format, &comment, &mut buffer),
-            out: Buffered { buffer, out, written: 0 },
-            filter: std::mem::take(&mut self.filter),
-            numbers: HashMap::new(),
-            packets: 0,
-            account: ReadAccount::default(),
-            chunks: ChunkProgress::new(self.chunks()),
-            progress,
-        };
+        let (name, filter) =
+            (self.opened.image.superblock.name.clone(), std::mem::take(&mut self.filter));
+        let chunks = self.chunks();
+        let mut visitor = FileVisitor::new(&name, format.into(), out, filter, chunks, progress)?;
         let start = self.opened.bank.now();
         let stopped = self.visit(&mut visitor)?;
-        let FileVisitor { exporter, mut out, packets, account, .. } = visitor;
-        exporter.finish(&mut out.buffer);
-        out.write(1)?;
-        out.out.flush().map_err(anyhow::Error::from)?;
-        let (bytes, elapsed) = (out.written, self.opened.bank.now().since(start));
+        let (packets, bytes, account) = visitor.finish()?;
+        let elapsed = self.opened.bank.now().since(start);
         Ok(Extracted { packets, bytes, elapsed, stopped, read: self.complete(account) })
     }
 }
@@ -169,8 +160,6 @@ const OUT_BYTES: usize = 4 << 20;
 struct Buffered<W> {
     buffer: Vec<u8>,
     out: W,
-    /// Bytes written to the output.
-    written: u64,
 }
 
 impl<W: Write> Buffered<W> {
@@ -178,7 +167,6 @@ impl<W: Write> Buffered<W> {
     fn write(&mut self, at_least: usize) -> Result<()> {
         if self.buffer.len() >= at_least {
             self.out.write_all(&self.buffer)?;
-            self.written += self.buffer.len() as u64;
             self.buffer.clear();
         }
         Ok(())
@@ -188,15 +176,14 @@ impl<W: Write> Buffered<W> {
     fn write_behind(&mut self, bytes: &[u8]) -> Result<()> {
         self.write(1)?;
         self.out.write_all(bytes)?;
-        self.written += bytes.len() as u64;
         Ok(())
     }
 }
 
-/// Writes packets as a capture file.
-struct FileVisitor<W, P> {
-    exporter: Exporter,
-    out: Buffered<W>,
+/// Writes packets as a file.
+pub(super) struct FileVisitor<W: Write, P> {
+    encoder: Encoder,
+    out: Buffered<Compressor<W>>,
     filter: Filter,
     /// Interface numbers in the file, to spare a look-up by description.
     numbers: HashMap<Interface, u32>,
@@ -207,11 +194,49 @@ struct FileVisitor<W, P> {
 }
 
 impl<W: Write, P> FileVisitor<W, P> {
+    /// Starts a file of an array's packets; so many chunks will come.
+    pub(super) fn new(
+        array: &str,
+        format: OutputFormat,
+        out: W,
+        filter: Filter,
+        chunks: u64,
+        progress: P,
+    ) -> Result<Self> {
+        let out = Compressor::new(format.compression, out)?;
+        let mut buffer = Vec::new();
+        let comment = format!("extracted from array '{array}'");
+        Ok(Self {
+            encoder: Encoder::new(format.file, &comment, &mut buffer)?,
+            out: Buffered { buffer, out },
+            filter,
+            numbers: HashMap::new(),
+            packets: 0,
+            account: ReadAccount::default(),
+            chunks: ChunkProgress::new(chunks),
+            progress,
+        })
+    }
+
+    /// Passes on what is gathered.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.out.write(1)?;
+        Ok(self.out.out.flush()?)
+    }
+
+    /// Ends the file. Returns its packets, its bytes, and what could not be read.
+    pub(super) fn finish(self) -> Result<(u64, u64, ReadAccount)> {
+        let Self { encoder, mut out, packets, account, .. } = self;
+        encoder.finish(&mut out.buffer)?;
+        out.write(1)?;
+        Ok((packets, out.out.finish()?, account))
+    }
+
     fn number(&mut self, interface: &Interface) -> u32 {
         if let Some(&number) = self.numbers.get(interface) {
             return number;
         }
-        let number = self.exporter.interface(interface, &mut self.out.buffer);
+        let number = self.encoder.interface(interface, &mut self.out.buffer);
         self.numbers.insert(interface.clone(), number);
         number
     }
@@ -222,7 +247,7 @@ impl<W: Write, P> FileVisitor<W, P> {
             let block = block?;
             let packet = read_packet(&block)?;
             let Some(&number) = numbers.get(packet.interface as usize) else { continue };
-            self.exporter.packet(number, &packet, &block, &mut self.out.buffer)?;
+            self.encoder.packet(number, &packet, &block, &mut self.out.buffer)?;
             self.out.write(OUT_BYTES)?;
         }
         Ok(())
@@ -242,7 +267,7 @@ impl<W: Write, P: FnMut(Progress) -> ControlFlow<()>> Visitor for FileVisitor<W,
             return Ok(());
         }
         let number = self.number(interface);
-        self.exporter.packet(number, packet, block, &mut self.out.buffer)?;
+        self.encoder.packet(number, packet, block, &mut self.out.buffer)?;
         self.packets += 1;
         self.out.write(OUT_BYTES)
     }
@@ -253,7 +278,7 @@ impl<W: Write, P: FnMut(Progress) -> ControlFlow<()>> Visitor for FileVisitor<W,
         blocks: &[u8],
         record: &ChunkRecord,
     ) -> Result<bool> {
-        if !self.filter.is_empty() || !self.exporter.takes_blocks() {
+        if !self.filter.is_empty() || !self.encoder.takes_blocks() {
             return Ok(false);
         }
         let numbers: Vec<u32> = interfaces.iter().map(|i| self.number(i)).collect();

@@ -98,6 +98,18 @@ impl<'a> Selected<'a> {
         })
     }
 
+    /// The chunks of a catalog, at this rate.
+    pub(super) fn of(
+        opened: &'a mut Opened,
+        span: TimeRange,
+        takes: Vec<Take>,
+        catalog: Catalog,
+        limit: Rate,
+    ) -> Self {
+        let (filter, is_span_asked, limit) = (Filter::default(), false, Some(limit));
+        Self { opened, filter, span, is_span_asked, takes, catalog, limit, _hold: None }
+    }
+
     /// Visits every selected packet, take after take. Returns whether the visitor has stopped that, with [`Stopped`].
     pub(super) fn visit<V: Visitor<Error = anyhow::Error>>(
         &mut self,

@@ -26,6 +26,11 @@ pub enum OutputError {
         /// The output.
         path: PathBuf,
     },
+    /// A terminal, which can't show what is written.
+    Terminal {
+        /// The output.
+        path: PathBuf,
+    },
     /// Something else than a folder.
     NotFolder {
         /// The output.
@@ -110,6 +115,11 @@ impl fmt::Display for OutputError {
             Self::NotFile { path } => write!(
                 f,
                 "{} is not a regular file, and results can't replace it: remove it, or name another folder",
+                path.display()
+            ),
+            Self::Terminal { path } => write!(
+                f,
+                "{} is a terminal, which can't show packets: add `| COMMAND` or `> FILE`, or name a file with -o",
                 path.display()
             ),
             Self::NotFolder { path, found } => {

@@ -1,0 +1,166 @@
+//! Encodes packets as a file of any format, into a buffer that the caller empties.
+
+use std::fmt::Write;
+
+use anyhow::Result;
+use format::Interface;
+use format::export::{self, Exporter};
+use format::pcapng::{Block, ReadPacket};
+
+use super::file_format::FileFormat;
+use super::packet_table::PacketTable;
+
+/// The columns of CSV, JSON Lines and Parquet.
+pub(super) const COLUMNS: [&str; 6] =
+    ["time_ns", "interface", "link_type", "captured_length", "original_length", "payload"];
+
+/// Encodes one file.
+pub(super) enum Encoder {
+    Capture(Exporter),
+    Lines(Lines),
+    Table(Box<PacketTable>),
+    Raw,
+}
+
+impl Encoder {
+    /// Starts a file; `comment` goes into its header where the format has room for one.
+    ///
+    /// # Errors
+    /// If a Parquet file can't be started.
+    pub fn new(format: FileFormat, comment: &str, out: &mut Vec<u8>) -> Result<Self> {
+        Ok(match format {
+            FileFormat::Pcapng => {
+                Self::Capture(Exporter::new(export::FileFormat::Pcapng, comment, out))
+            }
+            FileFormat::Pcap => {
+                Self::Capture(Exporter::new(export::FileFormat::Pcap, comment, out))
+            }
+            FileFormat::Csv => {
+                out.extend_from_slice(COLUMNS.join(",").as_bytes());
+                out.push(b'\n');
+                Self::Lines(Lines { json: false, fixed: Vec::new(), line: String::new() })
+            }
+            FileFormat::Jsonl => {
+                Self::Lines(Lines { json: true, fixed: Vec::new(), line: String::new() })
+            }
+            FileFormat::Parquet => Self::Table(Box::new(PacketTable::new(comment)?)),
+            FileFormat::Raw => Self::Raw,
+        })
+    }
+
+    /// The file's number for an interface that it does not have yet.
+    pub fn interface(&mut self, interface: &Interface, out: &mut Vec<u8>) -> u32 {
+        match self {
+            Self::Capture(exporter) => exporter.interface(interface, out),
+            Self::Lines(lines) => lines.interface(interface),
+            Self::Table(table) => table.interface(interface),
+            Self::Raw => 0,
+        }
+    }
+
+    /// Appends a packet under the file's interface number.
+    ///
+    /// # Errors
+    /// [`export::MixedLinkTypes`] in a pcap file, or if a Parquet row group can't be encoded.
+    #[inline]
+    pub fn packet(
+        &mut self,
+        number: u32,
+        packet: &ReadPacket<'_>,
+        block: &Block<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        match self {
+            Self::Capture(exporter) => exporter.packet(number, packet, block, out)?,
+            Self::Lines(lines) => lines.packet(number, packet, out),
+            Self::Table(table) => table.packet(number, packet, out)?,
+            Self::Raw => out.extend_from_slice(packet.data),
+        }
+        Ok(())
+    }
+
+    /// Whether a run of packet blocks whose interface numbers are already the file's may be appended as it is.
+    pub fn takes_blocks(&self) -> bool {
+        matches!(self, Self::Capture(exporter) if exporter.takes_blocks())
+    }
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// If a Parquet file can't be encoded.
+    pub fn finish(self, out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::Capture(exporter) => exporter.finish(out),
+            Self::Table(table) => table.finish(out)?,
+            Self::Lines(_) | Self::Raw => {}
+        }
+        Ok(())
+    }
+}
+
+/// CSV or JSON, a line a packet.
+pub(super) struct Lines {
+    json: bool,
+    /// By interface: the fields that all of its packets share, encoded.
+    fixed: Vec<String>,
+    /// What a line begins with; kept, so that no packet allocates.
+    line: String,
+}
+
+impl Lines {
+    fn interface(&mut self, interface: &Interface) -> u32 {
+        let (name, link_type) = (&interface.name, interface.link_type.0);
+        self.fixed.push(if self.json {
+            let name = serde_json::Value::from(name.as_str());
+            format!(r#""interface":{name},"link_type":{link_type}"#)
+        } else {
+            format!("{},{link_type}", csv_field(name))
+        });
+        self.fixed.len() as u32 - 1
+    }
+
+    fn packet(&mut self, number: u32, packet: &ReadPacket<'_>, out: &mut Vec<u8>) {
+        let fixed = &self.fixed[number as usize];
+        let (time, captured, original) = (packet.time, packet.data.len(), packet.original_length);
+        self.line.clear();
+        // Writing to a string can't fail.
+        let _ = if self.json {
+            write!(
+                self.line,
+                r#"{{"time_ns":{time},{fixed},"captured_length":{captured},"original_length":{original},"payload":""#
+            )
+        } else {
+            write!(self.line, "{time},{fixed},{captured},{original},")
+        };
+        out.extend_from_slice(self.line.as_bytes());
+        hex(packet.data, out);
+        out.extend_from_slice(if self.json { b"\"}\n" } else { b"\n" });
+    }
+}
+
+/// A text as a CSV field (RFC 4180).
+fn csv_field(text: &str) -> String {
+    if text.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+fn hex(bytes: &[u8], out: &mut Vec<u8>) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    out.extend(bytes.iter().flat_map(digits));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interface_s_name_is_quoted_where_csv_needs_it() {
+        assert_eq!(csv_field("eth0"), "eth0");
+        assert_eq!(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(csv_field("a\nb"), "\"a\nb\"");
+    }
+}
