@@ -234,6 +234,9 @@ pub struct RecordArguments {
     /// Stop after this many bytes of packets.
     #[arg(long, value_name = "SIZE", help_heading = RECORDING)]
     pub until_bytes: Option<ByteSize>,
+    /// Refuse to start if the array has too little room for --for at the source's rate. Nothing is created then.
+    #[arg(long, help_heading = RECORDING, hide_short_help = true)]
+    pub strict: bool,
     /// Memory for chunk buffers, which hold the data while drives are slow. Raise it if the ledger counts "no
     /// buffer".
     #[arg(long, value_name = "SIZE", default_value = "512MiB", help_heading = RECORDING)]
@@ -298,6 +301,9 @@ pub struct RecordArguments {
     /// Print events as JSON lines.
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,
+    /// Interval of the progress lines of --json [default: 500ms].
+    #[arg(long, value_name = "TIME", requires = "json", help_heading = OUTPUT, hide_short_help = true)]
+    pub json_every: Option<Duration>,
     /// Print no progress.
     #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,

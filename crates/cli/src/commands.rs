@@ -45,7 +45,7 @@ pub enum Verb {
     },
     /// List takes: time, packets, losses.
     Takes(ArrayArguments),
-    /// Show the ledger of a take: offered = stored + each kind of loss.
+    /// Show the ledger of a take: offered = stored + filtered + each kind of loss.
     Ledger(LedgerArguments),
     /// Extract packets by time and filter, as pcapng or pcap. Works during a recording.
     Extract(ExtractArguments),

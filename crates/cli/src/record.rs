@@ -1,6 +1,7 @@
 //! `longtake record`: from arguments to a recording, and from its account to what is printed.
 
 mod described;
+mod live_line;
 mod reporter;
 mod status;
 
@@ -68,6 +69,7 @@ fn builder(arguments: &RecordArguments) -> Builder {
     let options = Options {
         duration: arguments.duration,
         until_bytes: arguments.until_bytes,
+        strict: arguments.strict,
         when_full: match arguments.when_full {
             WhenFull::Stop => recorder::WhenFull::Stop,
             WhenFull::Wrap => recorder::WhenFull::Wrap,

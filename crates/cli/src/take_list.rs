@@ -82,7 +82,7 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     }
     printer::text(&format!("take {}, started {}", take.id.uuid, utc(take.id.started)))?;
     printer::text(&format!("{} over {}\n", take.state, take.duration()))?;
-    printer::text(&ledger::table(&take.ledger))?;
+    printer::text(&ledger::table(&take.ledger, ledger::Rejections::IfAny))?;
     printer::text(&account(&take))?;
     Ok(code)
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use base::{Rate, Timestamp};
-use format::Count;
 use format::superblock::Protected;
+use format::{Count, Ledger, Stage};
 use recorder::ParityProgress;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::array::{
     Repair, Replayed, ScrubFinding, ScrubReport, StaleMember, Take,
 };
 use crate::instant::utc;
-use crate::recording::{Account, MemberSnapshot, Snapshot};
+use crate::recording::{Account, Rejections, Snapshot};
 
 /// Values as JSON, one after another.
 fn list<T>(values: &[T], value: impl Fn(&T) -> Value) -> Value {
@@ -48,7 +48,7 @@ pub fn take(take: &Take) -> Value {
             "packets": take.recovered.packets,
             "bytes": take.recovered.bytes,
         },
-        "ledger": take.ledger,
+        "ledger": ledger(&take.ledger, Rejections::Counted),
         "overwritten": take.overwritten,
         "missing": take.missing(),
         "gaps": list(&take.gaps, |gap| json!({
@@ -260,17 +260,40 @@ fn hole(hole: &Gap) -> Value {
     })
 }
 
-/// Where a recording is. `rate` is how fast it was written of late, `fill` the share of its chunk buffers in use.
-pub fn progress(snapshot: &Snapshot, rate: Rate, fill: f64) -> Value {
-    let member =
-        |m: &MemberSnapshot| json!({"written": m.written, "rate": m.rate, "working": m.working});
+/// A ledger. Packets that the filter rejected stand apart from the lost; null if nobody counted them.
+fn ledger(ledger: &Ledger, rejections: Rejections) -> Value {
+    let mut value = json!(ledger);
+    if let Some(lost) = value["lost"].as_object_mut() {
+        lost.remove(Stage::Filtered.key());
+    }
+    value["filtered"] = match rejections {
+        Rejections::NotCounted => Value::Null,
+        Rejections::NoFilter | Rejections::Counted => json!(ledger.lost(Stage::Filtered)),
+    };
+    value
+}
+
+/// Where a recording is. `rate` is how fast it was written of late, `rates` the same for each member, `fill` the share of its chunk
+/// buffers in use.
+pub fn progress(
+    snapshot: &Snapshot,
+    rejections: Rejections,
+    (rate, rates): (Rate, &[f64]),
+    fill: f64,
+) -> Value {
+    let members = snapshot.members.iter().zip(rates);
+    let members: Value = members
+        .map(|(m, rate)| json!({"written": m.written, "rate": rate, "working": m.working}))
+        .collect();
+    let counted = rejections != Rejections::NotCounted;
     let average = Rate::of(snapshot.written(), snapshot.elapsed);
     json!({
         "event": "progress", "after_s": snapshot.elapsed.as_secs_f64(),
         "rate": rate.0, "average_rate": average.0, "buffer_fill": fill,
         "offered_packets": snapshot.offered_packets, "lost_packets": snapshot.lost_packets,
-        "truncated": snapshot.truncated, "members": list(&snapshot.members, member),
-        "ledger": snapshot.ledger, "reused_to_ns": snapshot.reused_to_ns,
+        "truncated": snapshot.truncated, "members": members,
+        "filtered_packets": counted.then(|| snapshot.filtered_packets()),
+        "ledger": ledger(&snapshot.ledger, rejections), "reused_to_ns": snapshot.reused_to_ns,
         "parity": snapshot.parity.map(parity),
     })
 }
@@ -280,7 +303,8 @@ pub fn recorded(account: &Account) -> Value {
     json!({
         "event": "finished", "take": account.started.take,
         "after_s": account.elapsed.as_secs_f64(), "written": account.written,
-        "average_rate": account.rate().0, "ledger": account.ledger,
+        "average_rate": account.rate().0, "ledger": ledger(&account.ledger, account.started.rejections),
+        "reason": account.reason.key(),
         "acknowledged": account.acknowledged, "durable": account.durable,
         "buffers": account.started.buffers, "buffers_most": account.buffers_most,
         "notes": account.notes, "simulated": account.started.simulated,

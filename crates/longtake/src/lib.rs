@@ -9,7 +9,7 @@
 //!
 //! let options = Options { duration: Some(Duration::from_secs(60)), ..Options::default() };
 //! let account = Recording::builder("udp:0.0.0.0:5000", "./array").options(options).run(&mut ())?;
-//! println!("{} packets stored, {} lost", account.ledger.stored.packets, account.ledger.lost_total().packets);
+//! println!("{} packets stored, {} lost", account.ledger.stored.packets, account.ledger.lost_unwanted().packets);
 //! # Ok::<(), longtake::Error>(())
 //! ```
 //!

@@ -3,7 +3,9 @@
 mod account;
 mod builder;
 mod described;
+mod ending;
 mod feed;
+mod fits;
 mod handle;
 mod holds;
 mod member_files;
@@ -17,9 +19,13 @@ mod simulated;
 mod sources;
 mod virtual_feed;
 mod virtual_sources;
+mod watch;
 
 pub use account::Account;
 pub use builder::Builder;
+pub use ending::{EndReason, SourceEnd};
+pub use fits::{Capacity, Fits};
 pub use handle::{Recording, Update};
-pub use observer::{MemberSnapshot, Observer, Snapshot, Started, View};
+pub use observer::{MemberSnapshot, Observer, Rejections, Snapshot, Started, View};
 pub use options::{NewArray, Options, Privileges, Sets};
+pub use watch::{Notice, Watch};

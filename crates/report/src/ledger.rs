@@ -1,7 +1,8 @@
-//! A ledger as a table of text: what was offered, stored and lost.
+//! A ledger as a table of text and as JSON: what was offered, stored, rejected by the filter, and lost.
 
 use base::units::grouped as number;
 use format::{Count, Ledger, Stage};
+use serde_json::{Value, json};
 
 use crate::text;
 
@@ -11,8 +12,33 @@ pub fn truncated_words(truncated: Count) -> String {
     format!("truncated to fit: {packets} packets, {bytes} bytes cut")
 }
 
+/// What is known of the packets that a filter rejected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rejections {
+    /// Whether there was a filter is not known, or there was none: shown if any were counted.
+    #[default]
+    IfAny,
+    /// There was a filter, and it counted them.
+    Counted,
+    /// The kernel's filter rejected them, which counts none.
+    NotCounted,
+}
+
+/// A ledger as JSON. Packets that the filter rejected stand apart from `lost`; they are null if nobody counted them.
+pub fn json(ledger: &Ledger, rejections: Rejections) -> Value {
+    let mut value = json!(ledger);
+    if let Some(lost) = value["lost"].as_object_mut() {
+        lost.remove(Stage::Filtered.key());
+    }
+    value["filtered"] = match rejections {
+        Rejections::NotCounted => Value::Null,
+        Rejections::IfAny | Rejections::Counted => json!(ledger.lost(Stage::Filtered)),
+    };
+    value
+}
+
 /// A ledger as a table.
-pub fn table(ledger: &Ledger) -> String {
+pub fn table(ledger: &Ledger, rejections: Rejections) -> String {
     let mut out = text::table(&["", "packets", "bytes"], &[1, 2]);
     let mut row = |name: &str, count: Count, unknown_bytes: bool| {
         let bytes = if unknown_bytes { "not known".to_owned() } else { number(count.bytes) };
@@ -20,17 +46,66 @@ pub fn table(ledger: &Ledger) -> String {
     };
     row("offered", ledger.offered, false);
     row("stored", ledger.stored, false);
-    for stage in Stage::ALL {
+    let filtered = ledger.lost(Stage::Filtered);
+    if rejections == Rejections::Counted || !filtered.is_zero() {
+        row("filtered", filtered, false);
+    }
+    for stage in Stage::ALL.into_iter().filter(|&stage| stage != Stage::Filtered) {
         let count = ledger.lost(stage);
         row(&format!("lost: {stage}"), count, count.packets > 0 && count.bytes == 0);
     }
     if !ledger.truncated.is_zero() {
         row("truncated to fit", ledger.truncated, false);
     }
+    if rejections == Rejections::NotCounted {
+        out.add_row(["filtered", "not counted", "by the kernel"]);
+    }
     let verdict = if ledger.balances() {
-        "balanced: offered = stored + lost"
+        "balanced: offered = stored + filtered + lost"
     } else {
-        "NOT BALANCED: offered is not stored + lost; this is a fault of Longtake, please report it"
+        "NOT BALANCED: offered is not stored + filtered + lost; this is a fault of Longtake, please report it"
     };
     format!("{}\n{verdict}", text::trimmed(&out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ledger() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.lose(Stage::Filtered, Count::new(3, 180));
+        ledger.lose(Stage::NoBuffer, Count::new(2, 120));
+        ledger
+    }
+
+    #[test]
+    fn packets_that_the_filter_rejected_are_not_among_the_lost() {
+        let table = table(&ledger(), Rejections::IfAny);
+        assert!(table.lines().any(|line| line.starts_with(" filtered")), "{table}");
+        assert!(!table.contains("lost: filtered"), "{table}");
+        assert!(table.ends_with("balanced: offered = stored + filtered + lost"), "{table}");
+        let json = json(&ledger(), Rejections::IfAny);
+        assert_eq!(json["filtered"]["packets"], 3);
+        assert_eq!(json["lost"]["no_buffer"]["packets"], 2);
+        assert!(json["lost"].get("filtered").is_none(), "{json}");
+    }
+
+    #[test]
+    fn what_the_kernel_rejects_is_said_not_to_be_counted() {
+        let none = Ledger::default();
+        let shown = table(&none, Rejections::NotCounted);
+        assert!(
+            shown.lines().any(|l| l.starts_with(" filtered") && l.contains("not counted")),
+            "{shown}"
+        );
+        assert!(json(&none, Rejections::NotCounted)["filtered"].is_null());
+        assert!(!table(&none, Rejections::IfAny).contains(" filtered  "));
+    }
+
+    #[test]
+    fn a_filter_that_rejected_nothing_says_so() {
+        let shown = table(&Ledger::default(), Rejections::Counted);
+        assert!(shown.lines().any(|l| l.starts_with(" filtered") && l.contains('0')), "{shown}");
+    }
 }

@@ -21,7 +21,7 @@ pub fn text(outcome: &MissionOutcome) -> String {
             outcome.drives.len(),
             Rate::of(written, outcome.time),
         ),
-        ledger::table(&outcome.ledger),
+        ledger::table(&outcome.ledger, ledger::Rejections::IfAny),
     ];
     lines.extend(outcome.first_loss.as_ref().map(|loss| format!("\nfirst loss {loss}")));
     lines.push(format!(
@@ -118,7 +118,7 @@ pub fn outcome_json(outcome: &MissionOutcome) -> Value {
     json!({
         "event": "finished", "virtual": true, "after_s": outcome.time.as_secs_f64(),
         "whole": outcome.whole, "chunks": outcome.chunks,
-        "ledger": outcome.ledger,
+        "ledger": ledger::json(&outcome.ledger, ledger::Rejections::IfAny),
         "first_loss": outcome.first_loss.as_ref().map(loss_json),
         "buffers": outcome.buffers, "buffers_most": outcome.buffers_most,
         "slowest_wrapped": outcome.slowest_wrapped().map(|rate| rate.0),

@@ -10,11 +10,12 @@ use format::Count;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use longtake::Remark;
 use longtake::instant::utc;
-use longtake::recording::{Account, MemberSnapshot, Observer, Snapshot, Started, View};
+use longtake::recording::{Account, Notice, Observer, Rejections, Snapshot, Started, View, Watch};
 use recorder::{Event, ParityProgress};
 use report::ledger;
 use serde_json::json;
 
+use super::live_line;
 use super::reporter::{Line, Reporter};
 use crate::arguments::RecordArguments;
 use crate::printer;
@@ -22,7 +23,9 @@ use crate::printer;
 /// How often progress is shown on a terminal and in JSON.
 const SHOW_EVERY: Duration = Duration::from_millis(500);
 /// How often a line of progress is printed where it stays, in a log.
-const LOG_EVERY: Duration = Duration::from_secs(2);
+const LOG_EVERY: Duration = Duration::from_secs(10);
+/// How often the counters are looked at for loss and silence.
+const WATCH_EVERY: Duration = Duration::from_millis(500);
 
 /// Where and how a recording tells.
 pub struct Status {
@@ -42,8 +45,12 @@ pub struct Status {
     started: Option<Started>,
     start: Instant,
     shown: Instant,
-    /// Bytes written when last shown.
-    written: u64,
+    /// Bytes written to each member when last shown.
+    written: Vec<u64>,
+    /// Interval of progress in JSON.
+    json_every: Duration,
+    watch: Watch,
+    watched: Instant,
     /// Acknowledged since last told, by sequence number.
     acknowledged: Vec<u64>,
     /// Whether the user was told that packets are truncated.
@@ -65,7 +72,10 @@ impl Status {
             started: None,
             start: Instant::START,
             shown: Instant::START,
-            written: 0,
+            written: Vec::new(),
+            json_every: arguments.json_every.unwrap_or(SHOW_EVERY),
+            watch: Watch::new(Instant::START, u32::MAX),
+            watched: Instant::START,
             acknowledged: Vec::new(),
             told_truncated: false,
         }
@@ -84,6 +94,15 @@ impl Status {
                 self.unsent.push_front(line);
                 return;
             }
+        }
+    }
+
+    /// Interval of progress.
+    fn every(&self) -> Duration {
+        match (self.json, self.terminal) {
+            (true, _) => self.json_every,
+            (false, true) => SHOW_EVERY,
+            (false, false) => LOG_EVERY,
         }
     }
 
@@ -120,36 +139,34 @@ impl Status {
 
     /// Shows progress.
     fn show(&mut self, now: Instant, snapshot: &Snapshot) {
-        let elapsed = snapshot.elapsed;
-        let written = snapshot.written();
-        let rate = Rate::of(written - self.written, now.since(self.shown));
-        let average = Rate::of(written, elapsed);
-        (self.written, self.shown) = (written, now);
-        let fill = f64::from(snapshot.buffers_held) / f64::from(self.recorded().buffers);
+        let rates = live_line::rates(&self.written, snapshot, now.since(self.shown));
+        self.written = snapshot.members.iter().map(|member| member.written).collect();
+        self.shown = now;
+        let started = self.recorded();
         if self.json {
-            let line = longtake::json::progress(snapshot, rate, fill);
+            let fill = f64::from(snapshot.buffers_held) / f64::from(started.buffers);
+            let rate = (Rate(rates.iter().sum()), rates.as_slice());
+            let line = longtake::json::progress(snapshot, started.rejections, rate, fill);
             self.tell(Line::Json(line.to_string()));
             return;
         }
         if self.quiet {
             return;
         }
-        let member = |m: &MemberSnapshot| {
-            if m.working { format!("{:.2}", m.rate / 1e9) } else { "FAILED".to_owned() }
-        };
-        let members: Vec<String> = snapshot.members.iter().map(member).collect();
-        let truncated = match snapshot.truncated.packets {
-            0 => String::new(),
-            packets => format!(", truncated {}", printer::number(packets)),
-        };
-        let line = format!(
-            "{elapsed}  now {rate}, average {average}\nbuffers {:.0} %, members {} GB/s, offered {} packets, lost {}{truncated}",
-            fill * 100.0,
-            members.join(" "),
-            printer::number(snapshot.offered_packets),
-            printer::number(snapshot.lost_packets),
-        );
+        let line = live_line::line(started, snapshot, &rates, snapshot.truncated.packets);
         self.tell(Line::Status(line));
+    }
+
+    /// Reports loss or silence that begins or ends.
+    fn notice(&mut self, elapsed: Duration, notice: Notice) {
+        self.insist(if self.json {
+            let line = json!({
+                "event": notice.key(), "text": notice.to_string(), "after_s": elapsed.as_secs_f64(),
+            });
+            Line::Json(line.to_string())
+        } else {
+            Line::Text(format!("longtake: {notice}"))
+        });
     }
 
     fn acknowledged_line(&self, acknowledged: Count, durable: Count) -> Line {
@@ -197,7 +214,7 @@ impl Status {
             started.drives.len(),
             account.rate(),
         ))?;
-        printer::text(&ledger::table(&account.ledger))?;
+        printer::text(&ledger::table(&account.ledger, rejections(started.rejections)))?;
         if let Some(parity) = account.parity {
             printer::text(&parity_words(&parity))?;
         }
@@ -208,7 +225,8 @@ impl Status {
             ))?;
         }
         let fill = 100.0 * f64::from(account.buffers_most) / f64::from(started.buffers);
-        printer::text(&format!("\nbuffers were filled to {fill:.0} % at most"))?;
+        printer::text(&format!("\nended because {}", account.reason))?;
+        printer::text(&format!("buffers were filled to {fill:.0} % at most"))?;
         if started.simulated {
             return Ok(());
         }
@@ -227,7 +245,8 @@ impl Observer for Status {
     }
 
     fn started(&mut self, now: Instant, started: &Started) -> longtake::Result<()> {
-        (self.start, self.shown) = (now, now);
+        (self.start, self.shown, self.watched) = (now, now, now);
+        self.watch = Watch::new(now, started.buffers);
         let bar = (!self.quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             match ProgressStyle::with_template("{msg}") {
@@ -251,8 +270,7 @@ impl Observer for Status {
     }
 
     fn next(&self) -> Option<Instant> {
-        let every = if self.terminal || self.json { SHOW_EVERY } else { LOG_EVERY };
-        Some(self.shown + every)
+        Some((self.shown + self.every()).min(self.watched + WATCH_EVERY))
     }
 
     fn event(&mut self, now: Instant, event: &Event) {
@@ -299,9 +317,27 @@ impl Observer for Status {
                 self.acknowledged.clear();
             }
         }
-        if self.next().is_some_and(|next| view.now() >= next) {
-            self.show(view.now(), &view.snapshot());
+        let now = view.now();
+        if self.next().is_none_or(|next| now < next) {
+            return;
         }
+        let snapshot = view.snapshot();
+        self.watched = now;
+        for notice in self.watch.look(now, &snapshot) {
+            self.notice(snapshot.elapsed, notice);
+        }
+        if now >= self.shown + self.every() {
+            self.show(now, &snapshot);
+        }
+    }
+}
+
+/// The same for the table.
+fn rejections(rejections: Rejections) -> ledger::Rejections {
+    match rejections {
+        Rejections::NoFilter => ledger::Rejections::IfAny,
+        Rejections::Counted => ledger::Rejections::Counted,
+        Rejections::NotCounted => ledger::Rejections::NotCounted,
     }
 }
 

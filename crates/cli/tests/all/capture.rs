@@ -143,7 +143,7 @@ impl Both {
             beside: between(beside.frames),
             dropped: dropped.iter().sum(),
             beside_dropped,
-            filtered: number(&ledger, "ledger.lost.filtered.packets"),
+            filtered: number(&ledger, "ledger.filtered.packets"),
             extract,
             array: self.array,
             ended,
@@ -264,6 +264,10 @@ fn filter_and_snap_length_keep_what_tcpdumps_keep() {
     assert!(seen.ours.iter().all(|f| f.data.len() <= 96 && f.data[12..14] == [8, 0]));
     assert!(seen.ours.iter().any(|f| f.original_length > 1000 && f.data.len() == 96));
     assert!(seen.ours.iter().any(|f| f.data[23] == 1), "pings");
+    // The kernel applied the filter, and counts nothing of what it rejects: that is not 0.
+    let finished = seen.ended.event("finished");
+    assert!(finished["ledger"]["filtered"].is_null(), "{finished:#}");
+    assert_eq!(finished["reason"], "stopped");
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn ctrl_c_closes_the_take_and_prints_its_ledger() {
     recorder.signal(Signal::SIGINT);
     assert_eq!(recorder.wait(), 0);
     let printed = fs::read_to_string(&printed).expect("it was made");
-    for words in ["offered", "stored", "balanced: offered = stored + lost"] {
+    for words in ["offered", "stored", "balanced: offered = stored + filtered + lost"] {
         assert!(printed.contains(words), "'{words}' in {printed}");
     }
     let take = asked("ledger @", &array);

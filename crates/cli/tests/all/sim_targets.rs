@@ -326,7 +326,7 @@ fn a_source_that_waits_is_recorded_as_fast_as_the_drives_take_it() {
         .text();
     for words in [
         "of virtual time",
-        "balanced: offered = stored + lost",
+        "balanced: offered = stored + filtered + lost",
         "0 damaged",
         "discarded when this command ends",
     ] {

@@ -5,6 +5,7 @@ use format::{Count, Ledger};
 use recorder::ParityProgress;
 use recorder::run::{Feed, Recording};
 
+use super::ending::EndReason;
 use super::observer::Started;
 use crate::{Array, Error};
 
@@ -13,6 +14,8 @@ use crate::{Array, Error};
 pub struct Account {
     /// What was recorded, and where.
     pub started: Started,
+    /// Why it ended.
+    pub reason: EndReason,
     /// Time from the start to the end. Virtual time on simulated drives.
     pub elapsed: Duration,
     /// Bytes written to all members, chunks and their parity.
@@ -66,6 +69,7 @@ impl Account {
         }
         Self {
             started: over.started,
+            reason: over.reason,
             elapsed: recording.now().since(over.start),
             written: core.members().map(|member| member.written).sum(),
             ledger: *core.ledger(),
@@ -85,6 +89,8 @@ impl Account {
 #[derive(Debug)]
 pub(super) struct Over {
     pub started: Started,
+    /// Why it ended.
+    pub reason: EndReason,
     /// The bank's time at the start.
     pub start: Instant,
     pub buffers_most: u32,

@@ -7,6 +7,7 @@ use source::spec::SourceSpec;
 use target::{NewFiles, array};
 
 use super::builder::Builder;
+use super::fits::{Fits, Offered};
 use super::member_files;
 use super::observer::Observer;
 use super::sources::{self, Taking};
@@ -34,6 +35,10 @@ pub fn find_or_create(
     if is_empty_directory || (names_nothing_yet && target.contains('/')) {
         let new = &job.options.new;
         member_files::check(path, new)?;
+        let room = u64::from(new.members) * new.member_size.0;
+        let members = (usize::from(new.members), new.parity.unwrap_or(0));
+        let limits = (job.options.when_full, job.options.duration);
+        Fits::new(limits, room, members, Offered::of(spec)).suits(job.options.strict)?;
         let source = sources::open_early(spec, taking)?;
         let targets = member_files::create(path, new, job, created, observer)?;
         return Ok(Members { targets, source });

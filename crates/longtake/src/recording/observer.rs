@@ -8,7 +8,21 @@ use recorder::{Event, ParityProgress, Recorder};
 use source::packer::Progress;
 use uuid::Uuid;
 
+use super::fits::Capacity;
+
 use crate::{Remark, Result};
+
+/// What is known of the packets that the filter rejects. They are not among the lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rejections {
+    /// There is no filter.
+    #[default]
+    NoFilter,
+    /// Longtake applies the filter and counts what it rejects.
+    Counted,
+    /// The kernel applies the filter, and doesn't count what it rejects.
+    NotCounted,
+}
 
 /// A recording that has started.
 #[derive(Clone, Debug)]
@@ -29,6 +43,10 @@ pub struct Started {
     pub buffers: u32,
     /// Whether drives are simulated: time is virtual.
     pub simulated: bool,
+    /// What is known of the packets that the filter rejects.
+    pub rejections: Rejections,
+    /// How much may be written.
+    pub capacity: Capacity,
 }
 
 /// A look at a recording under way.
@@ -89,6 +107,7 @@ impl View<'_> {
             reused_to_ns: core.reused_to_ns(),
             parity: core.parity(),
             offered_packets: self.progress.offered_packets.load(Ordering::Relaxed),
+            lost_by_stage: Stage::ALL.each_ref().map(lost),
             lost_packets: Stage::ALL.iter().filter(|&&s| s != Stage::Filtered).map(lost).sum(),
             truncated: self.truncated(),
         }
@@ -124,6 +143,8 @@ pub struct Snapshot {
     pub offered_packets: u64,
     /// Packets lost so far, those that a filter left out not included.
     pub lost_packets: u64,
+    /// Packets lost so far by [`Stage`]; those that a filter left out are at [`Stage::Filtered`].
+    pub lost_by_stage: [u64; Stage::ALL.len()],
     /// Packets truncated to fit a chunk, and the bytes that were cut off.
     pub truncated: Count,
 }
@@ -140,6 +161,11 @@ pub struct MemberSnapshot {
 }
 
 impl Snapshot {
+    /// Packets that the filter rejected, where Longtake applies it. They are not lost.
+    pub fn filtered_packets(&self) -> u64 {
+        self.lost_by_stage[Stage::Filtered.index()]
+    }
+
     /// Bytes written to all members.
     pub fn written(&self) -> u64 {
         self.members.iter().map(|member| member.written).sum()

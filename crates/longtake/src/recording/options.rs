@@ -15,6 +15,8 @@ pub struct Options {
     pub duration: Option<Duration>,
     /// Stops after so many bytes of packets.
     pub until_bytes: Option<ByteSize>,
+    /// Refuses to start if the recording is known not to fit, before anything is created.
+    pub strict: bool,
     /// What happens when every segment has been written.
     pub when_full: WhenFull,
     /// How chunks are spread over the members.
@@ -113,6 +115,7 @@ impl Default for Options {
         Self {
             duration: None,
             until_bytes: None,
+            strict: false,
             when_full: WhenFull::default(),
             placement: Placement::default(),
             new: NewArray::default(),

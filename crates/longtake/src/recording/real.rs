@@ -15,7 +15,7 @@ use format::Superblock;
 use format::parity::OVERHEAD_BYTES;
 use nix::unistd::User;
 use recorder::run::Recording;
-use recorder::{ArrayImage, Recorder, defaults, superblocks};
+use recorder::{ArrayImage, Recorder, WhenFull, defaults, superblocks};
 use source::clock;
 use source::packer::{Packer, Progress, Supply};
 use source::spec::SourceSpec;
@@ -23,9 +23,11 @@ use target::{AnyBank, NewFiles, array, authorize, wear};
 
 use super::account::Account;
 use super::builder::Builder;
+use super::ending::SourceEnd;
 use super::feed::LiveFeed;
+use super::fits::{Capacity, Fits, Offered};
 use super::members::{self, Members};
-use super::observer::{Observer, Started};
+use super::observer::{Observer, Rejections, Started};
 use super::options::{Options, Privileges};
 use super::processors;
 use super::run::{self, Stage};
@@ -61,7 +63,7 @@ fn record_with(
     let names = drives.iter().map(|drive| name(&bank, *drive)).collect();
     let parts = Parts::new(job, ready.image, ready.pool, bank.waker(), &ready.targets)?;
     let parts = parts.in_turn(ready.turns);
-    let started = parts.started(names);
+    let started = parts.started(names, ready.source.rejections);
     let Parts { core, pool, supply, free, ready: filled, metadata, .. } = parts;
     let running = Arc::new(AtomicUsize::new(ready.source.queues.len()));
     let feed = LiveFeed {
@@ -84,7 +86,8 @@ fn record_with(
     let mut recording = Recording::new(core, &mut bank, &pool, feed, drives, superblocks, metadata);
     created.keep();
     let (options, stop) = (&job.options, &job.stop);
-    let stage = Stage { options, started, asked, stop, progress: &progress, observer };
+    let source_end = ready.source_end;
+    let stage = Stage { options, started, asked, stop, progress: &progress, source_end, observer };
     let outcome = run::run(&mut recording, stage);
     // Also after a failure: the threads see it and end.
     job.stop.store(true, Ordering::Relaxed);
@@ -101,6 +104,7 @@ struct Ready {
     image: ArrayImage,
     superblocks: Vec<Superblock>,
     source: sources::Open,
+    source_end: SourceEnd,
     control: Control,
     /// The part of each member, if parts are written in turn.
     turns: Option<Vec<u16>>,
@@ -134,6 +138,7 @@ impl Ready {
         let claims = authorize(&targets, &[], Purpose::Continue, false)?;
         let mut opened = open(job, &targets, observer)?;
         let image = opened.image.clone();
+        fits(job, &image, &spec, observer)?;
         let turns = turns(options, &image, &targets)?;
         let superblocks = superblocks::read_all(&mut opened.reader(), &image)?;
         let superblocks = superblocks.into_iter().map(|s| s.superblock).collect();
@@ -158,11 +163,37 @@ impl Ready {
             image,
             superblocks,
             source,
+            source_end: SourceEnd::of(&spec),
             control,
             turns,
             _claims: claims,
         })
     }
+}
+
+/// Says what fits on the array. Refuses if that is too little and the recording is to be strict.
+fn fits(
+    job: &Builder,
+    image: &ArrayImage,
+    spec: &SourceSpec,
+    observer: &mut dyn Observer,
+) -> Result<()> {
+    let options = &job.options;
+    let capacity = Capacity::of(image);
+    let room = match options.when_full {
+        WhenFull::Stop => capacity.free_bytes,
+        WhenFull::Wrap => capacity.total_bytes,
+    };
+    let members = (image.members.len(), image.superblock.parity);
+    let limits = (options.when_full, options.duration);
+    let fits = Fits::new(limits, room, members, Offered::of(spec));
+    if !fits.falls_short() {
+        observer.remark(Remark::Detail(fits.to_string()));
+        return Ok(());
+    }
+    fits.suits(options.strict)?;
+    observer.remark(Remark::Warning(format!("{fits}: the array will be full before that")));
+    Ok(())
 }
 
 /// The part of each member, if parts are written in turn. A missing member is in whichever.
@@ -261,6 +292,7 @@ struct Parts {
     array: (String, uuid::Uuid),
     /// Chunk buffers.
     buffers: u32,
+    capacity: Capacity,
     at: Timestamp,
 }
 
@@ -303,9 +335,10 @@ impl Parts {
         let on_files = targets.iter().all(|target| target.is_file());
         let config = options.config(at, layout.segment_bytes, buffers, on_files);
         let array = (image.superblock.name.clone(), image.uuid);
+        let capacity = Capacity::of(&image);
         let core = Recorder::with_parity(config, image, means);
         let metadata = metadata.to_vec();
-        Ok(Self { core, pool, supply, free, ready, metadata, array, buffers, at })
+        Ok(Self { core, pool, supply, free, ready, metadata, array, buffers, capacity, at })
     }
 
     /// With members that are written part by part, if there are such.
@@ -316,7 +349,7 @@ impl Parts {
         }
     }
 
-    fn started(&self, drives: Vec<String>) -> Started {
+    fn started(&self, drives: Vec<String>, rejections: Rejections) -> Started {
         let take = self.core.take();
         let (array, array_uuid) = self.array.clone();
         Started {
@@ -328,6 +361,8 @@ impl Parts {
             drives,
             buffers: self.buffers,
             simulated: false,
+            rejections,
+            capacity: self.capacity,
         }
     }
 }

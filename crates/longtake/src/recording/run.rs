@@ -10,6 +10,7 @@ use recorder::run::{Recording, STEP_MAX};
 use source::packer::Progress;
 
 use super::account::Over;
+use super::ending::{EndReason, SourceEnd};
 use super::feed::CountingFeed;
 use super::holds::Holds;
 use super::observer::{Observer, Started, View};
@@ -26,6 +27,8 @@ pub struct Stage<'a> {
     /// Ends the recording; also set when a limit is reached.
     pub stop: &'a AtomicBool,
     pub progress: &'a Progress,
+    /// What it means when the source ends by itself.
+    pub source_end: SourceEnd,
     pub observer: &'a mut dyn Observer,
 }
 
@@ -34,12 +37,14 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
     recording: &mut Recording<'_, B, M, F>,
     stage: Stage<'_>,
 ) -> Result<Over> {
-    let Stage { options, started, asked, stop, progress, observer } = stage;
+    let Stage { options, started, asked, stop, progress, source_end, observer } = stage;
     let start = recording.now();
     let deadline = options.duration.map(|duration| start + duration);
     let mut events = Vec::new();
     let mut requests = Requests::new(asked);
-    let mut over = Over { started, start, buffers_most: 0 };
+    let reason = EndReason::Source(source_end);
+    let mut over = Over { started, reason, start, buffers_most: 0 };
+    let mut ending = false;
     observer.started(start, &over.started)?;
     loop {
         let now = recording.now();
@@ -50,8 +55,9 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
         let ended = recording.step(until, &mut events)?;
         let now = recording.now();
         let enough = options.until_bytes.is_some_and(|most| recording.feed().bytes() >= most.0);
-        if deadline.is_some_and(|deadline| now >= deadline) || enough || recording.core().refusing()
-        {
+        let late = deadline.is_some_and(|deadline| now >= deadline);
+        if !ending && let Some(reason) = reason_to_end(recording, late, enough, stop) {
+            (over.reason, ending) = (reason, true);
             stop.store(true, Ordering::Relaxed);
         }
         for event in &events {
@@ -63,8 +69,32 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
         over.buffers_most = over.buffers_most.max(recording.core().buffers_held());
         observer.look(&View { now, start, core: recording.core(), progress });
         if ended {
+            // The source's threads end the recording themselves at the limit, before all of it has come here.
+            if enough {
+                over.reason = EndReason::Bytes;
+            }
             return Ok(over);
         }
+    }
+}
+
+/// Why the recording is to end now, if it is.
+fn reason_to_end<B: Bank, M: Buffers, F: CountingFeed>(
+    recording: &Recording<'_, B, M, F>,
+    late: bool,
+    enough: bool,
+    stop: &AtomicBool,
+) -> Option<EndReason> {
+    let core = recording.core();
+    if core.refusing() {
+        let working = core.members().any(|member| member.working);
+        Some(if working { EndReason::ArrayFull } else { EndReason::NoMemberLeft })
+    } else if enough {
+        Some(EndReason::Bytes)
+    } else if late {
+        Some(EndReason::Duration)
+    } else {
+        stop.load(Ordering::Relaxed).then_some(EndReason::Stopped)
     }
 }
 

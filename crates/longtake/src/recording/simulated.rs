@@ -20,7 +20,9 @@ use target::{SimDataBank, SimDrives, SimTarget};
 
 use super::account::Account;
 use super::builder::Builder;
-use super::observer::{Observer, Started};
+use super::ending::SourceEnd;
+use super::fits::Capacity;
+use super::observer::{Observer, Rejections, Started};
 use super::run::{self, Stage};
 use super::virtual_feed::Stop;
 use super::virtual_sources::Sources;
@@ -62,6 +64,7 @@ pub fn record(
     let (means, data_chunks) = options.parity_means(image.superblock.parity, &chunks);
     let data_max = image.superblock.data_chunk_max();
     let (array, array_uuid) = (image.superblock.name.clone(), image.uuid);
+    let capacity = Capacity::of(&image);
     let core = Recorder::with_parity(config, image, means);
     let core = parts.into_iter().fold(core, Recorder::with_parts);
     let started = Started {
@@ -73,6 +76,11 @@ pub fn record(
         drives: names(&bank),
         buffers: chunks.len() as u32,
         simulated: true,
+        rejections: match options.filter.trim() {
+            "" => Rejections::NoFilter,
+            _ => Rejections::Counted,
+        },
+        capacity,
     };
     let progress = Arc::new(Progress::default());
     let sources = Sources {
@@ -93,6 +101,7 @@ pub fn record(
         asked: never(),
         stop: &stop.asked,
         progress: &progress,
+        source_end: SourceEnd::of(&spec),
         observer,
     };
     let over = run::run(&mut recording, stage)?;

@@ -8,13 +8,14 @@ use format::LinkType;
 use source::capture_file::CaptureFile;
 use source::filter::Program;
 use source::filtering::Filtering;
-use source::interface::{Capture, InterfaceOptions, LinkEvent};
+use source::interface::{Capture, InterfaceOptions, InterfaceWarning, LinkEvent};
 use source::packer::{Packer, Pressure};
 use source::spec::{InterfaceSpec, SourceSpec, UdpSpec};
 use source::stream::{self, Stream};
 use source::synthetic::Synthetic;
 use source::udp::{Framing, Group, UdpOptions, UdpSource};
 
+use super::observer::Rejections;
 use crate::instant::utc;
 
 /// What one queue does in its thread. It hands in all its chunks before it returns what is to be
@@ -29,6 +30,8 @@ pub struct Open {
     pub pressure: Pressure,
     /// What was asked for and not granted.
     pub warnings: Vec<String>,
+    /// What is known of the packets that the filter rejects.
+    pub rejections: Rejections,
 }
 
 /// How packets are taken.
@@ -68,12 +71,16 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         other if other.can_wait() => Pressure::Waits,
         _ => Pressure::Drops,
     };
+    let mut rejections = match taking.filter.trim() {
+        "" => Rejections::NoFilter,
+        _ => Rejections::Counted,
+    };
     let (queues, warnings) = match spec {
         SourceSpec::Synthetic(options) => {
             let queues = Synthetic::open(options)?;
             (queues.into_iter().map(|queue| synthetic(queue, taking)).collect(), Vec::new())
         }
-        SourceSpec::Interface(spec) => open_interface(spec, taking)?,
+        SourceSpec::Interface(spec) => open_interface(spec, taking, &mut rejections)?,
         SourceSpec::Udp(spec) => open_udp(spec, taking)?,
         SourceSpec::Stream { endpoint, block_bytes } => {
             let options = stream::Options {
@@ -94,11 +101,15 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         SourceSpec::CaptureFile(path) => (vec![file(CaptureFile::open(path)?, taking)], Vec::new()),
         SourceSpec::CaptureStdin => (vec![file(CaptureFile::stdin()?, taking)], Vec::new()),
     };
-    Ok(Open { queues, pressure, warnings })
+    Ok(Open { queues, pressure, warnings, rejections })
 }
 
 /// Opens the sockets of a network interface: the work of each, and warnings. The kernel filters.
-fn open_interface(spec: &InterfaceSpec, taking: &Taking) -> Result<(Vec<Work>, Vec<String>)> {
+fn open_interface(
+    spec: &InterfaceSpec,
+    taking: &Taking,
+    rejections: &mut Rejections,
+) -> Result<(Vec<Work>, Vec<String>)> {
     let mut options = InterfaceOptions::new(&spec.name);
     options.queues = spec.queues;
     options.promiscuous = spec.promiscuous;
@@ -106,6 +117,10 @@ fn open_interface(spec: &InterfaceSpec, taking: &Taking) -> Result<(Vec<Work>, V
     options.snap_length = taking.snap;
     options.filter.clone_from(&taking.filter);
     let capture = Capture::open(&options)?;
+    let here = |w: &InterfaceWarning| matches!(w, InterfaceWarning::FilterInUserSpace { .. });
+    if *rejections == Rejections::Counted && !capture.warnings.iter().any(here) {
+        *rejections = Rejections::NotCounted;
+    }
     let warnings = capture.warnings.iter().map(ToString::to_string).collect();
     let work = capture.queues.into_iter().map(|queue| -> Work {
         Box::new(move |mut packer| {

@@ -1,0 +1,201 @@
+//! What fits: how much room an array has, how long it lasts at the source's rate, and what a recording of a given length needs.
+
+use std::fmt;
+
+use anyhow::{Result, bail};
+use base::{ByteSize, Duration, Rate};
+use recorder::{ArrayImage, Segment, WhenFull};
+use source::spec::SourceSpec;
+use source::synthetic::Pace;
+
+/// Bytes that a packet takes besides its own: the head and tail of an enhanced packet block (pcapng).
+const PACKET_OVERHEAD_BYTES: u64 = 32;
+
+/// Packets over which the mean length of synthetic ones is taken: a round of the mix.
+const SIZES_ROUND: u64 = 12;
+
+/// How much a recording may write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capacity {
+    /// Bytes of all members' segments.
+    pub total_bytes: u64,
+    /// Bytes of those that were empty at the start.
+    pub free_bytes: u64,
+}
+
+impl Capacity {
+    pub(super) fn of(image: &ArrayImage) -> Self {
+        let mut capacity = Self::default();
+        for member in &image.members {
+            let bytes = |segments: usize| segments as u64 * member.layout.segment_bytes;
+            let empty = member.segments.iter().filter(|s| matches!(s, Segment::Empty)).count();
+            capacity.total_bytes += bytes(member.segments.len());
+            capacity.free_bytes += bytes(empty);
+        }
+        capacity
+    }
+
+    /// Bytes left once so many were written.
+    pub fn left(&self, written: u64) -> u64 {
+        self.free_bytes.saturating_sub(written)
+    }
+
+    /// The share that is in use once so many bytes were written, at most 1.
+    pub fn fill(&self, written: u64) -> f64 {
+        1.0 - self.left(written) as f64 / self.total_bytes.max(1) as f64
+    }
+}
+
+/// The rate at which a source delivers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Offered {
+    /// Bytes of packets a second.
+    rate: Rate,
+    /// Bytes on the media for a byte of packets, without parity.
+    growth: f64,
+    /// Whether this is only the most that it can deliver.
+    line_rate: bool,
+}
+
+impl Offered {
+    /// The rate of a source, where it is known: a synthetic one has one, and an interface the speed of its link.
+    pub(super) fn of(spec: &SourceSpec) -> Option<Self> {
+        match spec {
+            SourceSpec::Synthetic(options) => {
+                let Pace::Rate(rate) = options.pace else { return None };
+                let length = |n| u64::from(options.sizes.of(n));
+                let stored = |n| length(n).next_multiple_of(4) + PACKET_OVERHEAD_BYTES;
+                let bytes: u64 = (0..SIZES_ROUND).map(length).sum();
+                let media: u64 = (0..SIZES_ROUND).map(stored).sum();
+                Some(Self { rate, growth: media as f64 / bytes as f64, line_rate: false })
+            }
+            SourceSpec::Interface(interface) => {
+                let file = format!("/sys/class/net/{}/speed", interface.name);
+                let megabits: i64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
+                let rate =
+                    Rate(u64::try_from(megabits).ok().filter(|&m| m > 0)? as f64 * 125_000.0);
+                Some(Self { rate, growth: 1.0, line_rate: true })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What fits on an array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fits {
+    when_full: WhenFull,
+    room_bytes: u64,
+    offered: Option<Offered>,
+    /// How long the room lasts, where the rate is known.
+    pub holds: Option<Duration>,
+    duration: Option<Duration>,
+    /// Bytes that the recording writes in its time, where that and the rate are known.
+    pub needs_bytes: Option<u64>,
+}
+
+impl Fits {
+    /// For so much room on so many members, `parity` of which hold parity.
+    pub(super) fn new(
+        (when_full, duration): (WhenFull, Option<Duration>),
+        room_bytes: u64,
+        (members, parity): (usize, u8),
+        offered: Option<Offered>,
+    ) -> Self {
+        let data = members.saturating_sub(usize::from(parity)).max(1) as f64;
+        let share = members.max(1) as f64 / data;
+        let media = offered.map(|offered| offered.rate.0 * offered.growth * share);
+        Self {
+            when_full,
+            room_bytes,
+            offered,
+            holds: media.map(|rate| Duration::from_secs_f64(room_bytes as f64 / rate.max(1.0))),
+            duration,
+            needs_bytes: media.zip(duration).map(|(rate, time)| (rate * time.as_secs_f64()) as u64),
+        }
+    }
+
+    /// Refuses a recording that falls short, if it is to be strict.
+    ///
+    /// # Errors
+    /// If it falls short.
+    pub(super) fn suits(&self, strict: bool) -> Result<()> {
+        if strict && self.falls_short() {
+            bail!(
+                "{self}: --strict refuses to start; use more or larger members (--members, --member-size), a shorter --for, \
+                 or --when-full wrap"
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether the recording will not fit. A ring overwrites instead, and the speed of a link is no promise to use it.
+    pub fn falls_short(&self) -> bool {
+        let certain = self.offered.is_some_and(|offered| !offered.line_rate);
+        certain && self.when_full == WhenFull::Stop && self.needs_bytes > Some(self.room_bytes)
+    }
+}
+
+impl fmt::Display for Fits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ring = self.when_full == WhenFull::Wrap;
+        write!(f, "the {} has {}", if ring { "ring" } else { "array" }, ByteSize(self.room_bytes))?;
+        f.write_str(if ring { "" } else { " free" })?;
+        let (Some(holds), Some(offered)) = (self.holds, self.offered) else { return Ok(()) };
+        let rate = ByteSize(offered.rate.0 as u64);
+        let line = if offered.line_rate { "line rate, " } else { "" };
+        if ring {
+            return write!(f, " and reaches {holds} back at {line}{rate}/s");
+        }
+        write!(f, " and holds {holds} at {line}{rate}/s")?;
+        match (self.duration, self.needs_bytes) {
+            (Some(time), Some(needs)) => write!(f, "; --for {time} needs {}", ByteSize(needs)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(source: &str, when_full: WhenFull, seconds: u64, parity: u8) -> Fits {
+        let offered = Offered::of(&source.parse().unwrap());
+        let duration = Some(Duration::from_secs(seconds));
+        Fits::new((when_full, duration), 8_000_000_000, (4, parity), offered)
+    }
+
+    #[test]
+    fn a_recording_that_needs_more_than_there_is_falls_short_and_says_by_how_much() {
+        let fits = fits("synthetic:1GB/s", WhenFull::Stop, 3600, 0);
+        assert!(fits.falls_short());
+        assert_eq!(
+            fits.to_string(),
+            "the array has 8.00 GB free and holds 7.83 s at 1.00 GB/s; --for 1h 00m 00s needs 3.68 TB"
+        );
+    }
+
+    #[test]
+    fn parity_shortens_what_an_array_holds_by_its_share() {
+        let [without, with] =
+            [0, 1].map(|parity| fits("synthetic:1GB/s", WhenFull::Stop, 7, parity));
+        assert!(!without.falls_short());
+        assert!(with.falls_short());
+        let (without, with) = (without.holds.unwrap(), with.holds.unwrap());
+        assert!((with.as_secs_f64() / without.as_secs_f64() - 0.75).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_ring_says_how_far_back_it_reaches_and_never_falls_short() {
+        let fits = fits("synthetic:1GB/s", WhenFull::Wrap, 3600, 0);
+        assert!(!fits.falls_short());
+        assert_eq!(fits.to_string(), "the ring has 8.00 GB and reaches 7.83 s back at 1.00 GB/s");
+    }
+
+    #[test]
+    fn without_a_rate_only_the_room_is_known() {
+        let fits = fits("udp:127.0.0.1:5000", WhenFull::Stop, 3600, 0);
+        assert!(!fits.falls_short());
+        assert_eq!(fits.to_string(), "the array has 8.00 GB free");
+    }
+}
