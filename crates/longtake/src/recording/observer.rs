@@ -24,6 +24,16 @@ pub enum Rejections {
     NotCounted,
 }
 
+impl Rejections {
+    /// What is known of packets that this filter rejects, if Longtake applies it.
+    pub(crate) fn of(filter: &str) -> Self {
+        match filter.trim() {
+            "" => Self::NoFilter,
+            _ => Self::Counted,
+        }
+    }
+}
+
 /// A recording that has started.
 #[derive(Clone, Debug)]
 pub struct Started {

@@ -55,9 +55,8 @@ pub fn record(
     let Formatted { mut bank, pool, image, superblocks, metadata, chunks } = format(&drives, job)?;
     fits(&spec, job, &bank)?;
     let stop = Stop { asked: Arc::clone(&job.stop), ..Stop::default() };
-    let layout = image.superblock.layout;
+    let (layout, at) = (image.superblock.layout, clock::now());
     let members: Vec<DriveId> = image.members.iter().map(|member| member.drive).collect();
-    let at = clock::now();
     let places = || members.iter().map(|drive| drives.places()[drive.index()].clone()).collect();
     let parts = options.parts(|| Ok(places()))?;
     let config = options.config(at, layout.segment_bytes, chunks.len() as u32, false);
@@ -76,10 +75,7 @@ pub fn record(
         drives: names(&bank),
         buffers: chunks.len() as u32,
         simulated: true,
-        rejections: match options.filter.trim() {
-            "" => Rejections::NoFilter,
-            _ => Rejections::Counted,
-        },
+        rejections: Rejections::of(&options.filter),
         capacity,
     };
     let progress = Arc::new(Progress::default());

@@ -71,10 +71,7 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         other if other.can_wait() => Pressure::Waits,
         _ => Pressure::Drops,
     };
-    let mut rejections = match taking.filter.trim() {
-        "" => Rejections::NoFilter,
-        _ => Rejections::Counted,
-    };
+    let mut rejections = Rejections::of(&taking.filter);
     let (queues, warnings) = match spec {
         SourceSpec::Synthetic(options) => {
             let queues = Synthetic::open(options)?;

@@ -1,3 +1,5 @@
+//! A job file becomes the workload that fio would run, or an error that names the line.
+
 use super::*;
 use crate::quantity::Pace;
 use crate::workload::{Arrival, Content, Pattern};
