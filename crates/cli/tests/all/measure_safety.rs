@@ -167,7 +167,7 @@ fn reading_only_leaves_out_experiments_that_have_to_write() {
     fs::File::create(&path).and_then(|file| file.set_len(64 * MIB)).expect("making a file");
     for experiment in ["fill", "snia", "apps"] {
         let words = format!("{experiment} @ --read-only --time 20s --output results");
-        measure(&words, &path, &folder).code(1).says(&[experiment, "without writing"]);
+        measure(&words, &path, &folder).code(1).says(&[experiment, "it must write", "--read-only"]);
     }
     let ran = measure("all @ --read-only --dry-run --json", &path, &folder).code(0);
     let stated = ran.json();

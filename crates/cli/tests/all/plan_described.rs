@@ -109,8 +109,8 @@ fn what_a_description_does_not_tell_is_refused() {
     }
     // Readers, sets and lanes that don't suffice are obstacles, as they are of any drive.
     for (options, words) in [
-        ("--readers 2x500MB/s", "nothing tells how fast it reads"),
-        ("--readers 2x500MB/s --sets separate", "no namespaces on NVM Sets"),
+        ("--readers 2x500MB/s", "its read rate is unknown"),
+        ("--readers 2x500MB/s --sets separate", "no NVM Sets"),
         ("--keep 800h --lanes 16", "need a lane each and 16 are left"),
     ] {
         let text = line(&format!("plan --rate 10Gb/s {DRIVE} {options}"), here()).code(1).text();

@@ -122,7 +122,7 @@ fn what_is_planned_with_separate_sets_is_recorded_so() {
 
 #[test]
 fn a_drive_without_sets_is_an_obstacle_that_names_what_would_do() {
-    let words = ["no namespaces on NVM Sets of their own", "--sets shared", "possible with"];
+    let words = ["its profile has no NVM Sets", "--sets shared", "possible with"];
     let command = format!("{ASKED} --keep 4s --sets separate");
     let ran = line(&format!("{command} --drive memblaze-4tb"), here()).code(1);
     let text = unbroken(&ran.text());

@@ -362,7 +362,7 @@ fn what_needs_real_time_or_an_array_from_before_is_refused_with_the_reason() {
         ("extract sim:DRIVE -o /tmp/x.pcapng", &["creates its simulated drives empty"]),
         ("array show sim:DRIVE", &["creates its simulated drives empty"]),
         ("array check sim:DRIVE", &["creates its simulated drives empty"]),
-        ("array create sim:DRIVE", &["gone with this one"]),
+        ("array create sim:DRIVE", &["exist only while a command runs"]),
         (
             "record --from synthetic:1MB/s --for 1s --to raid0:sim:DRIVE*2 --members 2",
             &["raid0:sim:", "is a striped set, which only `longtake measure` takes", "--parity"],

@@ -335,9 +335,9 @@ fn what_is_no_drive_is_refused_and_a_misspelt_drive_is_not_created_as_a_file() {
     for (path, found) in [
         (folder.path(), "a directory"),
         (Path::new("/dev/null"), "a character device"),
-        (Path::new("/dev/nvme77n1"), "not there"),
-        (Path::new("/nowhere/member0"), "not there"),
-        (&dangling, "not there"),
+        (Path::new("/dev/nvme77n1"), "does not exist"),
+        (Path::new("/nowhere/member0"), "does not exist"),
+        (&dangling, "does not exist"),
     ] {
         let refusals = safety::authorize(path, &[]).unwrap_err();
         assert_eq!(refusals.len(), 1, "{refusals:?}");

@@ -26,7 +26,7 @@ pub fn programme(
             let alone = all::programme(&[*name], drives, Budget::default(), adjust);
             let reads = alone.cost().written_bytes == 0;
             if !reads {
-                left_out.push((*name, "it must write to the drive".to_owned()));
+                left_out.push((*name, "it must write, which --read-only forbids".to_owned()));
             }
             reads
         });

@@ -576,7 +576,7 @@ mod tests {
         for (section, name) in [("link", "gbps"), ("flash", "media")] {
             let value = if name == "media" { Value::from("in-place") } else { Value::from(6.0) };
             let error = with(section, name, value).unwrap_err();
-            assert!(error.problem.contains("means nothing"), "{error}");
+            assert!(error.problem.contains("has no meaning"), "{error}");
         }
     }
 

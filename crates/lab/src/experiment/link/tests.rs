@@ -64,7 +64,7 @@ fn without_a_known_link_the_rates_are_told_and_no_share() {
     assert_eq!(done.written_bytes, 0);
     assert_eq!(result.ceiling, None);
     let said = result.answer().join(" ");
-    assert!(said.contains("No link is known of model"), "{said}");
+    assert!(said.contains("The link of model is unknown"), "{said}");
     assert!(said.contains("Sequential reads reach 2.0"), "{said}");
     assert!(said.contains("Writes were not measured"), "{said}");
     assert!(said.contains("Left out: 1 MiB"), "{said}");
