@@ -185,13 +185,13 @@ fn forms() -> String {
 pub struct RecordArguments {
     /// Source to record: interface, udp:, tcp:, tcp-listen:, pipe:, - (standard input), capture file, or
     /// synthetic:RATE.
-    #[arg(long, value_name = "SOURCE", help_heading = SOURCE, long_help = forms())]
+    #[arg(long, visible_short_alias = 'i', alias = "interface", value_name = "SOURCE", help_heading = SOURCE, long_help = forms())]
     pub from: String,
     /// Record only packets that this libpcap expression accepts, as in tcpdump.
     #[arg(long, value_name = "BPF", default_value = "", hide_default_value = true, help_heading = SOURCE)]
     pub filter: String,
     /// Keep at most this many bytes of each packet; 0 keeps all.
-    #[arg(long, value_name = "BYTES", default_value_t = 0, help_heading = SOURCE)]
+    #[arg(long, short_alias = 's', aliases = ["snaplen", "snapshot-length"], value_name = "BYTES", default_value_t = 0, help_heading = SOURCE)]
     pub snap: u32,
     /// Size of the kernel's buffer for each queue of an interface or UDP source. Raise it if the ledger counts losses
     /// in the kernel ring.
@@ -351,7 +351,7 @@ pub struct ExtractArguments {
     #[command(flatten)]
     pub selection: Selection,
     /// File to write, whose extension selects the format, or - for standard output.
-    #[arg(long, short, value_name = "FILE", help_heading = OUTPUT)]
+    #[arg(long, short, short_alias = 'w', alias = "write", value_name = "FILE", help_heading = OUTPUT)]
     pub output: PathBuf,
     /// Format, if the file's extension does not select it: pcapng, pcap, csv, jsonl, parquet or raw.
     ///

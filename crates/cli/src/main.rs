@@ -23,13 +23,16 @@ mod signals;
 mod sim;
 mod sweep;
 mod take_list;
+mod words;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use target::output::OutputError;
 
 use crate::commands::{Arguments, ArrayAction, Verb};
+use crate::measure::arguments::MeasureAction;
 
 /// Exit codes beyond 0 (done).
 pub mod exit {
@@ -48,7 +51,9 @@ pub mod exit {
 
 /// Ends the program for what clap has to say: help, or what is wrong with the arguments. It repeats them as they are, and they may
 /// have been made from the names of files.
-fn wrong(error: &clap::Error) -> ! {
+fn wrong(mut error: clap::Error) -> ! {
+    let arguments = std::env::args_os().skip(1);
+    words::explain(&mut error, arguments.map(|word| word.to_string_lossy().into_owned()));
     let plain = error.to_string();
     if ::report::text::escaped(&plain) == plain {
         error.exit();
@@ -58,7 +63,12 @@ fn wrong(error: &clap::Error) -> ! {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| wrong(&error));
+    let mut arguments = Arguments::try_parse().unwrap_or_else(|error| wrong(error));
+    if let Verb::Measure { action: MeasureAction::Run(run) } = &mut arguments.verb
+        && let Err(why) = run.take_job_file()
+    {
+        wrong(Arguments::command().error(ErrorKind::ValueValidation, why));
+    }
     if let Some(folder) = &arguments.profiles {
         profiles::use_folder(folder);
     }

@@ -155,6 +155,18 @@ impl Outputs {
             .map_err(|reason| OutputError::os("making the folder", path, reason))
     }
 
+    /// Makes a folder that nothing else uses; false if its name is taken.
+    ///
+    /// # Errors
+    /// [`OutputError`] if it can't be made.
+    pub fn make_unused_folder(&self, path: &Path) -> Result<bool, OutputError> {
+        match fs::create_dir(path) {
+            Ok(()) => Ok(true),
+            Err(reason) if reason.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(reason) => Err(OutputError::os("making the folder", path, reason)),
+        }
+    }
+
     /// Checks that every file in a folder of results may be replaced by another one.
     ///
     /// # Errors

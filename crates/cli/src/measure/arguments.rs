@@ -1,9 +1,9 @@
 //! The options of `longtake measure`, each defined once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base::{ByteSize, Duration};
-use clap::{Args, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use load::quantity::{Pace, Size, Time};
 use load::workload::{Arrival, Blocks, Content, Pattern, Priority};
 
@@ -21,7 +21,7 @@ const LIMITS: &str = "Limits";
 /// What to measure.
 #[derive(Debug, Subcommand)]
 pub enum MeasureAction {
-    /// Run one workload, given by options or as a TOML file.
+    /// Run one workload, given by options, as a TOML file, or as a fio job file.
     Run(Box<RunArguments>),
     /// Import fio's JSON or JSON+ as a measurement.
     Import(ImportArguments),
@@ -123,12 +123,15 @@ pub struct ExperimentArguments {
 }
 
 /// One workload.
-#[derive(Debug, Args)]
+#[derive(Debug, Parser)]
 pub struct RunArguments {
     /// Drives, results and limits.
     #[command(flatten)]
     pub rig: RigArguments,
-    /// Workload as a TOML file. Options of a workload then have no effect.
+    /// Workload as a TOML file or a fio job file (*.fio), instead of options.
+    ///
+    /// A job file may also stand before the targets: `longtake measure run job.fio TARGET`. Options of fio that
+    /// Longtake cannot do are errors with their line, and those that change nothing are listed.
     #[arg(long, value_name = "FILE", help_heading = WORKLOAD)]
     pub workload: Option<PathBuf>,
     /// Weight of reads [default: 1 unless other weights are given].
@@ -144,13 +147,13 @@ pub struct RunArguments {
     #[arg(long, default_value = "sequential", help_heading = WORKLOAD)]
     pub pattern: Pattern,
     /// Block size, or several with weights: 4KiB:60,64KiB:40.
-    #[arg(long, value_name = "SIZES", default_value = "128KiB", help_heading = WORKLOAD)]
+    #[arg(long, visible_alias = "bs", value_name = "SIZES", default_value = "128KiB", help_heading = WORKLOAD)]
     pub block: Blocks,
     /// Commands in flight for each job.
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = WORKLOAD)]
+    #[arg(long, visible_alias = "iodepth", value_name = "N", default_value_t = 1, help_heading = WORKLOAD)]
     pub depth: u32,
     /// Copies of the stream on each drive.
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = WORKLOAD)]
+    #[arg(long, visible_alias = "numjobs", value_name = "N", default_value_t = 1, help_heading = WORKLOAD)]
     pub jobs: u32,
     /// Rate of each job, as 400MB/s or 5000/s, whether or not the drive keeps up [default: as fast as possible].
     #[arg(long, value_name = "RATE", help_heading = WORKLOAD)]
@@ -183,7 +186,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "SIZE", help_heading = WORKLOAD, hide_short_help = true)]
     pub align: Option<Size>,
     /// Stop after this time [default: 60s unless --bytes is given].
-    #[arg(long = "for", value_name = "TIME", help_heading = LIMITS)]
+    #[arg(long = "for", visible_alias = "runtime", value_name = "TIME", help_heading = LIMITS)]
     pub time: Option<Time>,
     /// Stop after this many bytes.
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
@@ -203,6 +206,43 @@ pub struct RunArguments {
     /// Print the workload instead of running it.
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = OUTPUT)]
     pub print: Option<WorkloadFormat>,
+}
+
+/// Whether a file is a fio job file, by its name.
+pub fn is_job_file(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "fio")
+}
+
+impl RunArguments {
+    /// Takes a job file that stands among the targets as the workload. It is never a target.
+    ///
+    /// # Errors
+    /// If there are two workloads, or no target remains.
+    pub fn take_job_file(&mut self) -> Result<(), String> {
+        let Some(index) = self.rig.targets.iter().position(|target| is_job_file(target)) else {
+            return Ok(());
+        };
+        let job = self.rig.targets.remove(index);
+        if let Some(other) = self
+            .workload
+            .as_deref()
+            .or_else(|| self.rig.targets.iter().map(PathBuf::as_path).find(|t| is_job_file(t)))
+        {
+            return Err(format!(
+                "{} and {} are two workloads: name one",
+                job.display(),
+                other.display()
+            ));
+        }
+        if self.rig.targets.is_empty() {
+            let job = job.display();
+            return Err(format!(
+                "{job} is a workload: name the target too: longtake measure run {job} TARGET"
+            ));
+        }
+        self.workload = Some(job);
+        Ok(())
+    }
 }
 
 /// How a workload is printed.

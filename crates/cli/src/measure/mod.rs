@@ -132,7 +132,7 @@ pub struct OutputFolder {
 }
 
 impl OutputFolder {
-    /// As asked for, or a new one named after the time. Refuses one that has results already, unless they are to be gone
+    /// As asked for, or a new one. Refuses one that has results already, unless they are to be gone
     /// on with.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl OutputFolder {
             None if resume => {
                 bail!("--resume needs --output: the folder with the results to continue")
             }
-            None => jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string().into(),
+            None => return Self::make_unused(),
             Some(path) => path.clone(),
         };
         let outputs = Outputs::new(resume);
@@ -161,6 +161,18 @@ impl OutputFolder {
         let folder = Self { path, made };
         outputs.make_folder(&folder.path)?;
         Ok(folder)
+    }
+
+    /// A new folder named after the time, which no other run has, even if one began in the same second.
+    fn make_unused() -> Result<Self> {
+        let name = jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string();
+        let mut path = PathBuf::from(&name);
+        let mut number = 2;
+        while !Outputs::new(false).make_unused_folder(&path)? {
+            path = format!("{name}-{number}").into();
+            number += 1;
+        }
+        Ok(Self { made: vec![path.clone()], path })
     }
 
     /// Where it is.

@@ -1,11 +1,12 @@
 //! `longtake measure run`: one workload.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use base::Duration;
+use clap::Parser;
 use lab::run::SINGLE;
 use lab::{Cost, Go, Lab, LabError, Step};
 use load::Plan;
@@ -16,7 +17,7 @@ use target::real::NEW_FILE_BYTES;
 use twin::Setup;
 
 use crate::exit;
-use crate::measure::arguments::{RigArguments, RunArguments, WorkloadFormat};
+use crate::measure::arguments::{RigArguments, RunArguments, WorkloadFormat, is_job_file};
 use crate::measure::{OutputFolder, look, open, print, warn};
 use crate::printer;
 use crate::progress::steps_bar;
@@ -31,9 +32,12 @@ const TIME_DEFAULT: Duration = Duration::from_secs(60);
 /// # Errors
 /// If it can't be read, doesn't fit the drives, or they can't be opened.
 pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
-    let workload = workload(arguments)?;
+    let workload = match &arguments.workload {
+        Some(path) => from_file(path, arguments)?,
+        None => from_options(arguments),
+    };
     if let Some(format) = arguments.print {
-        print_workload(&workload, format, &arguments.rig.targets)?;
+        print_workload(&workload, format, &names(&arguments.rig))?;
         return Ok(ExitCode::SUCCESS);
     }
     let new_file_bytes = arguments
@@ -75,11 +79,15 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     finish(&step?, steady.as_ref(), &folder, arguments.rig.json)
 }
 
-fn print_workload(workload: &Workload, format: WorkloadFormat, targets: &[PathBuf]) -> Result<()> {
-    let targets: Vec<String> = targets.iter().map(|path| path.display().to_string()).collect();
+/// The targets as they were typed.
+fn names(rig: &RigArguments) -> Vec<String> {
+    rig.targets.iter().map(|path| path.display().to_string()).collect()
+}
+
+fn print_workload(workload: &Workload, format: WorkloadFormat, targets: &[String]) -> Result<()> {
     let text = match format {
         WorkloadFormat::Toml => workload.to_toml(),
-        WorkloadFormat::Fio => load::fio_job::job(workload, &targets),
+        WorkloadFormat::Fio => load::fio_job::job(workload, targets),
     };
     printer::text(text.trim_end())
 }
@@ -125,14 +133,34 @@ fn finish(
     Ok(if lost { ExitCode::from(exit::LOSS) } else { ExitCode::SUCCESS })
 }
 
-/// The workload that the options say.
-fn workload(arguments: &RunArguments) -> Result<Workload> {
-    if let Some(path) = &arguments.workload {
-        let text =
-            fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+/// The workload in a file, of which options may say nothing more.
+fn from_file(path: &Path, arguments: &RunArguments) -> Result<Workload> {
+    let unchanged = RunArguments {
+        from: arguments.from,
+        size: arguments.size,
+        ..RunArguments::parse_from(["run", "TARGET"])
+    };
+    if from_options(arguments) != from_options(&unchanged) {
+        bail!(
+            "{} describes the whole workload: change it there and leave out the options of a workload, or leave out the file",
+            path.display()
+        );
+    }
+    let text = fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    if !is_job_file(path) {
         return Workload::from_toml(&text)
             .with_context(|| format!("{} is not a workload", path.display()));
     }
+    let read =
+        load::fio_job::read::read(&text, &path.display().to_string(), &names(&arguments.rig))?;
+    for note in read.notes {
+        printer::tell(&format!("longtake: note: {}: {note}", path.display()));
+    }
+    Ok(read.workload)
+}
+
+/// The workload that the options say.
+fn from_options(arguments: &RunArguments) -> Workload {
     let nothing = arguments.write == 0 && arguments.trim == 0;
     let time =
         arguments
@@ -160,12 +188,12 @@ fn workload(arguments: &RunArguments) -> Result<Workload> {
         fua: arguments.fua,
         ..Stream::default()
     };
-    Ok(Workload {
+    Workload {
         name: "run".to_owned(),
         seed: arguments.seed,
         interval: arguments.interval,
         warm_up: arguments.warm_up,
         stop: Stop { time, bytes: arguments.bytes, steady },
         streams: vec![stream],
-    })
+    }
 }

@@ -176,7 +176,7 @@ fn a_capture_file_that_is_cut_short_is_recorded_up_to_there() {
         let frames = read(&whole).frames;
         let bytes = fs::read(&whole).expect("it was extracted");
         fs::write(&cut, &bytes[..bytes.len() / 2]).expect("there is space");
-        let again = new_in(&folder, &format!("array-{name}"));
+        let again = new_in(&folder, &format!("array-of-{name}.d"));
         let record = format!("record -q --from {} --to @ {SMALL}", text(&cut));
         line(&record, &again).code(1).says(&[text(&cut), "byte"]);
         let file = new_in(&folder, &format!("again-{name}"));

@@ -48,3 +48,4 @@ mod sim_targets;
 mod stall;
 mod sweep;
 mod terminal;
+mod words;

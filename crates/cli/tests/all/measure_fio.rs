@@ -1,8 +1,9 @@
 //! A workload printed as a fio job asks fio for the same bytes, and what fio measured is read back whole.
 
+use std::collections::BTreeSet;
 use std::fs;
 
-use crate::harness::{line, new_in, run, scratch, tool};
+use crate::harness::{line, longtake, new_in, run, scratch, tool};
 use load::{Measurement, Verb};
 use serde_json::Value;
 
@@ -57,6 +58,63 @@ fn a_printed_workload_reads_back_as_the_same() {
     fs::write(&file, &first.stdout).expect("writing a file");
     let words = format!("measure run @ --print toml --workload {}", file.display());
     assert_eq!(line(&words, &target).code(0).stdout, first.stdout);
+}
+
+/// A job as one finds it, not one that Longtake printed.
+const JOB: &str = "[global]\nioengine=libaio\ndirect=1\ngroup_reporting\n\n[job]\nrw=write\nbs=64k\niodepth=4\nsize=32m\n";
+
+#[test]
+fn a_job_file_runs_as_fio_would_run_it() {
+    let folder = scratch();
+    let target = new_in(&folder, "drive");
+    fs::File::create(&target).and_then(|file| file.set_len(32 << 20)).expect("making a file");
+    let job = new_in(&folder, "job.fio");
+    fs::write(&job, JOB).expect("writing a file");
+    let output = new_in(&folder, "measured");
+    let (file, results) = (job.display(), output.display());
+    let words = format!("measure run {file} @ --json --erase @ --output {results}");
+    let said = "job.fio: these options change nothing here: group_reporting";
+    let ran = line(&words, &target).code(0).says(&[said]);
+    let written = measurement(&ran.json()).results[0].clone();
+    assert_eq!((written.operation, written.bytes, written.count), (Verb::Write, 32 << 20, 512));
+    let named = line(&format!("measure run @ --print toml --workload {file}"), &target).code(0);
+    let placed = line(&format!("measure run {file} @ --print toml"), &target).code(0);
+    assert_eq!(named.stdout, placed.stdout);
+}
+
+#[test]
+fn what_a_job_file_asks_in_vain_is_named_by_line_and_nothing_is_made() {
+    let folder = scratch();
+    let target = new_in(&folder, "drive");
+    let job = new_in(&folder, "job.fio");
+    let (file, second) = (job.display(), new_in(&folder, "two.fio"));
+    fs::write(&job, format!("{JOB}startdelay=5\nioengine=mmap\n")).expect("writing a file");
+    let words = format!("measure run {file} @ --erase @");
+    let named = ["job.fio:11: startdelay=5: ", "job.fio:12: ioengine=mmap: "];
+    line(&words, &target).code(1).says(&named);
+    fs::write(&job, JOB).expect("writing a file");
+    for (words, code, said) in [
+        (format!("{file}"), 2, "name the target too"),
+        (format!("{file} {} @", second.display()), 2, "two workloads"),
+        (format!("{file} @ --workload {}", second.display()), 2, "two workloads"),
+        (format!("{file} @ --depth 8"), 1, "describes the whole workload"),
+    ] {
+        line(&format!("measure run {words}"), &target).code(code).says(&[said]);
+    }
+    assert!(!target.exists(), "nothing was made");
+    assert_eq!(fs::read_to_string(&job).expect("it is there"), JOB);
+}
+
+#[test]
+fn runs_in_the_same_second_get_folders_of_their_own() {
+    let folder = scratch();
+    let one = |_| {
+        let mut program = longtake();
+        program.args("measure run sim:ideal --read 1 --for 10ms --interval 10ms --json".split(' '));
+        run(program.current_dir(folder.path())).code(0).json()["folder"].to_string()
+    };
+    let folders: BTreeSet<String> = (0..4).map(one).collect();
+    assert_eq!(folders.len(), 4, "{folders:?}");
 }
 
 #[test]

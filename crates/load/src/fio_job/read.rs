@@ -90,18 +90,23 @@ impl Found {
 /// # Errors
 /// Everything that can't be done.
 pub fn read(text: &str, file: &str, targets: &[String]) -> Result<ReadJob, JobFileError> {
-    if let Some((workload, written_for)) = exact::workload(text)
-        && written_for == targets
-    {
-        return Ok(ReadJob { workload, notes: Vec::new() });
-    }
     let mut found = Found::default();
+    if let Some((workload, written_for)) = exact::workload(text) {
+        if written_for == targets {
+            return Ok(ReadJob { workload, notes: Vec::new() });
+        }
+        found.note(&format!(
+            "Longtake wrote this file for {}: for other targets only fio's options count, which can't say everything (deadlines, for example)",
+            written_for.join(" ")
+        ));
+    }
     let sections = ini::sections(text, &mut found.problems);
     if sections.is_empty() {
         found.problems.push(Problem::new(1, "no job: add a section such as [job]".to_owned()));
     }
     let mut unused = BTreeSet::new();
-    let mut read = Whole { workload: empty(file), bytes: Vec::new(), timed: Vec::new() };
+    let mut read =
+        Whole { workload: empty(file), seed: None, bytes: Vec::new(), timed: Vec::new() };
     for (index, section) in sections.iter().enumerate() {
         let mut job = Job { section, found: &mut found };
         options(&mut job, &mut unused);
@@ -155,6 +160,8 @@ fn options<'s>(job: &mut Job<'s, '_>, unused: &mut BTreeSet<&'s str>) {
 /// What all sections share, as they are read one after the other.
 struct Whole {
     workload: Workload,
+    /// The seed that a section set.
+    seed: Option<u64>,
     /// Bytes after which all copies of each section end, if they do.
     bytes: Vec<Option<u64>>,
     /// Each section's time.
@@ -175,6 +182,9 @@ impl Whole {
         self.ends(job, &stream, copies);
         let seed = job.get("randseed").map(|seed| seed.parse::<u64>());
         match seed {
+            Some(Ok(seed)) if self.seed.replace(seed).is_some_and(|other| other != seed) => {
+                job.cannot("randseed", "all jobs of a workload share one seed; set it in [global]");
+            }
             Some(Ok(seed)) => self.workload.seed = seed,
             Some(Err(_)) => job.cannot("randseed", "not a whole number"),
             None => {}

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use source::spec::SourceSpec;
+use target::array::{ArrayNameError, Missing};
 use target::{NewFiles, array};
 
 use super::builder::Builder;
@@ -31,6 +32,12 @@ pub fn find_or_create(
     let target = &job.target;
     let path = Path::new(target);
     let names_nothing_yet = !path.exists() && !target.contains(',') && !target.starts_with("/dev/");
+    if names_nothing_yet && is_capture_file(path) {
+        bail!(
+            "--to {target}: recordings go to arrays, so that they keep pace with the source; give --to DIR, and `longtake extract DIR -o \
+             {target}` writes that file, also during the recording"
+        );
+    }
     let is_empty_directory = path.is_dir() && array::member_files(path)?.is_empty();
     if is_empty_directory || (names_nothing_yet && target.contains('/')) {
         let new = &job.options.new;
@@ -44,11 +51,25 @@ pub fn find_or_create(
         return Ok(Members { targets, source });
     }
     let targets = match array::resolve(target) {
-        // An array's name, or else a directory to be made here.
-        Err(error) if names_nothing_yet => {
-            bail!("{error:#}; for a new directory of that name here, give --to ./{target}")
+        Err(ArrayNameError::NotFound { problem: Missing::Name { names }, .. })
+            if names_nothing_yet =>
+        {
+            let known = if names.is_empty() {
+                String::new()
+            } else {
+                format!(" (but {})", names.join(", "))
+            };
+            bail!(
+                "there is no array '{target}'{known}: --to ./{target} makes one of files in a new directory, `longtake array create` one of drives"
+            )
         }
         targets => targets?,
     };
     Ok(Members { targets, source: None })
+}
+
+/// Whether a path is named like a file of packets, which a newcomer expects to get.
+fn is_capture_file(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|extension| matches!(extension, "pcapng" | "pcap" | "cap" | "gz" | "zst"))
 }

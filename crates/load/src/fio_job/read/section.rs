@@ -273,6 +273,11 @@ impl Job<'_, '_> {
                 "only what the job writes itself can be verified; add writes or remove it",
             );
         }
+        if verified && (percent.is_some_and(|percent| percent > 0) || self.on("zero_buffers")) {
+            self.found.note(
+                "what is verified is filled with a pattern of its own, which does not compress",
+            );
+        }
         stream.content = match percent {
             _ if verified => Content::Verify,
             _ if self.on("zero_buffers") => Content::Compressible { percent: 100 },
@@ -337,6 +342,13 @@ impl Job<'_, '_> {
         if self.get("rate").is_some() && self.get("rate_iops").is_some() {
             self.cannot("rate", "remove it or rate_iops: a job has one rate");
         }
+        let paced = self.get("rate").is_some() || self.get("rate_iops").is_some();
+        if paced && self.get("thinktime").is_some_and(|wait| wait != "0") {
+            self.cannot(
+                "thinktime",
+                "a job with a rate doesn't wait as well; remove it or the rate",
+            );
+        }
         if let Some(rate) = self.rate("rate_iops", stream) {
             return (Some(Pace::Commands(rate)), arrival);
         }
@@ -398,7 +410,11 @@ impl Job<'_, '_> {
         match (class.as_deref(), level) {
             (None, _) if self.get("prio").is_none() => None,
             (Some("1"), 0..8) => Some(Priority::RealTime(level)),
-            (None | Some("2"), 0..8) => Some(Priority::BestEffort(level)),
+            (None, 0..8) => {
+                self.found.note("prio without prioclass counts as prioclass=2 (best effort)");
+                Some(Priority::BestEffort(level))
+            }
+            (Some("2"), 0..8) => Some(Priority::BestEffort(level)),
             (Some("3"), _) => Some(Priority::Idle),
             _ => {
                 self.cannot("prio", "set prioclass to 1, 2 or 3 and prio to 0..7");

@@ -60,6 +60,8 @@ fn what_cannot_be_done_is_named_by_file_and_line_with_a_remedy() {
         ("time_based=0", "time_based=1 with runtime"),
         ("[two]\nstonewall", "job.fio:8: stonewall=1: "),
         ("[two]\nruntime=5", "end together"),
+        ("randseed=3\n[two]\nrandseed=4", "job.fio:9: randseed=4: all jobs of a workload share"),
+        ("rate_iops=5\nthinktime=9ms", "job.fio:8: thinktime=9ms: a job with a rate"),
     ] {
         let text = problems(options);
         assert!(text.contains(said), "{options}: {text}");
@@ -102,4 +104,29 @@ fn a_changed_export_is_read_by_its_options() {
     let changed = text.replace("bs=4096", "bs=8192");
     let stream = read(&changed, "a.fio", &targets).unwrap().workload.streams.remove(0);
     assert_eq!((stream.block.to_string().as_str(), stream.deadline), ("8KiB", None));
+}
+
+#[test]
+fn what_longtake_does_differently_stands_in_a_note() {
+    for (options, said) in [
+        ("prio=3", "prioclass=2"),
+        ("rw=write\nverify=crc32c\nbuffer_compress_percentage=50", "does not compress"),
+        ("rw=randread", "norandommap is not set"),
+        ("rw=rw", "share one sequence"),
+    ] {
+        let read = read(&format!("{BASE}{options}"), "job.fio", &["f".to_owned()]).unwrap();
+        assert!(read.notes.iter().any(|note| note.contains(said)), "{options}: {:?}", read.notes);
+    }
+    let stream = Stream { name: "s".to_owned(), read: 1, ..Stream::default() };
+    let mut workload = empty("job.fio");
+    workload.stop.time = Some(Time(Duration::from_secs(1)));
+    workload.streams.push(stream);
+    let written = super::super::job(&workload, &["f".to_owned()]);
+    let elsewhere = read(&written, "job.fio", &["g".to_owned()]);
+    let said = match elsewhere {
+        Ok(read) => read.notes.join(" "),
+        Err(error) => error.to_string(),
+    };
+    assert!(said.contains("filename=f"), "{said}");
+    assert_eq!(read(&written, "job.fio", &["f".to_owned()]).unwrap().workload, workload);
 }

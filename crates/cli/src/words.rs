@@ -1,0 +1,176 @@
+//! What words of other programs are called here: hints for arguments that don't exist.
+
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+
+use crate::commands::Arguments;
+
+/// A command (or the beginning of its name), words that it doesn't know, and what to type.
+type Hint = (&'static str, &'static [&'static str], &'static str);
+
+const HINTS: [Hint; 20] = [
+    (
+        "record",
+        &["-w", "--write"],
+        "recordings go to arrays: --to DIR; then `longtake extract DIR -o x.pcapng` writes a file",
+    ),
+    (
+        "record",
+        &["-r", "--read"],
+        "--from FILE records a capture file; `longtake extract ARRAY -o -` reads a recording",
+    ),
+    ("record", &["-c", "--count"], "--for TIME or --until-bytes SIZE end a recording"),
+    ("record", &["-D"], "`ip link` lists interfaces"),
+    (
+        "extract",
+        &["-r", "--read"],
+        "the array is named without an option: longtake extract ARRAY -o FILE",
+    ),
+    (
+        "measure run",
+        &["--rw", "--readwrite", "--rwmixread", "--rwmixwrite"],
+        "--read 7 --write 3 sets the mix, and --pattern random the order",
+    ),
+    (
+        "measure run",
+        &["--ioengine", "--direct"],
+        "leave it out: commands always go through io_uring and past the page cache",
+    ),
+    ("measure run", &["--time_based", "--group_reporting"], "leave it out: it is always so"),
+    (
+        "measure",
+        &["--filename"],
+        "the drive or file is named without an option: longtake measure run TARGET",
+    ),
+    (
+        "measure",
+        &["--bs", "--rw", "--iodepth", "--numjobs", "--runtime", "--job"],
+        "`longtake measure run` takes the options of one workload, and fio's job files",
+    ),
+    (
+        "array",
+        &["list", "ls"],
+        "`longtake drives` lists drives with the arrays they belong to; `array show ARRAY` shows one",
+    ),
+    ("array", &["check-only", "fsck", "verify"], "`longtake array check ARRAY` reads all of it"),
+    ("array", &["rm", "delete", "remove", "destroy"], DELETE),
+    ("", &["rm", "delete", "remove", "prune"], DELETE),
+    ("", &["ls", "list"], "`longtake takes ARRAY` lists takes, and `longtake drives` lists drives"),
+    (
+        "",
+        &["info", "status", "show", "stat"],
+        "`longtake array show ARRAY` shows an array, also while it is recorded on",
+    ),
+    ("", &["capture", "dump", "rec", "write"], "`longtake record --from eth0 --to DIR` records"),
+    ("", &["read", "export", "dd", "cat"], "`longtake extract ARRAY -o FILE` writes packets"),
+    (
+        "",
+        &["bench", "benchmark", "test", "run", "fio"],
+        "`longtake measure all TARGET` measures a drive, `longtake measure run` runs one workload",
+    ),
+    (
+        "",
+        &["size", "calc", "simulate"],
+        "`longtake plan --rate RATE` says how many drives it needs",
+    ),
+];
+
+const DELETE: &str =
+    "takes are not deleted singly: a ring overwrites the oldest, and files go with their directory";
+
+/// Commands named at most where an option belongs to others.
+const OTHERS_MAX: usize = 3;
+
+/// Replaces clap's advice on a word that doesn't exist by what the user is likely to look for. `arguments` are the
+/// program's, without its name.
+pub fn explain(error: &mut clap::Error, arguments: impl Iterator<Item = String>) {
+    let kind = match error.kind() {
+        ErrorKind::UnknownArgument => ContextKind::InvalidArg,
+        ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
+        _ => return,
+    };
+    let Some(ContextValue::String(word)) = error.get(kind) else { return };
+    let word = word.clone();
+    let words: Vec<String> =
+        arguments.filter(|argument| !argument.starts_with('-')).take(2).collect();
+    let command = words.join(" ");
+    let hint = HINTS
+        .iter()
+        .find(|(of, known, _)| command.starts_with(of) && known.contains(&word.as_str()))
+        .map(|(.., hint)| (*hint).to_owned())
+        .or_else(|| option_of_others(&word));
+    // Clap would advise to write `-- --option`, as if it were the name of an array.
+    error.remove(ContextKind::Suggested);
+    if let Some(hint) = hint {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
+    }
+}
+
+/// The commands that have the option `word`.
+fn option_of_others(word: &str) -> Option<String> {
+    let name = word.strip_prefix("--")?;
+    let mut commands = Vec::new();
+    with_option(&Arguments::command(), name, "longtake", &mut commands);
+    commands.truncate(OTHERS_MAX);
+    (!commands.is_empty()).then(|| format!("{word} is an option of {}", commands.join(", ")))
+}
+
+fn with_option(command: &Command, name: &str, path: &str, found: &mut Vec<String>) {
+    if command.get_arguments().any(|argument| argument.get_long() == Some(name)) {
+        found.push(format!("`{path}`"));
+    }
+    for below in command.get_subcommands() {
+        with_option(below, name, &format!("{path} {}", below.get_name()), found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    /// What is printed for a command line that is wrong.
+    fn said(line: &str) -> String {
+        let words = line.split(' ');
+        let mut error = Arguments::try_parse_from(words.clone()).expect_err(line);
+        explain(&mut error, words.skip(1).map(str::to_owned));
+        error.to_string()
+    }
+
+    #[test]
+    fn every_hint_is_printed_for_its_words_and_for_nothing_that_exists() {
+        for (command, words, hint) in HINTS {
+            for word in words {
+                let line = format!("longtake {command} {word}").replace("  ", " ");
+                // Where a command needs a name first, it may be the array's.
+                assert!(said(&line).contains(hint), "{line}: {}", said(&line));
+            }
+            let printed = format!("  tip: {hint}");
+            assert!(printed.len() <= 100, "{} columns: {hint}", printed.len());
+        }
+    }
+
+    #[test]
+    fn nobody_is_told_to_write_an_option_behind_dashes() {
+        for line in ["longtake takes --follow", "longtake drives --none", "longtake record --no"] {
+            assert!(!said(line).contains("-- -"), "{}", said(line));
+        }
+    }
+
+    #[test]
+    fn an_option_of_another_command_is_named_with_it() {
+        assert!(
+            said("longtake takes --follow").contains("--follow is an option of `longtake extract`")
+        );
+    }
+
+    #[test]
+    fn a_slip_still_gets_the_nearest_name() {
+        assert!(said("longtake record --fron x").contains("'--from'"));
+        assert!(said("longtake recrod").contains("'record'"));
+    }
+}
