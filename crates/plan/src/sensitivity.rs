@@ -78,6 +78,9 @@ const ALL: [Change; 13] = [
 const HALVINGS: usize = 16;
 const STEP_PERCENT: f64 = 0.1;
 
+/// A share that leaves nothing worth a name.
+const NOTHING_LEFT: f64 = 0.999;
+
 /// The least of each change that saves a drive, or that makes possible what isn't: with this drive under the stream, or without if it
 /// can't be put there as required.
 pub fn savings(
@@ -214,6 +217,7 @@ impl Change {
                 or(after.life_years.map(factor)),
                 or(before.life_years.map(factor))
             ),
+            Self::Readers if amount >= NOTHING_LEFT => "without readers".to_owned(),
             Self::Readers => format!("readers -{percent} % (to {} each)", after.readers.rate),
             Self::Memory => {
                 format!("memory +{percent} % (to {})", or(after.host.memory.map(|m| m.to_string())))

@@ -69,7 +69,7 @@ fn title(canvas: &mut Canvas, title: &str) {
 mod tests {
     use super::*;
     use crate::axis::Axis;
-    use crate::picture::{Heat, Lines, Point, Radar, Ring, Series, Spoke};
+    use crate::picture::{Direction, Heat, Lines, Mark, Point, Radar, Ring, Series, Spoke};
     use crate::sample;
 
     /// Lines drawn in the first series' colour.
@@ -114,6 +114,26 @@ mod tests {
             Kind::Radar(r) => r.spokes.iter().map(|s| s.name.clone()).collect(),
             Kind::Bars(b) => b.groups.clone(),
         }
+    }
+
+    /// Where the text begins that ends with `label`, as the file says; letters end there.
+    fn label_end(svg: &str, label: &str) -> f64 {
+        let (before, _) = svg.split_once(label).expect("the label is drawn");
+        let (_, tag) = before.rsplit_once("<text").expect("a text");
+        let (_, x) = tag.split_once(" x=\"").expect("a place");
+        x.split('"').next().and_then(|x| x.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn labels_of_marks_at_nearly_the_same_height_stand_beside_each_other() {
+        let mark = |at, label: &str| Mark { on: Direction::Y, at, label: label.to_owned() };
+        let series = vec![Series::new("s", [(0.0, 0.0), (1.0, 100.0)])];
+        let marks = vec![mark(50.0, "first"), mark(50.5, "second"), mark(90.0, "far away")];
+        let svg = lines(Lines { series, marks, ..Lines::default() });
+        let [first, second, far] = ["first", "second", "far away"].map(|l| label_end(&svg, l));
+        let units = canvas::text_width("first", 11.0) * (far / (WIDTH - 4.0)).max(1.0);
+        assert!(first - second > units, "{first} {second}");
+        assert_eq!(first, far, "nothing is in its way");
     }
 
     #[test]

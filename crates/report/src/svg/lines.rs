@@ -1,6 +1,6 @@
 //! Lines over an axis, with bands behind them and marks across them.
 
-use super::canvas::{Canvas, Place, Stroke, Text, fitting};
+use super::canvas::{Canvas, Place, Stroke, Text, fitting, text_width};
 use super::legend::{self, Swatch};
 use super::plot::{self, Frame};
 use super::{POINTS_MAX, TITLE_HEIGHT};
@@ -13,6 +13,10 @@ use crate::thin::thin;
 const DASHED_MAX: f64 = 4_000.0;
 /// Share of the axis below that upright text takes: its height on a phone's narrow picture.
 const LABEL_SHARE: f64 = 0.045;
+/// Size of a mark's label, the height that it takes, and the gap to the next one, in pixels.
+const LABEL_SIZE: f64 = 11.0;
+const LABEL_HEIGHT: f64 = 14.0;
+const LABEL_GAP: f64 = 10.0;
 /// Points up to which each has its marker.
 const MARKED_POINTS_MAX: usize = 40;
 /// Markers on a longer line.
@@ -39,8 +43,9 @@ pub fn draw(canvas: &mut Canvas, lines: &Lines) {
     for (index, series) in lines.series.iter().enumerate() {
         sheet.series(canvas, series, index);
     }
-    for mark in &lines.marks {
-        sheet.mark(canvas, mark);
+    let labels = sheet.label_ends();
+    for (mark, end) in lines.marks.iter().zip(labels) {
+        sheet.mark(canvas, mark, end);
     }
     let top = TITLE_HEIGHT + above(lines) + plot::INSIDE_HEIGHT + plot::BELOW;
     legend::draw(canvas, &names(lines), top, Swatch::Line);
@@ -126,17 +131,34 @@ impl Sheet<'_> {
         }
     }
 
-    fn mark(&self, canvas: &mut Canvas, mark: &Mark) {
+    /// Where the label of each mark across the axis on the left ends: at the right, or before another label that stands
+    /// at nearly the same height.
+    fn label_ends(&self) -> Vec<f64> {
+        let mut placed: Vec<(f64, f64)> = Vec::new();
+        let end = |mark: &Mark| {
+            let right = self.frame.right - 4.0;
+            let Some(y) = self.y_of(mark.at).filter(|_| mark.on == Direction::Y) else {
+                return right;
+            };
+            let near = placed.iter().filter(|(other, _)| (other - y).abs() < LABEL_HEIGHT);
+            let end = near.map(|(_, left)| left - LABEL_GAP).fold(right, f64::min);
+            placed.push((y, end - text_width(&mark.label, LABEL_SIZE)));
+            end
+        };
+        self.lines.marks.iter().map(end).collect()
+    }
+
+    fn mark(&self, canvas: &mut Canvas, mark: &Mark, label_end: f64) {
         let f = &self.frame;
         let stroke = Stroke::new(MARK, 1.25).dashed(&[4, 3]);
-        let label = Text::new(11.0).colour(MARK).ending().above();
+        let label = Text::new(LABEL_SIZE).colour(MARK).ending().above();
         match mark.on {
             Direction::X => {
                 let Some(x) = self.x_of(mark.at).filter(|x| (f.left..=f.right).contains(x)) else {
                     return;
                 };
                 canvas.line(&[(x, f.top), (x, f.bottom)], stroke);
-                let text = fitting(&mark.label, 11.0, f.bottom - f.top - 20.0);
+                let text = fitting(&mark.label, LABEL_SIZE, f.bottom - f.top - 20.0);
                 let x = if label_is_before(self.lines, mark) { x - 1.0 } else { x + 14.0 };
                 canvas.text(&text, (x, f.top + 4.0), label.upward());
             }
@@ -145,7 +167,7 @@ impl Sheet<'_> {
                     return;
                 };
                 canvas.line(&[(f.left, y), (f.right, y)], stroke);
-                canvas.text(&mark.label, (f.right - 4.0, y - 1.0), label);
+                canvas.text(&mark.label, (label_end, y - 1.0), label);
             }
         }
     }
