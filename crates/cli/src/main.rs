@@ -26,7 +26,8 @@ mod take_list;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use anyhow::Result;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use target::output::OutputError;
 
 use crate::commands::{Arguments, ArrayAction, Verb};
@@ -58,11 +59,22 @@ fn wrong(error: &clap::Error) -> ! {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::try_parse().unwrap_or_else(|error| wrong(&error));
+    let words = std::env::args_os().collect();
+    let given = record::config::matches(Arguments::command(), words);
+    given.and_then(|given| run(&given)).unwrap_or_else(|error| failed(&error))
+}
+
+/// Runs the command that the arguments name.
+fn run(given: &ArgMatches) -> Result<ExitCode> {
+    if let Some(config) = record::config::printed(&Arguments::command(), given)? {
+        printer::text(&config)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let arguments = Arguments::from_arg_matches(given)?;
     if let Some(folder) = &arguments.profiles {
         profiles::use_folder(folder);
     }
-    let outcome = match arguments.verb {
+    match arguments.verb {
         Verb::Record(arguments) => record::record(&arguments),
         Verb::Array { action } => match action {
             ArrayAction::Create(arguments) => array::create(&arguments),
@@ -95,23 +107,28 @@ fn main() -> ExitCode {
             );
             Ok(ExitCode::SUCCESS)
         }
-    };
-    outcome.unwrap_or_else(|error| {
-        // A source that is none is a wrong argument, though it takes a look at the files to know.
-        let inner = error.downcast_ref::<longtake::Error>();
-        let usage = error.downcast_ref::<source::SpecError>().is_some()
-            || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some())
-            || error.downcast_ref::<longtake::array::FormatError>().is_some()
-            || matches!(error.downcast_ref(), Some(OutputError::Terminal { .. }));
-        // A reader that has gone (`| head`) is no failure to report to it.
-        let broken_pipe = error.chain().any(|cause| {
-            let library = cause.downcast_ref::<longtake::Error>();
-            let io = cause.downcast_ref().or_else(|| library?.downcast_ref());
-            io.is_some_and(|e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe)
-        });
-        if !broken_pipe {
-            printer::tell(&format!("longtake: {error:#}"));
-        }
-        ExitCode::from(if usage { exit::USAGE } else { exit::FAILED })
-    })
+    }
+}
+
+/// Says what went wrong. Returns the exit code.
+fn failed(error: &anyhow::Error) -> ExitCode {
+    if let Some(error) = error.downcast_ref() {
+        wrong(error);
+    }
+    // A source that is none is a wrong argument, though it takes a look at the files to know.
+    let inner = error.downcast_ref::<longtake::Error>();
+    let usage = error.downcast_ref::<source::SpecError>().is_some()
+        || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some())
+        || error.downcast_ref::<longtake::array::FormatError>().is_some()
+        || matches!(error.downcast_ref(), Some(OutputError::Terminal { .. }));
+    // A reader that has gone (`| head`) is no failure to report to it.
+    let broken_pipe = error.chain().any(|cause| {
+        let library = cause.downcast_ref::<longtake::Error>();
+        let io = cause.downcast_ref().or_else(|| library?.downcast_ref());
+        io.is_some_and(|e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe)
+    });
+    if !broken_pipe {
+        printer::tell(&format!("longtake: {error:#}"));
+    }
+    ExitCode::from(if usage { exit::USAGE } else { exit::FAILED })
 }
