@@ -134,7 +134,7 @@ fn read<'a>(text: &str, record: &'a Command) -> Result<Vec<Entry<'a>>, (usize, S
 
 fn unknown(key: &str, record: &Command) -> String {
     let meant = nearest(key, options(record).filter_map(Arg::get_long));
-    let meant = meant.map_or(String::new(), |name| format!(": is '{name}' meant?"));
+    let meant = meant.map_or(String::new(), |name| format!("; did you mean '{name}'?"));
     format!("unknown option '{}'{meant}", inline(key))
 }
 

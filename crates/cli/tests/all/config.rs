@@ -180,7 +180,7 @@ fn a_name_that_is_unknown_is_refused_with_its_line_and_the_name_that_was_meant()
     ];
     for (key, meant) in unknown {
         let name = key.trim_matches('\'');
-        let says = format!("unknown option '{name}': is '{meant}' meant?");
+        let says = format!("unknown option '{name}'; did you mean '{meant}'?");
         refused(&format!("from = 'x'\n\n{key} = 2\n"), 3).says(&[&says]);
     }
     for key in ["config", "print-config", "help", "version", "h", "temperature"] {
