@@ -183,6 +183,15 @@ fn forms() -> String {
 /// `record`.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
+    /// Read options from this TOML file. Options on the command line win.
+    ///
+    /// Names are those of the options without dashes: `member-size = "1GiB"`, `strict = true`, `cpus = [0, 2]`. --from and
+    /// --to can be in the file too. Paths in it are relative to the current directory, as on the command line.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Print the options given, as a file for --config, and record nothing.
+    #[arg(long)]
+    pub print_config: bool,
     /// Source to record: interface, udp:, tcp:, tcp-listen:, pipe:, - (standard input), capture file, or
     /// synthetic:RATE.
     #[arg(long, visible_short_alias = 'i', alias = "interface", value_name = "SOURCE", help_heading = SOURCE, long_help = forms())]
@@ -248,7 +257,7 @@ pub struct RecordArguments {
     #[arg(long, value_name = "TIME", default_value = "1s", help_heading = RECORDING)]
     pub flush_interval: Duration,
     /// How chunks are spread: adaptive (to the fastest at the moment) or stripe (in turn).
-    #[arg(long, default_value = "adaptive", help_heading = RECORDING)]
+    #[arg(long, default_value = "adaptive", help_heading = RECORDING, hide_short_help = true)]
     pub placement: Placement,
     /// Chunk writes in flight on each member, 1 to 64. Raise it if the drives are not busy.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = RECORDING, hide_short_help = true)]

@@ -27,8 +27,9 @@ mod words;
 
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use target::output::OutputError;
 
 use crate::commands::{Arguments, ArrayAction, Verb};
@@ -63,16 +64,26 @@ fn wrong(mut error: clap::Error) -> ! {
 }
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::try_parse().unwrap_or_else(|error| wrong(error));
-    if let Verb::Measure { action: MeasureAction::Run(run) } = &mut arguments.verb
-        && let Err(why) = run.take_job_file()
-    {
-        wrong(Arguments::command().error(ErrorKind::ValueValidation, why));
+    let words = std::env::args_os().collect();
+    let given = record::config::matches(Arguments::command(), words);
+    given.and_then(|given| run(&given)).unwrap_or_else(failed)
+}
+
+/// Runs the command that the arguments name.
+fn run(given: &ArgMatches) -> Result<ExitCode> {
+    if let Some(config) = record::config::printed(&Arguments::command(), given)? {
+        printer::text(&config)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut arguments = Arguments::from_arg_matches(given)?;
+    if let Verb::Measure { action: MeasureAction::Run(run) } = &mut arguments.verb {
+        let wrong = |why| Arguments::command().error(ErrorKind::ValueValidation, why);
+        run.take_job_file().map_err(wrong)?;
     }
     if let Some(folder) = &arguments.profiles {
         profiles::use_folder(folder);
     }
-    let outcome = match arguments.verb {
+    match arguments.verb {
         Verb::Record(arguments) => record::record(&arguments),
         Verb::Array { action } => match action {
             ArrayAction::Create(arguments) => array::create(&arguments),
@@ -105,23 +116,29 @@ fn main() -> ExitCode {
             );
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// Says what went wrong. Returns the exit code.
+fn failed(error: anyhow::Error) -> ExitCode {
+    let error = match error.downcast() {
+        Ok(error) => wrong(error),
+        Err(error) => error,
     };
-    outcome.unwrap_or_else(|error| {
-        // A source that is none is a wrong argument, though it takes a look at the files to know.
-        let inner = error.downcast_ref::<longtake::Error>();
-        let usage = error.downcast_ref::<source::SpecError>().is_some()
-            || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some())
-            || error.downcast_ref::<longtake::array::FormatError>().is_some()
-            || matches!(error.downcast_ref(), Some(OutputError::Terminal { .. }));
-        // A reader that has gone (`| head`) is no failure to report to it.
-        let broken_pipe = error.chain().any(|cause| {
-            let library = cause.downcast_ref::<longtake::Error>();
-            let io = cause.downcast_ref().or_else(|| library?.downcast_ref());
-            io.is_some_and(|e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe)
-        });
-        if !broken_pipe {
-            printer::tell(&format!("longtake: {error:#}"));
-        }
-        ExitCode::from(if usage { exit::USAGE } else { exit::FAILED })
-    })
+    // A source that is none is a wrong argument, though it takes a look at the files to know.
+    let inner = error.downcast_ref::<longtake::Error>();
+    let usage = error.downcast_ref::<source::SpecError>().is_some()
+        || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some())
+        || error.downcast_ref::<longtake::array::FormatError>().is_some()
+        || matches!(error.downcast_ref(), Some(OutputError::Terminal { .. }));
+    // A reader that has gone (`| head`) is no failure to report to it.
+    let broken_pipe = error.chain().any(|cause| {
+        let library = cause.downcast_ref::<longtake::Error>();
+        let io = cause.downcast_ref().or_else(|| library?.downcast_ref());
+        io.is_some_and(|e: &std::io::Error| e.kind() == std::io::ErrorKind::BrokenPipe)
+    });
+    if !broken_pipe {
+        printer::tell(&format!("longtake: {error:#}"));
+    }
+    ExitCode::from(if usage { exit::USAGE } else { exit::FAILED })
 }

@@ -1,5 +1,6 @@
 //! `longtake record`: from arguments to a recording, and from its account to what is printed.
 
+pub mod config;
 mod described;
 mod live_line;
 mod reporter;

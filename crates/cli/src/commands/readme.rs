@@ -73,7 +73,11 @@ fn each_of(command: &[String]) -> Vec<Vec<String>> {
 }
 
 fn parsed(command: &[String]) -> Arguments {
-    let parsed = Arguments::try_parse_from(command);
+    // A file of options names the source and the array.
+    let file = command.iter().any(|word| word == "--config");
+    let of_file = if file { ["--from=-", "--to=array"].as_slice() } else { &[] };
+    let words = command.iter().map(String::as_str).chain(of_file.iter().copied());
+    let parsed = Arguments::try_parse_from(words);
     parsed.unwrap_or_else(|error| panic!("{}: {error}", command.join(" ")))
 }
 

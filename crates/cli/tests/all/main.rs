@@ -3,6 +3,7 @@
 mod before_and_after;
 mod capture;
 mod command_pages;
+mod config;
 mod control_socket;
 mod ending;
 mod errors;

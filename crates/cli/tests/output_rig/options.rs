@@ -112,6 +112,7 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         },
     ),
     ("profiles import", "overwrite_pass", Input),
+    ("record", "config", Input),
     (
         "report",
         "csv",
