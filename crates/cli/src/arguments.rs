@@ -194,7 +194,7 @@ pub struct RecordArguments {
     pub print_config: bool,
     /// Source to record: interface, udp:, tcp:, tcp-listen:, pipe:, - (standard input), capture file, or
     /// synthetic:RATE.
-    #[arg(long, visible_short_alias = 'i', alias = "interface", value_name = "SOURCE", help_heading = SOURCE, long_help = forms())]
+    #[arg(long, short = 'i', alias = "interface", value_name = "SOURCE", help_heading = SOURCE, long_help = forms())]
     pub from: String,
     /// Record only packets that this libpcap expression accepts, as in tcpdump.
     #[arg(long, value_name = "BPF", default_value = "", hide_default_value = true, help_heading = SOURCE)]

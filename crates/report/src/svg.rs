@@ -116,24 +116,31 @@ mod tests {
         }
     }
 
-    /// Where the text begins that ends with `label`, as the file says; letters end there.
-    fn label_end(svg: &str, label: &str) -> f64 {
+    /// The lower right corner of a label that ends there, in units of the file.
+    fn corner(svg: &str, label: &str) -> (f64, f64) {
         let (before, _) = svg.split_once(label).expect("the label is drawn");
         let (_, tag) = before.rsplit_once("<text").expect("a text");
-        let (_, x) = tag.split_once(" x=\"").expect("a place");
-        x.split('"').next().and_then(|x| x.parse().ok()).expect("a number")
+        let number = |name: &str| {
+            let (_, value) = tag.split_once(name).expect("a place");
+            value.split('"').next().and_then(|value| value.parse().ok()).expect("a number")
+        };
+        (number(" x=\""), number(" y=\""))
     }
 
     #[test]
-    fn labels_of_marks_at_nearly_the_same_height_stand_beside_each_other() {
+    fn labels_of_lines_that_nearly_coincide_stand_clear_of_each_other() {
         let mark = |at, label: &str| Mark { on: Direction::Y, at, label: label.to_owned() };
         let series = vec![Series::new("s", [(0.0, 0.0), (1.0, 100.0)])];
-        let marks = vec![mark(50.0, "first"), mark(50.5, "second"), mark(90.0, "far away")];
+        let marks = vec![mark(50.0, "first"), mark(50.5, "upper"), mark(49.5, "lowest")];
         let svg = lines(Lines { series, marks, ..Lines::default() });
-        let [first, second, far] = ["first", "second", "far away"].map(|l| label_end(&svg, l));
-        let units = canvas::text_width("first", 11.0) * (far / (WIDTH - 4.0)).max(1.0);
-        assert!(first - second > units, "{first} {second}");
-        assert_eq!(first, far, "nothing is in its way");
+        let [first, upper, lowest] = ["first", "upper", "lowest"].map(|l| corner(&svg, l));
+        let per_pixel = upper.0 / (WIDTH - 4.0);
+        assert!(
+            first.1 - upper.1 > 11.0 * per_pixel,
+            "{first:?} is below its line, {upper:?} above"
+        );
+        let width = canvas::text_width("first", 11.0);
+        assert!(first.0 - lowest.0 > width * per_pixel, "{lowest:?} is left of {first:?}");
     }
 
     #[test]

@@ -43,9 +43,8 @@ pub fn draw(canvas: &mut Canvas, lines: &Lines) {
     for (index, series) in lines.series.iter().enumerate() {
         sheet.series(canvas, series, index);
     }
-    let labels = sheet.label_ends();
-    for (mark, end) in lines.marks.iter().zip(labels) {
-        sheet.mark(canvas, mark, end);
+    for (mark, place) in lines.marks.iter().zip(sheet.label_places()) {
+        sheet.mark(canvas, mark, place);
     }
     let top = TITLE_HEIGHT + above(lines) + plot::INSIDE_HEIGHT + plot::BELOW;
     legend::draw(canvas, &names(lines), top, Swatch::Line);
@@ -131,24 +130,27 @@ impl Sheet<'_> {
         }
     }
 
-    /// Where the label of each mark across the axis on the left ends: at the right, or before another label that stands
-    /// at nearly the same height.
-    fn label_ends(&self) -> Vec<f64> {
-        let mut placed: Vec<(f64, f64)> = Vec::new();
-        let end = |mark: &Mark| {
+    /// Where the label of each mark across the axis on the left ends, and its lower edge: above its line at the right. Of
+    /// two lines that nearly coincide the lower one has its label below it, and a third one farther left.
+    fn label_places(&self) -> Vec<Place> {
+        let height = |mark: &Mark| self.y_of(mark.at).filter(|_| mark.on == Direction::Y);
+        let all: Vec<f64> = self.lines.marks.iter().filter_map(height).collect();
+        let mut placed: Vec<Place> = Vec::new();
+        let place = |mark: &Mark| {
             let right = self.frame.right - 4.0;
-            let Some(y) = self.y_of(mark.at).filter(|_| mark.on == Direction::Y) else {
-                return right;
-            };
-            let near = placed.iter().filter(|(other, _)| (other - y).abs() < LABEL_HEIGHT);
-            let end = near.map(|(_, left)| left - LABEL_GAP).fold(right, f64::min);
-            placed.push((y, end - text_width(&mark.label, LABEL_SIZE)));
-            end
+            let Some(y) = height(mark) else { return (right, 0.0) };
+            let lower = all.iter().any(|other| *other < y && y - other < LABEL_HEIGHT);
+            let fits = y + LABEL_HEIGHT < self.frame.bottom;
+            let edge = if lower && fits { y + LABEL_HEIGHT } else { y - 1.0 };
+            let near = placed.iter().filter(|(_, other)| (other - edge).abs() < LABEL_HEIGHT);
+            let end = near.map(|(left, _)| left - LABEL_GAP).fold(right, f64::min);
+            placed.push((end - text_width(&mark.label, LABEL_SIZE), edge));
+            (end, edge)
         };
-        self.lines.marks.iter().map(end).collect()
+        self.lines.marks.iter().map(place).collect()
     }
 
-    fn mark(&self, canvas: &mut Canvas, mark: &Mark, label_end: f64) {
+    fn mark(&self, canvas: &mut Canvas, mark: &Mark, label_place: Place) {
         let f = &self.frame;
         let stroke = Stroke::new(MARK, 1.25).dashed(&[4, 3]);
         let label = Text::new(LABEL_SIZE).colour(MARK).ending().above();
@@ -167,7 +169,7 @@ impl Sheet<'_> {
                     return;
                 };
                 canvas.line(&[(f.left, y), (f.right, y)], stroke);
-                canvas.text(&mark.label, (label_end, y - 1.0), label);
+                canvas.text(&mark.label, label_place, label);
             }
         }
     }
