@@ -10,10 +10,11 @@ use serde_json::Value;
 use target::{SimDrives, SimTarget};
 
 use crate::arguments::DrivesArguments;
+use crate::exit;
 use crate::printer;
 use crate::profiles;
 
-/// Lists drives; those that are named, in detail.
+/// Lists drives; those that are named, in detail, with [`exit::FAILED`] if one of them is none.
 ///
 /// # Errors
 /// If the system's list can't be read.
@@ -23,7 +24,8 @@ pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
     if let Some(targets) = SimTarget::all(&texts)? {
         let drives = SimDrives::new(&targets, None, profiles::known())?;
         let facts = drives.facts(&drives.bank()?)?;
-        return in_detail(facts.into_iter().map(Target::simulated), arguments.json);
+        in_detail(facts.into_iter().map(Target::simulated), arguments.json)?;
+        return Ok(ExitCode::SUCCESS);
     }
     let named = !arguments.targets.is_empty();
     let paths: Vec<PathBuf> = if named {
@@ -32,23 +34,25 @@ pub fn drives(arguments: &DrivesArguments) -> Result<ExitCode> {
         identity::drives()?.into_iter().filter(|d| d.size_bytes > 0).map(|d| d.path).collect()
     };
     let detailed = named || arguments.json;
+    let mut all_exist = true;
     let list = paths.into_iter().map(|path| {
         let verdict = safety::inspect(&path);
         // What can't be described is refused, and the refusal says why.
         let facts = if detailed { facts::read(&path).ok() } else { None };
+        all_exist &= !named || facts.is_some() || verdict.allowed();
         Target::real(path, verdict, facts)
     });
     if detailed {
-        return in_detail(list, arguments.json);
+        in_detail(list, arguments.json)?;
+        return Ok(if all_exist { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILED) });
     }
     printer::text(&drive::list(&list.collect::<Vec<_>>()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn in_detail(targets: impl Iterator<Item = Target>, json: bool) -> Result<ExitCode> {
+fn in_detail(targets: impl Iterator<Item = Target>, json: bool) -> Result<()> {
     if json {
-        printer::json(&Value::Array(targets.map(|target| target.json()).collect()))?;
-        return Ok(ExitCode::SUCCESS);
+        return printer::json(&Value::Array(targets.map(|target| target.json()).collect()));
     }
     for (n, target) in targets.enumerate() {
         if n > 0 {
@@ -56,5 +60,5 @@ fn in_detail(targets: impl Iterator<Item = Target>, json: bool) -> Result<ExitCo
         }
         printer::text(&target.page())?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -53,6 +53,8 @@ fn what_is_not_there_is_named_with_the_forms_that_a_name_may_have() {
         "drives",
     ]);
     line("takes @/member0,@/member7", &array).code(1).says(&["member7", "no such"]);
+    line("drives /dev/longtake-none", &none).code(1);
+    line("drives @", &none).code(0);
     line("record --from longtake-none --to @", &array).code(1).says(&[
         "longtake-none",
         "no such interface",
