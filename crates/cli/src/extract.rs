@@ -48,7 +48,7 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         return follow(&mut array, &selection, format, create()?, arguments);
     }
     let selected = array.select(&selection)?;
-    let mut target = create()?;
+    let mut target = create()?.directly()?;
     let to_stdout = to_stdout || is_stdout(&arguments.output);
     let shown = !arguments.quiet && !arguments.array.json && !to_stdout;
     let bar = progress::chunks_bar(0, "extracting", shown);

@@ -13,6 +13,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod direct;
 mod error;
 mod inspect;
 
@@ -104,7 +105,7 @@ impl Outputs {
             .permissions(Permissions::from_mode(mode))
             .tempfile_in(folder_of(&to))
             .map_err(|reason| OutputError::Create { path: path.to_owned(), reason })?;
-        let whole = Whole { temporary, to, replaces, outputs: self.clone() };
+        let whole = Whole { direct: None, temporary, to, replaces, outputs: self.clone() };
         Ok(NewFile { path: path.to_owned(), sink: Sink::Whole(Box::new(whole)) })
     }
 
@@ -237,6 +238,8 @@ enum Sink {
 /// A file under a temporary name.
 #[derive(Debug)]
 struct Whole {
+    /// Writes the file, if it is a long one. Waits for its thread before the file is removed.
+    direct: Option<direct::Writer>,
     temporary: NamedTempFile,
     to: PathBuf,
     replaces: bool,
@@ -266,6 +269,20 @@ impl NewFile {
         }
     }
 
+    /// Writes a long file past the page cache, on a thread of its own. Nothing changes for streams, and for files of which
+    /// somebody reads the beginning meanwhile it is not suited.
+    ///
+    /// # Errors
+    /// [`OutputError`] if no thread can be started.
+    pub fn directly(mut self) -> Result<Self, OutputError> {
+        if let Sink::Whole(whole) = &mut self.sink {
+            let writer = direct::Writer::new(whole.temporary.as_file());
+            let writer = writer.map_err(|reason| OutputError::os("opening", &self.path, reason))?;
+            whole.direct = Some(writer);
+        }
+        Ok(self)
+    }
+
     /// Whether bytes are gone as soon as they are written.
     pub const fn is_stream(&self) -> bool {
         matches!(self.sink, Sink::Stream(_))
@@ -282,6 +299,9 @@ impl NewFile {
             Sink::Whole(whole) => *whole,
         };
         let file = whole.temporary.as_file();
+        if let Some(direct) = whole.direct {
+            direct.finish(file).map_err(|reason| OutputError::os("writing", &path, reason))?;
+        }
         file.sync_all().map_err(|reason| OutputError::os("flushing", &path, reason))?;
         if whole.replaces {
             // Time has passed: make sure that a file lies there that may still be replaced.
@@ -300,22 +320,24 @@ impl NewFile {
         File::open(folder_of(&whole.to)).and_then(|folder| folder.sync_all()).ok();
         Ok(())
     }
-
-    fn file(&mut self) -> &mut File {
-        match &mut self.sink {
-            Sink::Stream(file) => file,
-            Sink::Whole(whole) => whole.temporary.as_file_mut(),
-        }
-    }
 }
 
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file().write(bytes)
+        match &mut self.sink {
+            Sink::Stream(file) => file.write(bytes),
+            Sink::Whole(whole) => match &mut whole.direct {
+                Some(direct) => direct.write(bytes),
+                None => whole.temporary.write(bytes),
+            },
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file().flush()
+        match &mut self.sink {
+            Sink::Stream(file) => file.flush(),
+            Sink::Whole(whole) => whole.temporary.flush(),
+        }
     }
 }
 
