@@ -13,7 +13,7 @@ const RECORD: &str = "
 set -e
 longtake --version
 getent passwd longtake
-systemd-analyze verify longtake@radar.service
+systemd-analyze verify --man=no longtake@radar.service
 longtake record --from synthetic:10MB/s --to /var/lib/longtake/radar --members 2 --member-size 64MiB --for 1s
 longtake array check /var/lib/longtake/radar
 ";
@@ -34,10 +34,13 @@ pub fn run(package: &Path, folder: &Path) -> Result<()> {
     in_it(folder, RECORD)?;
     in_it(folder, "apt-get purge -y -qq longtake")?;
     let left = output(Command::new("find").arg(folder).args(["-name", "*longtake*"]))?;
-    // The recordings, and dpkg's own notes, stay.
-    let stays = |path: &&str| ["/var/", "/longtake.deb", "/etc/"].iter().any(|p| path.contains(p));
-    let left: Vec<&str> = left.lines().filter(|path| !stays(path)).collect();
+    // Recordings, users and dpkg's notes stay; what is below /run goes at the next boot.
+    let stays = ["longtake.deb", "etc/", "run/", "var/"].map(|path| folder.join(path));
+    let left =
+        left.lines().filter(|path| !stays.iter().any(|stays| Path::new(path).starts_with(stays)));
+    let left: Vec<&str> = left.collect();
     ensure!(left.is_empty(), "these were left behind: {left:?}");
+    fs::remove_dir_all(folder)?;
     println!("installed, recorded and removed in Debian {release}");
     Ok(())
 }
