@@ -205,9 +205,11 @@ mod tests {
 
     #[test]
     fn a_package_installs_what_it_is_to_and_leaves_options_and_users_when_it_is_removed() {
-        if Command::new("dpkg-deb").arg("--version").output().is_err() {
-            eprintln!("not tried, for want of dpkg-deb (apt-get install dpkg)");
-            return;
+        for (tool, package) in [("dpkg-deb", "dpkg"), ("systemd-sysusers", "systemd")] {
+            if Command::new(tool).arg("--version").output().is_err() {
+                eprintln!("not tried, for want of {tool}: apt-get install {package}");
+                return;
+            }
         }
         let folder = tempfile::tempdir().unwrap();
         let package = package(folder.path());

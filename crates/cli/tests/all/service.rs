@@ -178,7 +178,7 @@ fn analysed(folder: &TempDir, words: &[&str]) -> Option<String> {
             Some(said)
         }
         Err(error) if error.kind() == NotFound => {
-            eprintln!("not checked, for want of systemd-analyze (apt-get install systemd)");
+            eprintln!("not checked, for want of systemd-analyze: apt-get install systemd");
             None
         }
         Err(error) => panic!("starting systemd-analyze: {error}"),
