@@ -1,9 +1,11 @@
-//! The project's own chores: benchmarks beside their references, golden files, pages of commands, fuzzing, soaking, and virtual machines.
+//! The project's own chores: benchmarks beside their references, golden files, pages of commands, packages, fuzzing, soaking, and
+//! virtual machines.
 
 mod attack;
 mod bench;
 mod chaos;
 mod commands;
+mod dist;
 mod fuzz;
 mod golden;
 mod mutants;
@@ -29,6 +31,8 @@ enum Chore {
     Chaos(chaos::Arguments),
     /// Write the pages below docs/commands from the program's help.
     Commands(commands::Arguments),
+    /// Write manual pages, completions and a Debian package to target/dist.
+    Dist(dist::Arguments),
     /// Give every reader of what comes from outside whatever bytes reach most of it.
     Fuzz(fuzz::Arguments),
     /// Write the media format's golden files.
@@ -61,6 +65,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Chaos(arguments) => chaos::run(&arguments),
         Chore::Commands(arguments) => commands::run(&arguments),
+        Chore::Dist(arguments) => dist::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Golden(arguments) => golden::run(&arguments),
         Chore::Mutants(arguments) => mutants::run(&arguments),

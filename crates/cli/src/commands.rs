@@ -108,6 +108,9 @@ pub enum ArrayAction {
 }
 
 #[cfg(test)]
+mod manual;
+
+#[cfg(test)]
 mod readme;
 
 #[cfg(test)]

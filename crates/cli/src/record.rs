@@ -4,9 +4,11 @@ pub mod config;
 mod described;
 mod live_line;
 mod reporter;
+mod service;
 mod status;
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 use longtake::recording::{self, Builder, NewArray, Options, Privileges};
@@ -29,8 +31,9 @@ pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
     if arguments.virtual_time {
         return described::record(arguments, recording);
     }
-    let mut status = Status::new(arguments);
-    let mut account = recording.stop_flag(stop_on_signals()?).run(&mut status)?;
+    let stop = stop_on_signals()?;
+    let mut status = Status::new(arguments, Arc::clone(&stop));
+    let mut account = recording.stop_flag(stop).run(&mut status)?;
     status.finished(&account);
     let sound = match account.array.take() {
         Some(array) => read_back(array, arguments.json)?,

@@ -27,9 +27,10 @@ fn sources() -> Vec<(String, String)> {
         let text = fs::read_to_string(path).unwrap();
         (relative(path), code(&text).join("\n"))
     };
+    let tests = ["commands/manual.rs", "commands/readme.rs"];
     files(&folder, "rs")
         .iter()
-        .filter(|path| !path.ends_with("commands/readme.rs"))
+        .filter(|path| !tests.iter().any(|test| path.ends_with(test)))
         .map(read)
         .collect()
 }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use base::{ByteSize, Duration, Instant, Rate};
@@ -17,6 +19,7 @@ use serde_json::json;
 
 use super::live_line;
 use super::reporter::{Line, Reporter};
+use super::service::ServiceManager;
 use crate::arguments::RecordArguments;
 use crate::printer;
 
@@ -36,6 +39,9 @@ pub struct Status {
     /// Whether progress replaces itself on a terminal.
     terminal: bool,
     reporter: Option<Reporter>,
+    manager: Option<ServiceManager>,
+    /// Set once the recording is to end.
+    stop: Arc<AtomicBool>,
     /// Lines that must be told and had to wait.
     unsent: VecDeque<Line>,
     /// The source and the target as the user wrote them.
@@ -58,14 +64,16 @@ pub struct Status {
 }
 
 impl Status {
-    /// For a recording that is about to start.
-    pub fn new(arguments: &RecordArguments) -> Self {
+    /// For a recording that is about to start, and that `stop` ends.
+    pub fn new(arguments: &RecordArguments, stop: Arc<AtomicBool>) -> Self {
         Self {
             json: arguments.json,
             quiet: arguments.quiet || arguments.json,
             details: !arguments.quiet,
             terminal: false,
             reporter: None,
+            manager: ServiceManager::from_environment(),
+            stop,
             unsent: VecDeque::new(),
             source: arguments.from.clone(),
             target: arguments.to.clone(),
@@ -143,6 +151,9 @@ impl Status {
         self.written = snapshot.members.iter().map(|member| member.written).collect();
         self.shown = now;
         let started = self.recorded();
+        if let Some(manager) = &self.manager {
+            manager.status(&live_line::line(started, snapshot, &rates, snapshot.truncated.packets));
+        }
         if self.json {
             let fill = f64::from(snapshot.buffers_held) / f64::from(started.buffers);
             let rate = (Rate(rates.iter().sum()), rates.as_slice());
@@ -266,6 +277,9 @@ impl Observer for Status {
             self.insist(Line::Json(line.to_string()));
         }
         self.started = Some(started.clone());
+        if let Some(manager) = &self.manager {
+            manager.ready();
+        }
         Ok(())
     }
 
@@ -310,6 +324,12 @@ impl Observer for Status {
     }
 
     fn look(&mut self, view: &View<'_>) {
+        if let Some(manager) = &mut self.manager {
+            manager.alive();
+            if self.stop.load(Ordering::Relaxed) {
+                manager.stopping();
+            }
+        }
         self.tell_truncated(view.elapsed(), view.truncated());
         if self.json && !self.acknowledged.is_empty() {
             let line = self.acknowledged_line(view.acknowledged(), view.durable());

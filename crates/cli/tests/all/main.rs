@@ -43,6 +43,7 @@ mod replay;
 mod reproduce;
 mod ring;
 mod scrub_after_kill;
+mod service;
 mod sim_rest;
 mod sim_spec;
 mod sim_targets;

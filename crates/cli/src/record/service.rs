@@ -1,0 +1,101 @@
+//! Tells the service manager how a recording goes: systemd's protocol of datagrams, sd_notify(3).
+//!
+//! The socket is connected before the recorder confines itself, because it can connect to nothing afterwards. A
+//! manager that doesn't read its socket never makes the recording wait.
+
+use std::ffi::OsStr;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::printer;
+
+/// A service manager that listens.
+#[derive(Debug)]
+pub struct ServiceManager {
+    socket: UnixDatagram,
+    /// How often it is told that the recording is alive: half the time after which it would end it.
+    alive_every: Option<Duration>,
+    alive: Instant,
+    stopping: bool,
+}
+
+impl ServiceManager {
+    /// The one that started this process; None if there is none, or if it can't be reached, which is said.
+    pub fn from_environment() -> Option<Self> {
+        let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty())?;
+        let connected = connect(&address).with_context(|| {
+            format!("the service manager at NOTIFY_SOCKET={} hears nothing", address.display())
+        });
+        match connected {
+            Ok(socket) => Some(Self {
+                socket,
+                alive_every: watchdog().map(|limit| limit / 2),
+                alive: Instant::now(),
+                stopping: false,
+            }),
+            Err(error) => {
+                printer::tell(&format!("longtake: warning: {error:#}"));
+                None
+            }
+        }
+    }
+
+    /// What was not heard is repeated, or has no more use.
+    fn tell(&self, state: &str) {
+        self.socket.send(state.as_bytes()).ok();
+    }
+
+    /// The recording has started.
+    pub fn ready(&self) {
+        self.tell("READY=1");
+    }
+
+    /// A line that `systemctl status` shows.
+    pub fn status(&self, line: &str) {
+        self.tell(&format!("STATUS={}", line.replace('\n', "; ")));
+    }
+
+    /// A round of the recording is over. To be called more often than the watchdog bites.
+    pub fn alive(&mut self) {
+        if self.alive_every.is_some_and(|every| self.alive.elapsed() >= every) {
+            self.alive = Instant::now();
+            self.tell("WATCHDOG=1");
+        }
+    }
+
+    /// The recording ends.
+    pub fn stopping(&mut self) {
+        if !std::mem::replace(&mut self.stopping, true) {
+            self.tell("STOPPING=1");
+        }
+    }
+}
+
+impl Drop for ServiceManager {
+    fn drop(&mut self) {
+        self.stopping();
+    }
+}
+
+fn connect(address: &OsStr) -> Result<UnixDatagram> {
+    let address = match address.as_bytes() {
+        [b'/', ..] => SocketAddr::from_pathname(address)?,
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        _ => bail!("it is neither a path nor an abstract socket"),
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.connect_addr(&address)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// The time after which the manager ends a process that it doesn't hear from, if it watches this one.
+fn watchdog() -> Option<Duration> {
+    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
+    let ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+    number("WATCHDOG_USEC").filter(|&limit| ours && limit > 0).map(Duration::from_micros)
+}
