@@ -147,7 +147,7 @@ fn interface_names(contents: &Contents) -> Vec<&str> {
 
 /// Records the file and compares what comes back, as pcapng and as pcap.
 fn goes_round(folder: &TempDir, name: &str, original: &Path, names: bool) {
-    let array = new_in(folder, &format!("array-{name}"));
+    let array = new_in(folder, &format!("array-{name}.d"));
     let record = format!("record -q --from {} --to @ {SMALL}", text(original));
     line(&record, &array).code(0);
     let (expected, whole) = (shown(original, names), read(original));
