@@ -12,11 +12,12 @@ use source::synthetic::Options;
 
 const SIX: &str = "--members 6 --member-size 40MiB --segment 4MiB --chunk 252KiB";
 
-/// Records so much on six member files: slowly enough for wide groups, or parity would fill them.
+/// Records so much on six member files: slowly enough for wide groups, or parity would fill them; and in turn, so that
+/// each member holds its part on a busy machine too.
 #[track_caller]
 fn record(array: &Path, parity: u8, bytes: &str) {
     let how = format!(
-        "record -q --from synthetic:50MB/s --until-bytes {bytes} --to @ {SIX} --parity {parity}"
+        "record -q --from synthetic:50MB/s --until-bytes {bytes} --to @ {SIX} --placement stripe --parity {parity}"
     );
     line(&how, array).code(0);
 }
