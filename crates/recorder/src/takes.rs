@@ -1,18 +1,21 @@
 //! What an array holds: its chunks by sequence number, its takes, and what is missing from them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, btree_map};
 use std::ops;
 
 use base::{Bank, Buffers, Duration, Timestamp};
 use format::index::{self, Footer};
 use format::parity::Row;
-use format::{ChunkRecord, ChunkSummary, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
+use format::{
+    ChunkRecord, ChunkSummary, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId, TakeRecord,
+};
 use uuid::Uuid;
 
 use crate::open::{ArrayImage, MemberImage, OpenError, Segment, walk};
 use crate::protocol::TimeRange;
 use crate::reader::{Range, ReadError, Reader};
 use crate::recover;
+use crate::take_records::TakeRecords;
 
 mod span;
 
@@ -57,6 +60,8 @@ pub struct Catalog {
     /// Sequence numbers that chunks in unread segments may have. Segments stay unread if their packets lie outside the span of
     /// time that was asked for. Every chunk with another number is listed if a member holds it.
     pub unread: Unread,
+    /// What is on record of the array's takes beside their chunks.
+    pub records: TakeRecords,
 }
 
 impl Catalog {
@@ -81,14 +86,15 @@ impl Catalog {
         range: TimeRange,
         seen: &Self,
     ) -> Result<Self, OpenError> {
-        let mut listed = listed(reader, image, range)?;
+        let records = TakeRecords::read(reader, image).map_err(ReadError::from)?;
+        let mut listed = listed(reader, image, range, &records)?;
         let recovered = if image.superblock.parity > 0 {
             listed.add_what_parity_knows(reader, image, seen)?
         } else {
             HashSet::new()
         };
         let Listed { entries, unindexed, unread } = listed;
-        let catalog = Self::of(entries);
+        let catalog = Self { records, ..Self::of(entries) };
         let counts = |sequence: &u64| {
             catalog.entries.binary_search_by_key(sequence, |e| e.record.sequence).is_ok()
         };
@@ -122,14 +128,38 @@ impl Catalog {
         Self { entries, reused, ..Self::default() }
     }
 
-    /// The takes, in order of their chunks.
+    /// The takes, in the order in which they were recorded: those that have chunks, and those that are on record, unless an unread
+    /// segment may hold their chunks.
     pub fn takes(&self) -> Vec<Take> {
         let mut by_take: BTreeMap<(u64, Uuid), Vec<&Entry>> = BTreeMap::new();
         for entry in &self.entries {
             let take = entry.record.take;
             by_take.entry((take.first_sequence, take.uuid)).or_default().push(entry);
         }
-        by_take.into_values().map(|entries| self.take(&entries)).collect()
+        let mut takes: BTreeMap<(u64, Uuid), Take> =
+            by_take.into_iter().map(|(key, entries)| (key, self.take(&entries))).collect();
+        for record in self.records.iter() {
+            let key = (record.take.first_sequence, record.take.uuid);
+            if let btree_map::Entry::Vacant(vacant) = takes.entry(key) {
+                if let Some(take) = self.take_without_chunks(record) {
+                    vacant.insert(take);
+                }
+            }
+        }
+        takes.into_values().collect()
+    }
+
+    /// A take of which no chunk is left; None if one may be unread.
+    fn take_without_chunks(&self, record: &TakeRecord) -> Option<Take> {
+        let numbers = record.take.first_sequence..record.last_sequence + 1;
+        if !numbers.is_empty() && self.unread.touches(&(numbers.start..=record.last_sequence)) {
+            return None;
+        }
+        let mut take = Take::on_record(record);
+        let started_ns = record.take.started.as_nanos();
+        let from_ns = if started_ns > record.first_ns { 0 } else { started_ns };
+        self.missing(&mut take, record.ledger.stored, numbers, from_ns, ends_at(record));
+        Some(take)
     }
 
     fn take(&self, entries: &[&Entry]) -> Take {
@@ -173,6 +203,20 @@ impl Catalog {
             let missing = before(two) - one.ledger.stored - elsewhere(next, two.sequence);
             self.missing(take, missing, next..two.sequence, one.summary.last_ns, to_ns);
         }
+        let Some(record) = self.records.get(take.id.uuid) else { return };
+        let last = &entries[entries.len() - 1].record;
+        // One that was written when some members were away may know less than the chunks. Nothing but parity follows an end.
+        if !record.ended && record.last_sequence < last.sequence {
+            return;
+        }
+        let numbers = last.sequence + 1..record.last_sequence + 1;
+        let missing = record.ledger.stored
+            - last.ledger.stored
+            - elsewhere(numbers.start, numbers.end.max(numbers.start));
+        self.missing(take, missing, numbers, last.summary.last_ns, ends_at(record));
+        take.ledger = record.ledger;
+        take.ended |= record.ended;
+        take.last_sequence = record.last_sequence.max(last.sequence);
     }
 
     /// Enters what lies between two chunks, with these numbers, as a gap, or as overwritten where the ring gave it up.
@@ -227,6 +271,11 @@ fn ends_before(entries: &[&Entry]) -> Vec<u64> {
     ends
 }
 
+/// The time that ends what is missing at the end of a take, ns since 1970: all ones if its record does not tell.
+const fn ends_at(record: &TakeRecord) -> u64 {
+    if record.last_ns > 0 { record.last_ns.saturating_add(1) } else { u64::MAX }
+}
+
 /// What the indexes of the segments that a span of time concerns list.
 struct Listed {
     entries: Vec<Entry>,
@@ -271,6 +320,7 @@ fn listed<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     image: &ArrayImage,
     range: TimeRange,
+    records: &TakeRecords,
 ) -> Result<Listed, OpenError> {
     let mut unindexed = Vec::new();
     let (mut next, mut unread) = segments(image);
@@ -284,10 +334,10 @@ fn listed<B: Bank, M: Buffers>(
             found.extend(read_segments(reader, image, &of_member, &mut unindexed)?);
         }
         if !unread.is_empty() {
-            next = still_needed(&found, &mut unread, range);
+            next = still_needed(&found, &mut unread, range, records);
         }
         if next.is_empty() && !unread.is_empty() {
-            next = with_losses_placed_anew(&found, &mut unread, range);
+            next = with_losses_placed_anew(&found, &mut unread, range, records);
         }
         if next.is_empty() {
             let unread = numbers_of(&unread);
@@ -306,6 +356,7 @@ fn still_needed(
     found: &[(SegmentAt, Vec<Entry>)],
     unread: &mut Vec<SegmentAt>,
     range: TimeRange,
+    records: &TakeRecords,
 ) -> Vec<SegmentAt> {
     let entries = found.iter().flat_map(|(_, chunks)| chunks).copied().collect();
     let counts: HashSet<u64> =
@@ -314,6 +365,7 @@ fn still_needed(
         at.as_found(chunks.iter().filter(|e| counts.contains(&e.record.sequence)))
     };
     let mut all: Vec<SegmentAt> = found.iter().filter_map(counted).collect();
+    all.extend(records.iter().map(SegmentAt::behind));
     let read = all.len();
     all.extend(unread.iter());
     let needed = span::needed(&all, range);
@@ -326,9 +378,11 @@ fn with_losses_placed_anew(
     found: &[(SegmentAt, Vec<Entry>)],
     unread: &mut Vec<SegmentAt>,
     range: TimeRange,
+    records: &TakeRecords,
 ) -> Vec<SegmentAt> {
     let entries = found.iter().flat_map(|(_, chunks)| chunks).copied().collect();
-    let catalog = Catalog { unread: numbers_of(unread), ..Catalog::of(entries) };
+    let (unread_numbers, records) = (numbers_of(unread), records.clone());
+    let catalog = Catalog { unread: unread_numbers, records, ..Catalog::of(entries) };
     let originals: Vec<&ChunkRecord> =
         catalog.entries.iter().map(|e| &e.record).filter(|r| r.replaces.is_none()).collect();
     let takes = catalog.takes().into_iter();
@@ -534,7 +588,7 @@ pub struct Take {
     pub recovered: Count,
     /// The first one's number.
     pub first_sequence: u64,
-    /// The last one's number.
+    /// The last one's number, or the greatest that is known to have been given out.
     pub last_sequence: u64,
     /// Packets and wire bytes in the chunks found.
     pub stored: Count,
@@ -548,7 +602,7 @@ pub struct Take {
     pub last_ns: u64,
     /// Queues that filled it.
     pub queues: u16,
-    /// The account through the last chunk found.
+    /// The account through the last chunk that is known of: the one with which the take was ended, if it was.
     pub ledger: Ledger,
     /// Whether it was ended, not cut short.
     pub ended: bool,
@@ -605,6 +659,31 @@ impl Take {
         self.first_ns = self.first_ns.min(s.first_ns);
         self.last_ns = self.last_ns.max(s.last_ns);
         self.queues = self.queues.max(s.queue + 1);
+    }
+
+    /// One of which nothing is left but its record.
+    fn on_record(record: &TakeRecord) -> Self {
+        Self {
+            id: record.take,
+            chunks: 0,
+            parity_chunks: 0,
+            parity_bytes: 0,
+            recovered_chunks: 0,
+            recovered: Count::ZERO,
+            first_sequence: record.take.first_sequence,
+            last_sequence: record.last_sequence,
+            stored: Count::ZERO,
+            captured_bytes: 0,
+            media_bytes: 0,
+            first_ns: record.first_ns,
+            last_ns: record.last_ns,
+            queues: 0,
+            ledger: record.ledger,
+            ended: record.ended,
+            overwritten: Count::ZERO,
+            holes: Vec::new(),
+            gaps: Vec::new(),
+        }
     }
 
     /// From the first to the last packet.
