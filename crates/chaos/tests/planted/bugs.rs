@@ -371,8 +371,8 @@ pub const BUGS: [Bug; 40] = [
         seeds: 50_000,
         edits: &[Edit {
             file: "superblocks.rs",
-            find: "(step == 1) != *first_copy_bad",
-            replace: "(step == 1) != (*first_copy_bad && !PLANTED)",
+            find: "bad_first != *first_copy_bad",
+            replace: "bad_first != (*first_copy_bad && !PLANTED)",
         }],
     },
     // Listing, reading and scrubbing.
