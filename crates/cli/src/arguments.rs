@@ -84,6 +84,28 @@ pub struct CreateArguments {
     pub json: bool,
 }
 
+/// `array list`.
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// Also list arrays of member files in these directories and in the directories in them.
+    #[arg(value_name = "DIR")]
+    pub directories: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `array delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArguments {
+    /// The array to delete.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Delete it. Without this, only what would be lost is listed.
+    #[arg(long)]
+    pub yes: bool,
+}
+
 /// `array scrub`.
 #[derive(Debug, Args)]
 pub struct ScrubArguments {

@@ -45,6 +45,7 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         },
     ),
     ("array create", "targets", Target),
+    ("array list", "directories", Input),
     ("array rebuild", "onto", Target),
     ("drives", "targets", Target),
     ("extract", "output", File { line: "extract @/array -q -y -o OUT", input: "@/array/member0" }),
