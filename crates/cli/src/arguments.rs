@@ -387,7 +387,7 @@ pub struct ExtractArguments {
     /// Format, if the file's extension does not select it: pcapng, pcap, csv, jsonl, parquet or raw.
     ///
     /// All but parquet also with .gz or .zst. csv, jsonl and parquet hold time, interface, lengths and bytes of each packet; raw holds the
-    /// packets' bytes back to back. Standard output and files without an extension get pcapng.
+    /// packets' bytes back to back, and of a UDP source the payloads. Standard output and files without an extension get pcapng.
     #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
     pub format: Option<OutputFormat>,
     /// Replace the file if it exists.

@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (mut expected, mut gaps, mut missing) = (None, 0, 0);
     let last = Selection { take: Some("last".to_owned()), ..Selection::default() };
     Array::open(&target)?.extract(&last, |packet| {
-        if let Some(&number) = packet.data.first_chunk::<4>() {
+        if let Some(&number) = packet.payload().first_chunk::<4>() {
             let number = u32::from_be_bytes(number);
             let skipped = number.wrapping_sub(expected.unwrap_or(number));
             gaps += u64::from(skipped > 0);

@@ -15,7 +15,7 @@ use crate::{stream, synthetic};
 pub const FORMS: &str = "\
     synthetic:RATE|max[,size=N|imix][,seed=S][,queues=Q]   generated packets
     if:NAME[,queues=Q][,promiscuous]                       a network interface (NAME alone works too)
-    udp:ADDR:PORT[,queues=Q][,group=ADDR[%NAME]][,headers] UDP datagrams
+    udp:ADDR:PORT[,queues=Q][,group=ADDR[%NAME]][,headers=off]  UDP datagrams
     tcp:HOST:PORT[,block=SIZE]                             a stream from a sender that listens
     tcp-listen:ADDR:PORT[,block=SIZE][,connections=N]      streams from senders that connect
     pipe:PATH[,block=SIZE]                                 a stream from a fifo or file
@@ -73,7 +73,7 @@ pub struct UdpSpec {
     pub group: Option<IpAddr>,
     /// The interface to join it on; the routing table decides otherwise.
     pub group_interface: Option<String>,
-    /// Whether to record IP and UDP headers before the payload.
+    /// Whether IP and UDP headers made from the addresses are recorded before the payload.
     pub headers: bool,
 }
 
@@ -251,11 +251,12 @@ fn udp_from(text: &str) -> Result<UdpSpec, String> {
         .parse()
         .map_err(|_| format!("'{address}' is not ADDR:PORT, as in 0.0.0.0:5000 or [::]:5000"))?;
     let mut spec =
-        UdpSpec { address, queues: 1, group: None, group_interface: None, headers: false };
+        UdpSpec { address, queues: 1, group: None, group_interface: None, headers: true };
     while let Some((key, value)) = words.next() {
         match (key, value) {
             ("queues", Some(queues)) => spec.queues = at_least_one("queues", queues)?,
-            ("headers", None) => spec.headers = true,
+            ("headers", None | Some("on")) => spec.headers = true,
+            ("headers", Some("off")) => spec.headers = false,
             ("group", Some(group)) => {
                 let (group, interface) = match group.split_once('%') {
                     Some((group, interface)) => (group, Some(interface)),
@@ -272,7 +273,7 @@ fn udp_from(text: &str) -> Result<UdpSpec, String> {
                 spec.group = Some(group);
                 spec.group_interface = interface.map(str::to_owned);
             }
-            other => return Err(unknown(other, "queues=Q, group=ADDR[%NAME], headers")),
+            other => return Err(unknown(other, "queues=Q, group=ADDR[%NAME], headers=off")),
         }
     }
     if spec.group.is_none() && address.ip().is_multicast() {
@@ -387,7 +388,7 @@ impl fmt::Display for SourceSpec {
                         write!(f, "%{interface}")?;
                     }
                 }
-                if udp.headers { f.write_str(",headers") } else { Ok(()) }
+                if udp.headers { Ok(()) } else { f.write_str(",headers=off") }
             }
             Self::Stream { endpoint, block_bytes } => {
                 match endpoint {
@@ -427,7 +428,7 @@ mod tests {
             queues: 2,
             group: Some("239.1.1.1".parse().unwrap()),
             group_interface: Some("eth1".to_owned()),
-            headers: true,
+            headers: false,
         };
         let stream = |endpoint, block_bytes| SourceSpec::Stream { endpoint, block_bytes };
         let listen =
@@ -446,7 +447,7 @@ mod tests {
                     ..interface("eth0")
                 }),
             ),
-            ("udp:0.0.0.0:5000,queues=2,group=239.1.1.1%eth1,headers", SourceSpec::Udp(udp)),
+            ("udp:0.0.0.0:5000,queues=2,group=239.1.1.1%eth1,headers=off", SourceSpec::Udp(udp)),
             (
                 "tcp:radar:5000,block=1MiB",
                 stream(stream::Endpoint::Connect("radar:5000".into()), 1 << 20),

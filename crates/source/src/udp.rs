@@ -17,6 +17,7 @@ use crate::clock;
 use crate::filter::Instruction;
 use crate::sink::{Ended, Loss, Sink};
 use crate::socket::{self, Socket};
+pub use headers::{HEADERS_MADE, has_made_headers, past_made_headers};
 use receive::ReceiveBatch;
 
 mod headers;
@@ -239,10 +240,14 @@ impl UdpSource {
             Some(group) => format!("udp://{}", SocketAddr::new(group.address, self.address.port())),
             None => format!("udp://{}", self.address),
         };
-        let description = match self.options.queues {
-            1 => String::new(),
-            queues => format!("socket {} of {queues}", self.queue + 1),
+        let mut description = match self.options.framing {
+            Framing::Payload => String::new(),
+            Framing::Headers => HEADERS_MADE.to_owned(),
         };
+        if self.options.queues > 1 {
+            let comma = if description.is_empty() { "" } else { ", " };
+            description += &format!("{comma}socket {} of {}", self.queue + 1, self.options.queues);
+        }
         Interface {
             name,
             description,

@@ -15,6 +15,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
 use source::capture_file::CaptureFile;
 use source::sink::{Ended, Loss, Sink};
+use source::udp::past_made_headers;
 
 use super::recording::{Shape, asker, expect_chunks};
 use super::stage::Stage;
@@ -170,7 +171,7 @@ impl Sink for Judge<'_> {
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), Ended> {
-        if let Err(error) = self.take(packet.data)
+        if let Err(error) = self.take(past_made_headers(packet.data))
             && self.wrong.is_none()
         {
             self.wrong = Some(error.to_string());

@@ -9,7 +9,8 @@ use std::process::Stdio;
 
 use crate::harness::captures::{Contents, Frame, capinfos, read, tshark};
 use crate::harness::{
-    Recorder, asked, line, longtake, new_in, number, own_address, run, scratch, tool, wait_until,
+    Ended, Recorder, asked, line, longtake, new_in, number, own_address, run, scratch, tool,
+    wait_until,
 };
 use tempfile::TempDir;
 
@@ -351,27 +352,87 @@ fn tcp_streams_come_back_to_the_byte() {
     assert!(concatenated(&folder, &array) == sent, "a sender that listens");
 }
 
-#[test]
-fn udp_datagrams_come_back_one_by_one() {
-    let folder = scratch();
-    let array = new_in(&folder, "array");
-    let address = free_address();
-    let mut recorder = Recorder::start(&format!("--from udp:{address} --to @ {SMALL}"), &array);
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
-    let sent: Vec<Vec<u8>> = (0..2000).map(|n| noise(1 + (n * 31) % 9000, n as u64)).collect();
-    for datagram in &sent {
-        socket.send_to(datagram, &address).expect("it fits");
-    }
+/// A UDP recording that has been offered so many datagrams, ended.
+fn stop_after(mut recorder: Recorder, datagrams: u64) -> Ended {
     wait_until("all have come", || {
         recorder.look();
         let progress = recorder.events.iter().rev().find(|e| e["event"] == "progress");
-        progress.is_some_and(|p| number(p, "offered_packets") == sent.len() as u64)
+        progress.is_some_and(|p| number(p, "offered_packets") == datagrams)
     });
     let ended = recorder.stop().code(0);
-    assert_eq!(number(ended.event("finished"), "ledger.stored.packets"), sent.len() as u64);
-    let file = new_in(&folder, "extract.pcapng");
-    line(&format!("extract @ -q -o {}", text(&file)), &array).code(0);
-    let frames = read(&file).frames;
-    assert!(frames.iter().map(|f| &f.data).eq(&sent));
-    assert!(frames.windows(2).all(|w| w[0].time <= w[1].time));
+    assert_eq!(number(ended.event("finished"), "ledger.stored.packets"), datagrams);
+    ended
+}
+
+#[test]
+fn udp_datagrams_come_back_one_by_one() {
+    for (option, link_type, headers) in [("", 101, 28), (",headers=off", 147, 0)] {
+        let folder = scratch();
+        let array = new_in(&folder, "array");
+        let address = free_address();
+        let source = format!("--from udp:{address}{option} --to @ {SMALL}");
+        let recorder = Recorder::start(&source, &array);
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
+        let sent: Vec<Vec<u8>> = (0..2000).map(|n| noise(1 + (n * 31) % 9000, n as u64)).collect();
+        for datagram in &sent {
+            socket.send_to(datagram, &address).expect("it fits");
+        }
+        let ended = stop_after(recorder, sent.len() as u64);
+        // The wire lengths are those of the packets that were stored, headers and all.
+        let wire: usize = sent.iter().map(|datagram| headers + datagram.len()).sum();
+        assert_eq!(number(ended.event("finished"), "ledger.stored.bytes"), wire as u64);
+        let file = new_in(&folder, "extract.pcapng");
+        line(&format!("extract @ -q -o {}", text(&file)), &array).code(0);
+        let Contents { interfaces, frames } = read(&file);
+        assert_eq!(interfaces[0].link_type.0, link_type);
+        assert!(frames.iter().map(|f| &f.data[headers..]).eq(sent.iter().map(Vec::as_slice)));
+        assert!(frames.windows(2).all(|w| w[0].time <= w[1].time));
+        // Raw output holds what was sent, whether or not headers were made.
+        let raw = new_in(&folder, "extract.raw");
+        line(&format!("extract @ -q -o {}", text(&raw)), &array).code(0);
+        assert!(fs::read(&raw).expect("it was written") == sent.concat(), "{option}");
+    }
+}
+
+#[test]
+fn tshark_shows_who_sent_each_datagram_to_whom() {
+    let folder = scratch();
+    let mut seen = Vec::new();
+    for (at, local) in [own_address(), "[::1]:0".to_owned()].into_iter().enumerate() {
+        let array = new_in(&folder, &format!("array{at}"));
+        let address = UdpSocket::bind(&local).and_then(|socket| socket.local_addr());
+        let address = address.expect("there is a free port");
+        let recorder = Recorder::start(&format!("--from udp:{address} --to @ {SMALL}"), &array);
+        let any = if address.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };
+        let senders: Vec<UdpSocket> =
+            (0..5).map(|_| UdpSocket::bind(any).expect("there is a free port")).collect();
+        let mut expected = Vec::new();
+        for n in 0..100usize {
+            let (sender, payload) = (&senders[n * 7 % 5], noise(1 + n * 83 % 1400, n as u64));
+            sender.send_to(&payload, address).expect("it fits");
+            let from = sender.local_addr().expect("it is bound");
+            let hex: String = payload.iter().map(|byte| format!("{byte:02x}")).collect();
+            let (length, from_port, to_port) = (8 + payload.len(), from.port(), address.port());
+            let (from, to) = (from.ip(), address.ip());
+            let line = format!("{from}\t{from_port}\t{to}\t{to_port}\t{length}\t{hex}");
+            expected.push(if from.is_ipv4() { line } else { format!("{line}\t1") });
+        }
+        stop_after(recorder, 100);
+        let file = new_in(&folder, &format!("extract{at}.pcapng"));
+        line(&format!("extract @ -q -o {}", text(&file)), &array).code(0);
+        let ip = if address.is_ipv4() { ["ip.src", "ip.dst"] } else { ["ipv6.src", "ipv6.dst"] };
+        let fields = [ip[0], "udp.srcport", ip[1], "udp.dstport", "udp.length", "data.data"];
+        let mut arguments = vec!["-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE"];
+        arguments.extend(["-d", "udp.port==1-65535,data", "-T", "fields"]);
+        arguments.extend(fields.iter().flat_map(|field| ["-e", field]));
+        if address.is_ipv6() {
+            arguments.extend(["-e", "udp.checksum.status"]);
+        }
+        let shown = tshark(&file, &arguments);
+        assert_eq!(shown, expected);
+        let wrong = "_ws.malformed or ip.checksum.status == 0 or udp.checksum.status == 0";
+        assert_eq!(tshark(&file, &["-o", "udp.check_checksum:TRUE", "-Y", wrong]), [""; 0]);
+        seen.extend(shown);
+    }
+    assert_eq!(seen.len(), 200);
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use format::Interface;
 use format::export::{self, Exporter};
 use format::pcapng::{Block, ReadPacket};
+use source::udp::{has_made_headers, past_made_headers};
 
 use super::file_format::FileFormat;
 use super::packet_table::PacketTable;
@@ -19,7 +20,8 @@ pub(super) enum Encoder {
     Capture(Exporter),
     Lines(Lines),
     Table(Box<PacketTable>),
-    Raw,
+    /// By interface: whether its packets have headers that Longtake made, which are left out.
+    Raw(Vec<bool>),
 }
 
 impl Encoder {
@@ -44,7 +46,7 @@ impl Encoder {
                 Self::Lines(Lines { json: true, fixed: Vec::new(), line: String::new() })
             }
             FileFormat::Parquet => Self::Table(Box::new(PacketTable::new(comment)?)),
-            FileFormat::Raw => Self::Raw,
+            FileFormat::Raw => Self::Raw(Vec::new()),
         })
     }
 
@@ -54,7 +56,10 @@ impl Encoder {
             Self::Capture(exporter) => exporter.interface(interface, out),
             Self::Lines(lines) => lines.interface(interface),
             Self::Table(table) => table.interface(interface),
-            Self::Raw => 0,
+            Self::Raw(made) => {
+                made.push(has_made_headers(interface));
+                made.len() as u32 - 1
+            }
         }
     }
 
@@ -74,7 +79,10 @@ impl Encoder {
             Self::Capture(exporter) => exporter.packet(number, packet, block, out)?,
             Self::Lines(lines) => lines.packet(number, packet, out),
             Self::Table(table) => table.packet(number, packet, out)?,
-            Self::Raw => out.extend_from_slice(packet.data),
+            Self::Raw(made) => out.extend_from_slice(match made[number as usize] {
+                true => past_made_headers(packet.data),
+                false => packet.data,
+            }),
         }
         Ok(())
     }
@@ -92,7 +100,7 @@ impl Encoder {
         match self {
             Self::Capture(exporter) => exporter.finish(out),
             Self::Table(table) => table.finish(out)?,
-            Self::Lines(_) | Self::Raw => {}
+            Self::Lines(_) | Self::Raw(_) => {}
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use format::pcapng::{Block, Blocks, ReadPacket, read_packet};
 use format::{ChunkRecord, Interface};
 use recorder::extract::{Unreadable, Visitor};
 use recorder::takes::Entry;
+use source::udp::{has_made_headers, past_made_headers};
 
 use super::Progress;
 use super::account::ReadAccount;
@@ -30,6 +31,13 @@ pub struct PacketRef<'a> {
     pub original_length: u32,
     /// Its bytes, as far as they were kept.
     pub data: &'a [u8],
+}
+
+impl<'a> PacketRef<'a> {
+    /// Its bytes without the IP and UDP headers that Longtake made, if it was recorded from a UDP socket.
+    pub fn payload(&self) -> &'a [u8] {
+        if has_made_headers(self.interface) { past_made_headers(self.data) } else { self.data }
+    }
 }
 
 /// What was extracted.

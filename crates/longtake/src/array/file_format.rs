@@ -20,7 +20,7 @@ pub enum FileFormat {
     Jsonl,
     /// Parquet with the columns of [`FileFormat::Csv`]; the packets' bytes are binary.
     Parquet,
-    /// The packets' bytes back to back.
+    /// The packets' bytes back to back; of datagrams from a UDP socket, the payloads.
     Raw,
 }
 

@@ -3,6 +3,12 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use format::{Interface, LinkType};
+
+/// Begins the description of an interface whose packets have headers that Longtake made, so that a
+/// reader can tell them from headers that were captured.
+pub const HEADERS_MADE: &str = "IP and UDP headers made from the addresses of a socket";
+
 /// Room to leave in front of a payload: an IPv6 and a UDP header.
 pub(super) const HEADROOM: usize = IPV6_HEADER + UDP_HEADER;
 
@@ -12,6 +18,22 @@ const UDP_HEADER: usize = 8;
 /// Hop limit of the made headers; the real one is not known.
 const HOPS: u8 = 64;
 const PROTOCOL_UDP: u8 = 17;
+
+/// Whether the headers of an interface's packets were made from a socket's addresses.
+pub fn has_made_headers(interface: &Interface) -> bool {
+    interface.link_type == LinkType::RAW_IP && interface.description.starts_with(HEADERS_MADE)
+}
+
+/// The payload behind made headers, as far as it was kept. Made headers have no options, so that their
+/// length follows from the IP version.
+pub fn past_made_headers(packet: &[u8]) -> &[u8] {
+    let ip = match packet.first().map(|first| first >> 4) {
+        Some(4) => IPV4_HEADER,
+        Some(6) => IPV6_HEADER,
+        _ => return packet,
+    };
+    packet.get(ip + UDP_HEADER..).unwrap_or_default()
+}
 
 /// Writes the headers right in front of the payload, which begins at [`HEADROOM`] in `buffer`, and
 /// returns how many bytes they are. `payload_length` counts what was sent; `buffer` may hold less.
@@ -89,16 +111,14 @@ fn udp_checksum(datagram: &[u8], from: Ipv6Addr, to: Ipv6Addr) -> u16 {
     }
 }
 
-/// Adds 16-bit big-endian words, the last one padded with zero (RFC 1071).
+/// Adds 16-bit big-endian words, the last one padded with zero (RFC 1071). Four bytes at a time have
+/// the same sum once it is folded.
 fn sum(mut total: u64, bytes: &[u8]) -> u64 {
-    let mut words = bytes.chunks_exact(2);
-    for word in &mut words {
-        total += u64::from(u16::from_be_bytes([word[0], word[1]]));
-    }
-    if let [last] = words.remainder() {
-        total += u64::from(*last) << 8;
-    }
-    total
+    let (words, rest) = bytes.as_chunks::<4>();
+    total += words.iter().map(|&word| u64::from(u32::from_be_bytes(word))).sum::<u64>();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    total + u64::from(u32::from_be_bytes(last))
 }
 
 fn fold(mut total: u64) -> u16 {
@@ -138,6 +158,19 @@ mod tests {
             let length = packet.len() as u64 - 40;
             assert_eq!(fold(sum(pseudo + length, &packet[40..])), 0xffff);
             assert_eq!(usize::from(u16::from_be_bytes([packet[4], packet[5]])), 8 + payload.len());
+        }
+    }
+
+    #[test]
+    fn the_payload_is_found_behind_made_headers_also_if_packets_were_cut() {
+        for (source, destination, headers) in
+            [("10.0.0.1:1", "10.0.0.2:2", 28), ("[fe80::1]:1", "[ff02::2]:2", 48)]
+        {
+            let packet = made(b"abc", 3, source, destination);
+            assert_eq!(past_made_headers(&packet), b"abc");
+            assert_eq!(past_made_headers(&packet[..headers + 1]), b"a");
+            assert_eq!(past_made_headers(&packet[..headers]), b"");
+            assert_eq!(past_made_headers(&packet[..20]), b"");
         }
     }
 
