@@ -342,6 +342,17 @@ pub struct RecordArguments {
 
 /// `ledger`.
 #[derive(Debug, Args)]
+pub struct TakesArguments {
+    /// The array to work on.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Also list takes that the ring has overwritten whole; only their accounts are left.
+    #[arg(long)]
+    pub all: bool,
+}
+
+/// `ledger`.
+#[derive(Debug, Args)]
 pub struct LedgerArguments {
     /// The array to work on.
     #[command(flatten)]

@@ -8,6 +8,7 @@ use crate::arguments::{
     ArrayArguments, CreateArguments, DeleteArguments, DrivesArguments, ExtractArguments,
     FitArguments, LedgerArguments, ListArguments, ProtectArguments, RebuildArguments,
     RecordArguments, ReplayArguments, ReportArguments, ScrubArguments, ShowArguments,
+    TakesArguments,
 };
 use crate::measure::arguments::MeasureAction;
 use crate::plan::arguments::PlanArguments;
@@ -44,7 +45,7 @@ pub enum Verb {
         action: ArrayAction,
     },
     /// List takes: time, packets, losses.
-    Takes(ArrayArguments),
+    Takes(TakesArguments),
     /// Show the ledger of a take: offered = stored + filtered + each kind of loss.
     Ledger(LedgerArguments),
     /// Extract packets by time and filter, as pcapng or pcap. Works during a recording.

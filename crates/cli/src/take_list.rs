@@ -7,18 +7,18 @@ use longtake::instant::utc;
 use longtake::{json, text};
 use report::ledger;
 
-use crate::arguments::{ArrayArguments, LedgerArguments};
+use crate::arguments::{LedgerArguments, TakesArguments};
 use crate::{exit, opening, printer};
 
 /// Lists an array's takes.
 ///
 /// # Errors
 /// If the array can't be opened.
-pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
-    let mut array = opening::open_to_read(arguments)?;
-    let takes = array.takes()?;
+pub fn takes(arguments: &TakesArguments) -> Result<ExitCode> {
+    let mut array = opening::open_to_read(&arguments.array)?;
+    let mut takes = array.takes()?;
     let code = exit::lossless(array.overwritten_chunks() == 0);
-    if arguments.json {
+    if arguments.array.json {
         printer::json(&takes.iter().map(json::take).collect())?;
         return Ok(code);
     }
@@ -26,7 +26,18 @@ pub fn takes(arguments: &ArrayArguments) -> Result<ExitCode> {
         printer::text("no takes: nothing has been recorded on this array yet")?;
         return Ok(ExitCode::SUCCESS);
     }
+    let count = takes.len();
+    takes.retain(|take| arguments.all || !take.is_overwritten());
+    let hidden = count - takes.len();
     printer::listing(&text::takes(&takes))?;
+    if hidden > 0 {
+        let (takes, are) = if hidden == 1 { ("take", "is") } else { ("takes", "are") };
+        let hidden = printer::number(hidden as u64);
+        printer::text(&format!("{hidden} older {takes} {are} overwritten: --all lists them too"))?;
+    }
+    for take in takes.iter().filter(|take| !take.overwritten.is_zero()) {
+        printer::text(&format!("{}: {}", take.id.uuid, text::left(take)))?;
+    }
     for take in takes.iter().filter(|take| take.recovered_chunks > 0) {
         printer::text(&format!("{}: {}", take.id.uuid, text::recovered(take)))?;
     }

@@ -138,6 +138,24 @@ mod tests {
     }
 
     #[test]
+    fn every_field_lies_where_the_format_says() {
+        let bytes = record().encode(Uuid::from_u128(1));
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        assert_eq!(&bytes[..8], b"LTKTAKE\0");
+        assert_eq!(bytes[8..16], [1, 0, 3, 0, 1, 0, 0, 0], "version and flags");
+        assert_eq!(bytes[16..32], *Uuid::from_u128(1).as_bytes());
+        assert_eq!(u64_at(32), 5, "number");
+        assert_eq!(bytes[40..56], *Uuid::from_u128(7).as_bytes());
+        assert_eq!([56, 64, 72].map(u64_at), [1_000, 40, 99], "start and sequence numbers");
+        assert_eq!([80, 88].map(u64_at), [1_100, 2_000], "packet times");
+        assert_eq!([96, 104].map(u64_at), [97_817, 6_000_000], "offered");
+        assert_eq!([112, 120].map(u64_at), [97_814, 6_000_000], "stored");
+        assert_eq!(u64_at(144), 3, "lost in the kernel ring");
+        assert!(bytes[256..508].iter().all(|&byte| byte == 0));
+        assert_eq!(bytes[508..], crc32c(&bytes[..508]).to_le_bytes());
+    }
+
+    #[test]
     fn a_record_with_any_bit_changed_is_no_record() {
         let array = Uuid::from_u128(1);
         let bytes = record().encode(array);

@@ -305,6 +305,15 @@ fn count(count: Count) -> String {
     format!("{} packets, {} bytes", grouped(count.packets), grouped(count.bytes))
 }
 
+/// How much of a take the ring has left.
+pub fn left(take: &Take) -> String {
+    format!(
+        "{} of {} packets left, older ones overwritten",
+        grouped(take.stored.packets),
+        grouped(take.ledger.stored.packets)
+    )
+}
+
 /// What of a take is there by parity alone.
 pub fn recovered(take: &Take) -> String {
     let chunks = grouped(take.recovered_chunks);

@@ -46,6 +46,16 @@ pub struct Take {
     pub state: TakeState,
 }
 
+impl Take {
+    /// Whether the ring has left nothing of it but its account.
+    pub fn is_overwritten(&self) -> bool {
+        self.chunks + self.parity_chunks == 0
+            && self.gaps.is_empty()
+            && !self.overwritten.is_zero()
+            && self.state != TakeState::Recording
+    }
+}
+
 impl Deref for Take {
     type Target = recorder::takes::Take;
 
