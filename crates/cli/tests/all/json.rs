@@ -21,10 +21,13 @@ const COMMANDS: &[(&str, &str)] = &[
     ("protect", "@/array --since 0 --until 4000000000"),
     ("unprotect", "@/array --all"),
     ("array create", "@/zeros"),
+    ("array list", "@"),
+    ("array info", "@/array"),
     ("array show", "@/array --chunks"),
     ("array check", "@/array"),
     ("array scrub", "@/array"),
     ("array rebuild", "@/lacking --member 2 --onto @/new"),
+    ("array delete", "@/lacking --degraded"),
     ("measure run", "sim:ideal -q --write 1 --bytes 16MiB -o @/measured"),
     // measure_fio.rs
     ("measure import", ""),
