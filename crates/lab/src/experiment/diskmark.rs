@@ -278,7 +278,8 @@ fn tests(scope: &Scope, drives: &[Geometry]) -> (Vec<Test>, Vec<(String, String)
 fn write_limit(scope: &Scope, test: &Test, direction: Direction) -> u64 {
     let read = f64::from(direction.read_percent());
     // Beside reads there can't be more writes than their share of what the drives read alone.
-    let beside = if read == 0.0 { f64::INFINITY } else { scope.read_guess.0 * (100.0 - read) / read };
+    let beside =
+        if read == 0.0 { f64::INFINITY } else { scope.read_guess.0 * (100.0 - read) / read };
     let rate = Rate(scope.write_guess.0.min(beside));
     let bytes = rate.bytes_in(scope.point + scope.warm_up) as u64;
     (bytes / test.block_bytes).max(1) * test.block_bytes

@@ -76,8 +76,10 @@ impl Shown for DiskmarkResult {
                 let point = self.at(test.name, direction).filter(|_| test.random);
                 point.map_or_else(String::new, |point| iops(point.iops))
             };
-            columns
-                .push(TextColumn::right(format!("{} IOPS", direction.name()), tests.iter().map(of)));
+            columns.push(TextColumn::right(
+                format!("{} IOPS", direction.name()),
+                tests.iter().map(of),
+            ));
         }
         let tables = text::tables(&first, columns, indent).join("\n\n");
         tables.lines().map(str::to_owned).collect()
@@ -187,7 +189,8 @@ fn bars(found: &[Found<'_, DiskmarkResult>]) -> Option<Picture> {
         y: rate.axis("Rate"),
         series,
     };
-    let caption = "Q is the number of commands under way for each of T jobs. Of the mix, 70 % are reads.";
+    let caption =
+        "Q is the number of commands under way for each of T jobs. Of the mix, 70 % are reads.";
     Some(Picture::new("Rates of the four tests", caption, Kind::Bars(bars)))
 }
 
@@ -232,7 +235,10 @@ mod tests {
         let lines = result().lines(2);
         let rows: Vec<Vec<&str>> =
             lines.iter().map(|line| line.split_whitespace().collect()).collect();
-        assert_eq!(rows[0].join(" "), "read MB/s write MB/s mix MB/s read IOPS write IOPS mix IOPS");
+        assert_eq!(
+            rows[0].join(" "),
+            "read MB/s write MB/s mix MB/s read IOPS write IOPS mix IOPS"
+        );
         assert_eq!(rows[1].join(" "), "SEQ1M Q8T1 3512 1756 1756");
         assert_eq!(rows[2][..2].join(" "), "SEQ128K Q32T1");
         assert_eq!(rows[3].join(" "), "RND4K Q32T16 1640 820 820 400,391 200,195 200,195");

@@ -105,8 +105,7 @@ impl Answer for DiskmarkResult {
             let rate = (format!("{words}: bandwidth"), point.bytes_per_s, Unit::BytesPerSecond);
             let iops = (format!("{words}: IOPS"), point.iops, Unit::CommandsPerSecond);
             for (part, (label, value, unit)) in [("rate", rate), ("iops", iops)] {
-                figures
-                    .push(Figure::new(&point.figure(part), &label, value, unit).noted(note));
+                figures.push(Figure::new(&point.figure(part), &label, value, unit).noted(note));
             }
             for (verb, summary) in [("read", &point.read), ("write", &point.write)] {
                 let Some(summary) = summary else { continue };
