@@ -82,7 +82,10 @@ pub fn text(outcome: &ExperimentOutcome) -> String {
         ExperimentOutcome::Diskmark(result) => result.lines(INDENT),
         _ => Vec::new(),
     };
-    let drawn = table.into_iter().chain(sparklines(outcome, WIDTH - INDENT));
+    // Its table has all that a line could show.
+    let has_table = matches!(outcome, ExperimentOutcome::Diskmark(_));
+    let curves = if has_table { Vec::new() } else { sparklines(outcome, WIDTH - INDENT) };
+    let drawn = table.into_iter().chain(curves);
     lines.extend(drawn.map(|line| format!("{}{line}", " ".repeat(INDENT)).trim_end().to_owned()));
     lines.join("\n")
 }

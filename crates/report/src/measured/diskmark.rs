@@ -64,7 +64,7 @@ impl Shown for DiskmarkResult {
         let mut columns = Vec::new();
         for direction in self.directions() {
             let of = |test: &&Test| {
-                self.at(test.name, direction).map_or_else(|| "-".to_owned(), |p| megabytes(p))
+                self.at(test.name, direction).map_or_else(|| "-".to_owned(), megabytes)
             };
             columns.push(TextColumn::right(
                 format!("{} MB/s", direction.name()),

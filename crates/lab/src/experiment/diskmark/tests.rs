@@ -1,3 +1,5 @@
+//! The table of a drive whose rates are known, and what it costs.
+
 use base::Duration;
 use load::Plan;
 
