@@ -140,10 +140,10 @@ impl Catalog {
             by_take.into_iter().map(|(key, entries)| (key, self.take(&entries))).collect();
         for record in self.records.iter() {
             let key = (record.take.first_sequence, record.take.uuid);
-            if let btree_map::Entry::Vacant(vacant) = takes.entry(key) {
-                if let Some(take) = self.take_without_chunks(record) {
-                    vacant.insert(take);
-                }
+            if let btree_map::Entry::Vacant(vacant) = takes.entry(key)
+                && let Some(take) = self.take_without_chunks(record)
+            {
+                vacant.insert(take);
             }
         }
         takes.into_values().collect()
