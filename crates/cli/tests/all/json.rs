@@ -37,6 +37,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("measure neighbours", "sim:ideal --dry-run"),
     ("measure link", "sim:ideal -q --size 16MiB --point 1ms -o @/link"),
     ("measure snia", "sim:ideal --dry-run"),
+    ("measure diskmark", "sim:ideal --dry-run"),
     ("measure all", "sim:ideal --dry-run"),
     ("report", "@/measured -o @/page.html"),
     ("plan", "--rate 1GB/s --mission 60s --drive samsung-970-pro-512gb"),
