@@ -91,6 +91,8 @@ pub const PATHS: &[(&str, &str, Role)] = &[
     ("measure run", "workload", Input),
     ("measure snia", "targets", Target),
     ("measure snia", "output", experiment("measure snia sim:ideal -q --resume -o OUT")),
+    ("measure diskmark", "targets", Target),
+    ("measure diskmark", "output", experiment("measure diskmark sim:ideal -q --resume -o OUT")),
     ("measure steady", "targets", Target),
     ("measure steady", "output", experiment("measure steady sim:ideal -q --resume -o OUT")),
     ("measure stream", "targets", Target),
