@@ -175,3 +175,127 @@ fn merged(records: impl Iterator<Item = TakeRecord>) -> Vec<TakeRecord> {
     }
     merged.split_off(merged.len().saturating_sub(TAKE_RECORDS_MAX as usize))
 }
+
+#[cfg(test)]
+mod tests {
+    use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
+    use base::{BufferId, Timestamp};
+    use format::chunk::TakeId;
+    use format::{Count, Ledger};
+
+    use super::*;
+    use crate::create::{Plan, create, write};
+    use crate::open::open;
+    use crate::superblocks::carry_out;
+
+    fn record(take: u64) -> TakeRecord {
+        let mut ledger = Ledger::default();
+        ledger.store(Count::new(take, 100 * take));
+        let id = TakeId {
+            uuid: Uuid::from_u128(take.into()),
+            started: Timestamp::from_nanos(take),
+            first_sequence: 100 * take,
+        };
+        TakeRecord {
+            number: 0,
+            take: id,
+            ended: true,
+            last_sequence: 100 * take + 9,
+            first_ns: take,
+            last_ns: take + 1,
+            ledger,
+        }
+    }
+
+    /// An array of two members, opened.
+    fn array() -> (MemoryBank, MemoryBuffers) {
+        let memory = MemoryBuffers::new(3, 64 << 10);
+        let drive = MemoryDrive { capacity_bytes: 8 << 20, ..MemoryDrive::default() };
+        let mut bank = MemoryBank::new(vec![drive; 2], memory.clone());
+        let plan = Plan {
+            uuid: Uuid::from_u128(1),
+            name: "array".into(),
+            created: Timestamp::from_nanos(1),
+            segment_bytes: Some(1 << 20),
+            chunk_max: Some(64 << 10),
+            identities: vec!["drive".into(); 2],
+            trim: true,
+            parity: 0,
+        };
+        create(&mut reader(&mut bank, &memory), &plan).unwrap();
+        (bank, memory)
+    }
+
+    fn reader<'a>(
+        bank: &'a mut MemoryBank,
+        memory: &'a MemoryBuffers,
+    ) -> Reader<'a, MemoryBank, MemoryBuffers> {
+        Reader { bank, memory, buffers: (0..3).map(BufferId).collect() }
+    }
+
+    fn read(reader: &mut Reader<'_, MemoryBank, MemoryBuffers>) -> TakeRecords {
+        let image = open(reader).unwrap();
+        TakeRecords::read(reader, &image).unwrap()
+    }
+
+    const BOTH: [DriveId; 2] = [DriveId(0), DriveId(1)];
+
+    #[test]
+    fn the_newest_takes_are_kept_on_every_member_and_the_oldest_make_room() {
+        let (mut bank, memory) = array();
+        let mut reader = reader(&mut bank, &memory);
+        let mut records = read(&mut reader);
+        assert_eq!((records.iter().count(), records.next_sequence()), (0, 0));
+        assert!(records.update(BOTH).is_none(), "there is nothing to write");
+        for take in 1..=TAKE_RECORDS_MAX + 3 {
+            records.enter(record(take));
+        }
+        carry_out(&mut reader, records.update(BOTH).unwrap()).unwrap();
+        let found = read(&mut reader);
+        assert!(found.update(BOTH).is_none(), "both members have all of them");
+        let takes: Vec<u64> = found.iter().map(|record| record.take.started.as_nanos()).collect();
+        assert_eq!(takes, (4..=TAKE_RECORDS_MAX + 3).collect::<Vec<_>>());
+        let numbers: Vec<u64> = found.iter().map(|record| record.number).collect();
+        assert_eq!(numbers, (3..=TAKE_RECORDS_MAX + 2).collect::<Vec<_>>());
+        assert_eq!(found.next_sequence(), 100 * (TAKE_RECORDS_MAX + 3) + 10);
+        assert_eq!(found.get(Uuid::from_u128(2)), None);
+        assert_eq!(
+            found.get(Uuid::from_u128(9)).map(|record| record.ledger),
+            Some(record(9).ledger)
+        );
+    }
+
+    #[test]
+    fn a_member_that_lacks_a_record_or_has_a_damaged_one_is_given_it() {
+        let (mut bank, memory) = array();
+        let mut reader = reader(&mut bank, &memory);
+        let mut records = read(&mut reader);
+        (1..=20).for_each(|take| records.enter(record(take)));
+        carry_out(&mut reader, records.update([DriveId(1)]).unwrap()).unwrap();
+        write(&mut reader, DriveId(1), TAKE_RECORDS_OFFSET, &[0xFF; PAGE_BYTES as usize]).unwrap();
+        carry_out(&mut reader, records.update([DriveId(0)]).unwrap()).unwrap();
+        let found = read(&mut reader);
+        assert_eq!(found.iter().count(), 20);
+        let mut update = found.update(BOTH).unwrap();
+        let written = update.next_update_step();
+        let page = |command: &UpdateCommand| (command.drive(), command.bytes().map(|b| b.0));
+        let pages: Vec<_> = written.iter().map(page).collect();
+        assert_eq!(pages, [(DriveId(1), Some(TAKE_RECORDS_OFFSET))], "only what differs");
+        carry_out(&mut reader, found.update(BOTH).unwrap()).unwrap();
+        assert!(read(&mut reader).update(BOTH).is_none());
+    }
+
+    #[test]
+    fn of_several_records_of_a_take_the_one_that_tells_most_counts() {
+        let short = TakeRecord { ended: false, last_sequence: 105, ..record(1) };
+        let shorter = TakeRecord { last_sequence: 103, number: 4, ..short };
+        let other = TakeRecord { number: 4, ..record(2) };
+        for order in [[record(1), short, shorter, other], [other, shorter, short, record(1)]] {
+            let merged = merged(order.into_iter());
+            assert_eq!(merged, [record(1), TakeRecord { number: 4, ..record(2) }]);
+        }
+        // Two takes that came by one number, each while the other's member was away.
+        let merged = merged([record(2), record(1)].into_iter());
+        assert_eq!(merged.iter().map(|record| record.number).collect::<Vec<_>>(), [0, 1]);
+    }
+}
