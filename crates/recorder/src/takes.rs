@@ -242,9 +242,12 @@ impl Catalog {
             return;
         };
         take.overwritten += count;
-        // The time that the ring has come to ends what ends with the last number that it gave up. Anything else may have been lost in
-        // another way, and be of any time before the next chunk.
-        let given_up = self.reused_to_ns.filter(|&time| last_sequence == reused && from_ns < time);
+        // The time that the ring has come to ends what ends with the last number that it gave up, if a chunk follows. Anything else may
+        // have been lost in another way, and be of any time before the next chunk.
+        let record = self.records.get(take.id.uuid);
+        let is_followed = record.is_none_or(|record| last_sequence < record.last_sequence);
+        let ends = last_sequence == reused && is_followed;
+        let given_up = self.reused_to_ns.filter(|&time| ends && from_ns < time);
         let to_ns = given_up.map_or(to_ns, |time| to_ns.min(time.saturating_add(1)));
         let gap = Gap { to_ns, ..gap };
         take.holes.push(gap);
