@@ -119,7 +119,7 @@ fn write_all(
         }
         offset += buffer.bytes().len() as u64;
         buffer.length = 0;
-        // Nobody waits for it any more once the last bytes were taken.
+        // Once the last bytes were taken, nobody waits for the thread any more.
         written.send(buffer).ok();
     }
     Ok(offset)
