@@ -34,7 +34,7 @@ use lab::run::Run;
 use crate::document::{Document, Section};
 use crate::series::Columns;
 use crate::svg;
-use crate::text::{WIDTH, wrapped};
+use crate::text::{width, wrapped};
 use found::{Found, Shown};
 use single::Single;
 
@@ -84,7 +84,7 @@ pub fn text(outcome: &ExperimentOutcome) -> String {
     };
     // Its table has all that a line could show.
     let has_table = matches!(outcome, ExperimentOutcome::Diskmark(_));
-    let curves = if has_table { Vec::new() } else { sparklines(outcome, WIDTH - INDENT) };
+    let curves = if has_table { Vec::new() } else { sparklines(outcome, width() - INDENT) };
     let drawn = table.into_iter().chain(curves);
     lines.extend(drawn.map(|line| format!("{}{line}", " ".repeat(INDENT)).trim_end().to_owned()));
     lines.join("\n")
