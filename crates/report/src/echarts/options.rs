@@ -469,6 +469,10 @@ fn below(data: &Axis, ruler: &Ruler) -> Value {
     if data.scale == Scale::Nines {
         option["interval"] = json!(1);
     }
+    if !data.ticks.is_empty() {
+        option["axisTick"]["customValues"] = json!(data.ticks);
+        option["axisLabel"]["customValues"] = json!(data.ticks);
+    }
     // An end that isn't round has no label: it would stand on the one beside it.
     let at_tick = |end: f64| ruler.ticks.iter().any(|t| (t.place - end).abs() < 1e-9);
     option["axisLabel"]["showMinLabel"] = json!(at_tick(ruler.low));
