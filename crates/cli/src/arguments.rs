@@ -173,6 +173,28 @@ pub enum Sets {
 }
 
 /// The long help of `--from`.
+/// Options of `record` that are about an array.
+const OF_ARRAYS: [&str; 18] = [
+    "when_full",
+    "members",
+    "member_size",
+    "parity",
+    "mode",
+    "segment",
+    "chunk",
+    "strict",
+    "placement",
+    "depth",
+    "drift",
+    "trim_ahead",
+    "trim_rate",
+    "rest",
+    "sets",
+    "rest_turn",
+    "virtual_time",
+    "uplink",
+];
+
 fn forms() -> String {
     let forms = FORMS.lines().filter_map(|line| line.trim().split_once(' '));
     let forms: String =
@@ -182,6 +204,7 @@ fn forms() -> String {
 
 /// `record`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("where").required(true).args(["to", "write"])))]
 pub struct RecordArguments {
     /// Read options from this TOML file. Options on the command line win.
     ///
@@ -206,12 +229,12 @@ pub struct RecordArguments {
     /// in the kernel ring.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", help_heading = SOURCE, hide_short_help = true)]
     pub kernel_buffer: ByteSize,
-    /// Array to record on: directory, drives with commas between them, array's name, or sim:NAME*6.
+    /// Array to record on: directory, drives with commas between them, name, or sim:NAME*6.
     ///
     /// If the directory is empty or missing, member files are created in it. With sim: targets a temporary array is
     /// created, which is discarded when the command ends.
     #[arg(long, value_name = "ARRAY|DIR", help_heading = ARRAY)]
-    pub to: String,
+    pub to: Option<String>,
     /// What to do when the array is full.
     #[arg(long, value_enum, default_value = "stop", help_heading = ARRAY)]
     pub when_full: WhenFull,
@@ -221,9 +244,9 @@ pub struct RecordArguments {
     /// Size of each member file in a new directory.
     #[arg(long, value_name = "SIZE", default_value = "2GiB", help_heading = ARRAY)]
     pub member_size: ByteSize,
-    /// Number of members that may be lost without losing data, 0 to 2, in a new directory [default: 0].
+    /// Number of members of a new array that may be lost, 0 to 2 [default: 0].
     ///
-    /// Parity takes the space and rate of as many members. An existing array keeps its setting.
+    /// No data is lost with them. Parity takes the space and rate of as many members. An existing array keeps its setting.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = ARRAY)]
     pub parity: Option<u8>,
     /// Mode of new member files, in octal. Other users need read access to list and extract takes.
@@ -307,6 +330,29 @@ pub struct RecordArguments {
     /// TCP connections once everything is open (no_new_privs and Landlock).
     #[arg(long, conflicts_with = "user", help_heading = PRIVILEGES, hide_short_help = true)]
     pub keep_privileges: bool,
+    /// Write packets straight to this .pcapng or .pcap file instead of an array.
+    ///
+    /// The file appears when it is complete, and packets in it are lost if the process is killed before. An array keeps
+    /// pace with faster sources, because it writes to all its drives at once, and keeps what is written through kill -9. It
+    /// can be a ring, find packets by time without reading the others, and survive the loss of drives with --parity.
+    #[arg(long, short = 'w', value_name = "FILE", conflicts_with_all = OF_ARRAYS, help_heading = OUTPUT)]
+    pub write: Option<PathBuf>,
+    /// With -w, begin another file at this size or after this time: 1GiB, 10m.
+    ///
+    /// Files are called FILE_00001_20261121100000.pcapng, with a number and the time of their beginning in UTC. Each is a
+    /// whole pcapng or pcap file. By size, a file ends before the packet that would make it longer. By time, it ends with the
+    /// first packet that is so much later than its first, or soon after that time if none comes.
+    #[arg(long, value_name = "SIZE|TIME", requires = "write", help_heading = OUTPUT, hide_short_help = true)]
+    pub rotate: Option<Rotation>,
+    /// With --rotate, keep this many complete files [default: all].
+    ///
+    /// When another is complete, the oldest is removed. Only files that this command has written are removed. One more is being
+    /// written, so the file system needs room for N + 1.
+    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..), help_heading = OUTPUT, hide_short_help = true)]
+    pub files: Option<u32>,
+    /// With -w, replace files that exist.
+    #[arg(long, short = 'y', requires = "write", help_heading = OUTPUT, hide_short_help = true)]
+    pub overwrite: bool,
     /// Print events as JSON lines.
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,

@@ -9,11 +9,16 @@ use crate::commands::Arguments;
 /// A command (or the beginning of its name), words that it doesn't know, and what to type.
 type Hint = (&'static str, &'static [&'static str], &'static str);
 
-const HINTS: [Hint; 20] = [
+const HINTS: [Hint; 21] = [
     (
         "record",
-        &["-w", "--write"],
-        "recordings go to arrays: --to DIR; then `longtake extract DIR -o x.pcapng` writes a file",
+        &["-C", "-G"],
+        "-w FILE --rotate 1GiB begins another file by size, --rotate 10m by time",
+    ),
+    (
+        "record",
+        &["-W", "-b", "--ring-buffer"],
+        "-w FILE --rotate 1GiB --files 10 keeps the ten newest files",
     ),
     (
         "record",

@@ -283,6 +283,14 @@ impl NewFile {
         Ok(self)
     }
 
+    /// Refuses a FIFO, a terminal and every other stream.
+    ///
+    /// # Errors
+    /// [`OutputError::Stream`] if the output is one.
+    pub fn not_stream(self) -> Result<Self, OutputError> {
+        if self.is_stream() { Err(OutputError::Stream { path: self.path }) } else { Ok(self) }
+    }
+
     /// Whether bytes are gone as soon as they are written.
     pub const fn is_stream(&self) -> bool {
         matches!(self.sink, Sink::Stream(_))
@@ -292,32 +300,67 @@ impl NewFile {
     ///
     /// # Errors
     /// [`OutputError`] if it can't be flushed or renamed, or if something new at its path must not be replaced.
-    pub fn finish(self) -> Result<(), OutputError> {
-        let Self { path, sink } = self;
-        let whole = match sink {
-            Sink::Stream(_) => return Ok(()),
-            Sink::Whole(whole) => *whole,
-        };
-        let file = whole.temporary.as_file();
-        if let Some(direct) = whole.direct {
-            direct.finish(file).map_err(|reason| OutputError::os("writing", &path, reason))?;
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        self.write_rest()?;
+        match self.sink {
+            Sink::Stream(_) => Ok(()),
+            Sink::Whole(whole) => whole.put_in_place(&self.path),
         }
-        file.sync_all().map_err(|reason| OutputError::os("flushing", &path, reason))?;
-        if whole.replaces {
+    }
+
+    /// Waits until all that was taken is written, which ends the file.
+    ///
+    /// # Errors
+    /// [`OutputError`] if a write fails.
+    pub fn write_rest(&mut self) -> Result<(), OutputError> {
+        let Sink::Whole(whole) = &mut self.sink else { return Ok(()) };
+        let Some(direct) = &mut whole.direct else { return Ok(()) };
+        let finished = direct.finish(whole.temporary.as_file());
+        finished.map_err(|reason| OutputError::os("writing", &self.path, reason))?;
+        whole.direct = None;
+        Ok(())
+    }
+
+    /// After a write that failed: puts the beginning of the file in its place, up to the last of these lengths (in ascending
+    /// order) that was written. Returns that length; None if there is none, or nothing to keep.
+    ///
+    /// # Errors
+    /// As [`NewFile::finish`].
+    pub fn keep_beginning(self, lengths: &[u64]) -> Result<Option<u64>, OutputError> {
+        let Self { path, sink } = self;
+        let Sink::Whole(mut whole) = sink else { return Ok(None) };
+        let Some(mut direct) = whole.direct.take() else { return Ok(None) };
+        let written = direct.abandon();
+        let Some(&length) = lengths.iter().rev().find(|&&length| length <= written) else {
+            return Ok(None);
+        };
+        let cut = whole.temporary.as_file().set_len(length);
+        cut.map_err(|reason| OutputError::os("shortening", &path, reason))?;
+        whole.put_in_place(&path)?;
+        Ok(Some(length))
+    }
+}
+
+impl Whole {
+    /// Flushes and renames a file that is complete.
+    fn put_in_place(self, path: &Path) -> Result<(), OutputError> {
+        let file = self.temporary.as_file();
+        file.sync_all().map_err(|reason| OutputError::os("flushing", path, reason))?;
+        if self.replaces {
             // Time has passed: make sure that a file lies there that may still be replaced.
-            whole.outputs.check(&path)?;
-            let renamed = whole.temporary.persist(&whole.to);
-            renamed.map_err(|failed| OutputError::os("replacing", &path, failed.error))?;
+            self.outputs.check(path)?;
+            let renamed = self.temporary.persist(&self.to);
+            renamed.map_err(|failed| OutputError::os("replacing", path, failed.error))?;
         } else {
-            whole.temporary.persist_noclobber(&whole.to).map_err(|failed| {
+            self.temporary.persist_noclobber(&self.to).map_err(|failed| {
                 if failed.error.kind() == io::ErrorKind::AlreadyExists {
-                    return OutputError::Exists { path: path.clone() };
+                    return OutputError::Exists { path: path.to_owned() };
                 }
-                OutputError::os("naming", &path, failed.error)
+                OutputError::os("naming", path, failed.error)
             })?;
         }
         // The file is whole in any case. Some file systems can't flush a folder; then a power cut may lose the new name.
-        File::open(folder_of(&whole.to)).and_then(|folder| folder.sync_all()).ok();
+        File::open(folder_of(&self.to)).and_then(|folder| folder.sync_all()).ok();
         Ok(())
     }
 }

@@ -20,7 +20,11 @@ pub fn rates(before: &[u64], snapshot: &Snapshot, interval: Duration) -> Vec<f64
 /// The line. `rates` are those of the members.
 pub fn line(started: &Started, snapshot: &Snapshot, rates: &[f64], truncated: u64) -> String {
     let total: f64 = rates.iter().sum();
-    let mut parts = vec![snapshot.elapsed.to_string(), rate(total), fill(started, snapshot, total)];
+    let mut parts = vec![snapshot.elapsed.to_string(), rate(total)];
+    // Without a limit there is nothing to fill.
+    if started.capacity.total_bytes > 0 {
+        parts.push(fill(started, snapshot, total));
+    }
     let buffers = 100.0 * f64::from(snapshot.buffers_held) / f64::from(started.buffers.max(1));
     parts.push(format!("buffers {buffers:.0} %"));
     parts.push(format!("lost {}", printer::number(snapshot.lost_packets)));
@@ -90,6 +94,7 @@ mod tests {
             simulated: false,
             rejections: Rejections::Counted,
             capacity: Capacity { total_bytes: 10_000_000_000, free_bytes: 10_000_000_000 },
+            file: None,
         }
     }
 

@@ -34,8 +34,8 @@ pub fn find_or_create(
     let names_nothing_yet = !path.exists() && !target.contains(',') && !target.starts_with("/dev/");
     if names_nothing_yet && is_capture_file(path) {
         bail!(
-            "--to {target}: recordings go to arrays, so that they keep pace with the source; give --to DIR, and `longtake extract DIR -o \
-             {target}` writes that file, also during the recording"
+            "--to {target}: --to names an array, which keeps pace with faster sources; -w {target} writes that file directly, and with \
+             --to DIR `longtake extract DIR -o {target}` writes it, also during the recording"
         );
     }
     let is_empty_directory = path.is_dir() && array::member_files(path)?.is_empty();

@@ -120,12 +120,7 @@ impl Ready {
         }
         let spec: SourceSpec = job.source.parse()?;
         processors::check(&options.processors)?;
-        let taking = Taking {
-            filter: options.filter.clone(),
-            snap: options.snap_bytes,
-            kernel_buffer: options.kernel_buffer.0 as usize,
-            flush_interval: defaults::block_age_max(options.flush_interval),
-        };
+        let taking = Taking::of(options);
         let successor = match &options.privileges {
             Privileges::Keep => None,
             Privileges::GiveUp { user } => privileges::successor(user.as_deref())?,
@@ -271,7 +266,7 @@ fn give_up_privileges(
         control.give_to(user.uid, user.gid)?;
         privileges::become_user(user)?;
     }
-    privileges::confine(control, !filter.trim().is_empty())?;
+    privileges::confine(Some(control), None, !filter.trim().is_empty())?;
     if let Some(user) = successor {
         observer.remark(Remark::Detail(format!(
             "everything is open; continuing as user {}",
@@ -363,11 +358,12 @@ impl Parts {
             simulated: false,
             rejections,
             capacity: self.capacity,
+            file: None,
         }
     }
 }
 
-type Thread = JoinHandle<Result<Vec<String>>>;
+pub(super) type Thread = JoinHandle<Result<Vec<String>>>;
 
 /// Counts a thread out when it ends, also by a panic, and tells the run loop.
 struct CountOut(Arc<AtomicUsize>, Waker);
@@ -379,7 +375,11 @@ impl Drop for CountOut {
     }
 }
 
-fn spawn(
+/// Starts the source's threads.
+///
+/// # Errors
+/// If the system gives none.
+pub(super) fn spawn(
     job: &Builder,
     source: sources::Open,
     supply: &Supply,
@@ -404,7 +404,7 @@ fn spawn(
 }
 
 /// Waits for a thread to end.
-fn join(thread: Thread) -> Result<Vec<String>> {
+pub(super) fn join(thread: Thread) -> Result<Vec<String>> {
     thread.join().unwrap_or_else(|_| {
         Err(anyhow::anyhow!("a source thread panicked; packets received before that are recorded"))
     })

@@ -13,7 +13,7 @@ use super::account::Over;
 use super::ending::{EndReason, SourceEnd};
 use super::feed::CountingFeed;
 use super::holds::Holds;
-use super::observer::{Observer, Started, View};
+use super::observer::{Counts, Observer, Started, View};
 use super::options::Options;
 use crate::array::protect;
 use crate::control::Asked;
@@ -67,7 +67,8 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
         events.clear();
         requests.serve(recording);
         over.buffers_most = over.buffers_most.max(recording.core().buffers_held());
-        observer.look(&View { now, start, core: recording.core(), progress });
+        let counts = Counts::Array(recording.core());
+        observer.look(&View { now, start, counts, progress });
         if ended {
             // The source's threads end the recording themselves at the limit, before all of it has come here.
             if enough {

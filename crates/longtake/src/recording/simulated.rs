@@ -77,6 +77,7 @@ pub fn record(
         simulated: true,
         rejections: Rejections::of(&options.filter),
         capacity,
+        file: None,
     };
     let progress = Arc::new(Progress::default());
     let sources = Sources {

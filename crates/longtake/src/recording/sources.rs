@@ -5,6 +5,7 @@ use std::num::NonZero;
 use anyhow::{Context, Result};
 use base::Duration;
 use format::LinkType;
+use recorder::defaults;
 use source::capture_file::CaptureFile;
 use source::filter::Program;
 use source::filtering::Filtering;
@@ -16,6 +17,7 @@ use source::synthetic::Synthetic;
 use source::udp::{Framing, Group, UdpOptions, UdpSource};
 
 use super::observer::Rejections;
+use super::options::Options;
 use crate::instant::utc;
 
 /// What one queue does in its thread. It hands in all its chunks before it returns what is to be
@@ -45,6 +47,18 @@ pub struct Taking {
     pub kernel_buffer: usize,
     /// A block of a stream is delivered at this age at the latest.
     pub flush_interval: Duration,
+}
+
+impl Taking {
+    /// As a recording's options say.
+    pub fn of(options: &Options) -> Self {
+        Self {
+            filter: options.filter.clone(),
+            snap: options.snap_bytes,
+            kernel_buffer: options.kernel_buffer.0 as usize,
+            flush_interval: defaults::block_age_max(options.flush_interval),
+        }
+    }
 }
 
 /// Checks a source and its filter by opening it, before files are created for what it delivers. A source that waits stays
