@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::adversary::Asked;
 use crate::outcome::{Met, Outcome};
 use crate::parity::Groups;
+use crate::records::Records;
 use crate::source::{Contents, Source, truncated};
 
 /// A chunk whose write was submitted, and what has been said of it since.
@@ -101,6 +102,8 @@ pub struct Book {
     pub met: Met,
     /// Those of an array with parity.
     pub groups: Groups,
+    /// Of takes that are over.
+    pub records: Records,
     said: Vec<Said>,
     /// Segments whose index was written: the recorder is done with them.
     indexed: BTreeSet<(u16, u64)>,
@@ -128,6 +131,7 @@ impl Book {
         Self {
             layouts,
             groups: Groups::new(parity),
+            records: Records::default(),
             chunks: BTreeMap::new(),
             packets: BTreeMap::new(),
             round: 0,

@@ -163,6 +163,9 @@ fn accounts(
         if !take.ended {
             met.add(Outcome::CutShort);
         }
+        if take.chunks + take.parity_chunks == 0 {
+            met.add(Outcome::RecordAlone);
+        }
         if !take.overwritten.is_zero() {
             met.add(Outcome::OverwrittenNamed);
         }

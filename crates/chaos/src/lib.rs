@@ -12,6 +12,7 @@ pub mod media;
 pub mod outcome;
 pub mod parity;
 pub mod reading;
+pub mod records;
 pub mod run;
 pub mod scrubbing;
 pub mod shrink;

@@ -93,6 +93,8 @@ pub enum Outcome {
     GapNamed,
     /// What a ring has given up was named.
     OverwrittenNamed,
+    /// A take was listed of which nothing is left but its record.
+    RecordAlone,
     /// An array could not be opened because a drive could not be read.
     OpenRefused,
     /// A take was recorded on an array that lacked a member.
@@ -129,7 +131,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 61] = [
+    pub const ALL: [Self; 62] = [
         Self::Reordered,
         Self::Full,
         Self::WriteFailed,
@@ -175,6 +177,7 @@ impl Outcome {
         Self::CutShort,
         Self::GapNamed,
         Self::OverwrittenNamed,
+        Self::RecordAlone,
         Self::OpenRefused,
         Self::DegradedTake,
         Self::LiveExtraction,

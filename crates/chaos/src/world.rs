@@ -124,6 +124,8 @@ pub struct World<'c> {
     /// What takes that were cut short may have placed without asking a drive for it.
     unsubmitted: BTreeMap<Uuid, Count>,
     absent: Vec<u16>,
+    /// The newest take that a member's chunks told of at the last judgement.
+    found: Option<Uuid>,
     /// Whether nothing has gone wrong so far, crashes included.
     clean: bool,
     /// Whether judgements scrub, too: a test that has damaged indexes knows what a scrub would find.
@@ -190,6 +192,7 @@ impl<'c> World<'c> {
             superblocks_known: true,
             unsubmitted: BTreeMap::new(),
             absent: Vec::new(),
+            found: None,
             clean: true,
             scrubs: true,
         }
@@ -319,7 +322,11 @@ impl<'c> World<'c> {
             in_order: self.case.queues == 1 && self.case.oldest() == Duration::ZERO,
         };
         judge::judge(&mut self.book, &catalog, &extracted, &circumstances);
+        self.book.records.judge(&catalog, there);
         self.book.met.join(met);
+        let chunks = image.members.iter().filter_map(|member| member.head.as_ref()?.newest);
+        let newest = chunks.filter(|chunk| !chunk.is_filler()).max_by_key(|chunk| chunk.sequence);
+        self.found = newest.map(|chunk| chunk.take.uuid);
         let book = &mut self.book;
         self.drives.hub(|hub| parity::judge(book, hub, self.case.seed));
         let mut bank = self.user();
@@ -451,6 +458,7 @@ impl<'c> World<'c> {
         }
         if happened && accident == Accident::Stale {
             self.book.excuse_round(drive);
+            self.book.records.lose(drive);
         }
         self.clean &= !happened;
         self.book.reused_unknown |= happened;

@@ -14,6 +14,7 @@ use source::spec::FORMS;
 use longtake::array::OutputFormat;
 use longtake::instant::When;
 use longtake::names;
+use longtake::recording::Rotation;
 
 // Headings in the help of commands with many options.
 const SOURCE: &str = "Source";
@@ -82,6 +83,28 @@ pub struct CreateArguments {
     /// Print JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+/// `array list`.
+#[derive(Debug, Args)]
+pub struct ListArguments {
+    /// Also list arrays of member files in these directories and in the directories in them.
+    #[arg(value_name = "DIR")]
+    pub directories: Vec<PathBuf>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `array delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArguments {
+    /// The array to delete.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Delete it. Without this, only what would be lost is listed.
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// `array scrub`.
@@ -172,7 +195,6 @@ pub enum Sets {
     Separate,
 }
 
-/// The long help of `--from`.
 /// Options of `record` that are about an array.
 const OF_ARRAYS: [&str; 18] = [
     "when_full",
@@ -195,6 +217,7 @@ const OF_ARRAYS: [&str; 18] = [
     "uplink",
 ];
 
+/// The long help of `--from`.
 fn forms() -> String {
     let forms = FORMS.lines().filter_map(|line| line.trim().split_once(' '));
     let forms: String =
@@ -362,6 +385,17 @@ pub struct RecordArguments {
     /// Print no progress.
     #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,
+}
+
+/// `ledger`.
+#[derive(Debug, Args)]
+pub struct TakesArguments {
+    /// The array to work on.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Also list takes that the ring has overwritten whole; only their accounts are left.
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// `ledger`.

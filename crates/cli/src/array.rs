@@ -1,15 +1,16 @@
-//! `longtake array create` and `longtake array show`.
+//! The commands of `longtake array`.
 
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use base::{ByteSize, Timestamp};
+use base::ByteSize;
 use device::shell::quoted;
-use longtake::array::{Contents, CreateOptions, CreatePlan, Info, NewMember, ParityCoverage};
-use longtake::instant::utc;
-use longtake::json;
+use longtake::array::{self, CreateOptions, CreatePlan, DeleteOptions, DeletePlan, NewMember};
+use longtake::{json, text};
 
-use crate::arguments::{CreateArguments, ShowArguments};
+use crate::arguments::{
+    ArrayArguments, CreateArguments, DeleteArguments, ListArguments, ShowArguments,
+};
 use crate::{opening, printer};
 
 mod rebuild;
@@ -86,83 +87,85 @@ pub fn show(arguments: &ShowArguments) -> Result<ExitCode> {
         }
         printer::json(&shown)?;
     } else {
-        print_members(&info)?;
-        print_contents(&info, &contents)?;
+        printer::message(&text::title(&info))?;
+        printer::listing(&text::members(&info))?;
+        printer::messages(info.remarks.iter().map(|remark| format!("note: {remark}")))?;
+        printer::messages(contents.parity.map(|coverage| text::parity(info.parity, &coverage)))?;
+        printer::text("")?;
+        printer::messages(text::contents(&contents))?;
+        printer::messages(text::protected(&info.protected))?;
         printer::text("\nto copy a member's packets without Longtake:")?;
-        for command in info.copy_commands() {
-            printer::text(&format!("  {command}"))?;
-        }
+        printer::messages(info.copy_commands().iter().map(|command| format!("  {command}")))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_members(info: &Info) -> Result<()> {
-    printer::text(&format!(
-        "array '{}' {}, created {}{}",
-        printer::inline(&info.name),
-        info.uuid,
-        utc(info.created),
-        if info.recording { ", being recorded" } else { "" }
-    ))?;
-    let mut table =
-        printer::table(&["member", "target", "identity", "size", "used", "state"], &[0, 3, 4]);
-    for (at, member) in info.members.iter().enumerate() {
-        table.add_row([
-            at.to_string(),
-            member.target.clone().unwrap_or_else(|| "-".to_owned()),
-            member.identity.clone(),
-            ByteSize(member.capacity_bytes).to_string(),
-            format!("{:.1} %", 100.0 * member.used_bytes as f64 / member.data_bytes as f64),
-            if member.target.is_some() { "present" } else { "MISSING" }.to_owned(),
-        ]);
+/// Describes an array in full.
+///
+/// # Errors
+/// If it can't be opened.
+pub fn info(arguments: &ArrayArguments) -> Result<ExitCode> {
+    let described = opening::open_to_read(arguments)?.describe()?;
+    let (info, contents) = (&described.info, &described.contents);
+    if arguments.json {
+        printer::json(&json::described(&described))?;
+        return Ok(ExitCode::SUCCESS);
     }
-    printer::text(&printer::trimmed(&table))?;
-    for remark in &info.remarks {
-        printer::text(&format!("note: {}", printer::inline(remark)))?;
+    printer::message(&text::title(info))?;
+    printer::listing(&text::drives(&described))?;
+    printer::messages(info.remarks.iter().map(|remark| format!("note: {remark}")))?;
+    printer::text("")?;
+    printer::messages(text::geometry(info))?;
+    printer::messages(contents.parity.map(|coverage| text::parity(info.parity, &coverage)))?;
+    printer::messages(text::contents(contents))?;
+    printer::messages(text::released(contents))?;
+    printer::messages(text::protected(&info.protected))?;
+    if !contents.takes.is_empty() {
+        printer::text("")?;
+        printer::listing(&text::rates(&described))?;
+        printer::messages(text::interfaces(&described))?;
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
-fn print_contents(info: &Info, contents: &Contents) -> Result<()> {
-    let Contents { takes, chunks, parity } = contents;
-    if let Some(coverage) = parity {
-        printer::text(&parity_words(info.parity, coverage))?;
+/// Lists the arrays on drives and in directories.
+///
+/// # Errors
+/// If the drives can't be listed or a directory can't be read.
+pub fn list(arguments: &ListArguments) -> Result<ExitCode> {
+    let found = array::list(&arguments.directories, &mut |remark| opening::print(&remark))?;
+    if arguments.json {
+        printer::json(&json::found(&found))?;
+    } else if found.is_empty() {
+        printer::text(
+            "no array was found: `longtake array list DIR` looks for member files in DIR and the directories in it",
+        )?;
+    } else {
+        printer::listing(&text::found(&found))?;
+        printer::messages(text::unopened(&found))?;
     }
-    let packets: u64 = takes.iter().map(|t| t.stored.packets).sum();
-    let missing: u64 = takes.iter().map(|t| t.missing().packets).sum();
-    printer::text(&format!(
-        "\n{} takes, {} chunks, {} packets; {} packets missing",
-        takes.len(),
-        printer::number(chunks.len() as u64),
-        printer::number(packets),
-        printer::number(missing)
-    ))?;
-    if let (Some(first), Some(last)) = (takes.first(), takes.last()) {
-        let first = utc(Timestamp::from_nanos(first.first_ns));
-        let last_ns = takes.iter().map(|t| t.last_ns).max().unwrap_or(last.last_ns);
-        printer::text(&format!("from {first} to {}", utc(Timestamp::from_nanos(last_ns))))?;
-    }
-    for range in &info.protected {
-        printer::text(&format!(
-            "protected: {} to {} {}",
-            utc(range.from),
-            utc(range.to),
-            printer::inline(&range.label)
-        ))?;
-    }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
-/// What parity an array has, in words.
-fn parity_words(parity: u8, coverage: &ParityCoverage) -> String {
-    let short = match coverage.short_chunks {
-        0 => String::new(),
-        short => format!("; {} chunks have less", printer::number(short)),
-    };
-    format!(
-        "parity {parity}: the array survives the loss of any {}; {} groups, {} of parity{short}",
-        if parity == 1 { "one member" } else { "two members" },
-        printer::number(coverage.groups),
-        ByteSize(coverage.bytes)
-    )
+/// Deletes an array, or says what would be lost.
+///
+/// # Errors
+/// If it is in use, holds what is not its own, or can't be opened or deleted.
+pub fn delete(arguments: &DeleteArguments) -> Result<ExitCode> {
+    let DeleteArguments { array: read, yes } = arguments;
+    let options = DeleteOptions { degraded: read.degraded, dry_run: !yes };
+    let plan = DeletePlan::new(&read.array, options, |remark| opening::print(&remark))?;
+    if !read.json {
+        printer::messages(text::deletion(plan.report()))?;
+    }
+    let report = plan.run()?;
+    if read.json {
+        printer::json(&json::deleted(&report))?;
+    } else {
+        printer::text(match report.dry_run {
+            true => "dry run: nothing was deleted; --yes deletes the array",
+            false => "deleted",
+        })?;
+    }
+    Ok(ExitCode::SUCCESS)
 }

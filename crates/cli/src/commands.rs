@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::arguments::{
-    ArrayArguments, CreateArguments, DrivesArguments, ExtractArguments, FitArguments,
-    LedgerArguments, ProtectArguments, RebuildArguments, RecordArguments, ReplayArguments,
-    ReportArguments, ScrubArguments, ShowArguments,
+    ArrayArguments, CreateArguments, DeleteArguments, DrivesArguments, ExtractArguments,
+    FitArguments, LedgerArguments, ListArguments, ProtectArguments, RebuildArguments,
+    RecordArguments, ReplayArguments, ReportArguments, ScrubArguments, ShowArguments,
+    TakesArguments,
 };
 use crate::measure::arguments::MeasureAction;
 use crate::plan::arguments::PlanArguments;
@@ -37,14 +38,14 @@ pub struct Arguments {
 pub enum Verb {
     /// Record a source to an array, or to a directory of member files.
     Record(Box<RecordArguments>),
-    /// Create, show, check, scrub or rebuild an array.
+    /// List, create, show, check, repair, rebuild or delete arrays.
     Array {
         /// What to do with it.
         #[command(subcommand)]
         action: ArrayAction,
     },
     /// List takes: time, packets, losses.
-    Takes(ArrayArguments),
+    Takes(TakesArguments),
     /// Show the ledger of a take: offered = stored + filtered + each kind of loss.
     Ledger(LedgerArguments),
     /// Extract packets by time and filter, as pcapng or pcap. Works during a recording.
@@ -97,14 +98,20 @@ pub enum Verb {
 pub enum ArrayAction {
     /// Create an array of drives or files. Their contents are lost.
     Create(CreateArguments),
+    /// List the arrays on the drives of this machine, and in directories.
+    List(ListArguments),
     /// Show members, fill, protected spans, and how to copy a member with dd.
     Show(ShowArguments),
+    /// Describe an array in full: geometry, drives and their health, takes with their rates and interfaces.
+    Info(ArrayArguments),
     /// Read all chunks and verify their checksums.
     Check(ArrayArguments),
     /// Verify checksums and parity, and repair damage from parity. Without --repair it works during a recording.
     Scrub(ScrubArguments),
     /// Rebuild a lost member on another drive from parity. Works during a recording.
     Rebuild(RebuildArguments),
+    /// Delete an array: remove its member files, or erase both superblocks on its drives. Without --yes nothing is changed.
+    Delete(DeleteArguments),
 }
 
 #[cfg(test)]

@@ -53,8 +53,7 @@ pub mod exit {
 /// Ends the program for what clap has to say: help, or what is wrong with the arguments. It repeats them as they are, and they may
 /// have been made from the names of files.
 fn wrong(mut error: clap::Error) -> ! {
-    let arguments = std::env::args_os().skip(1);
-    words::explain(&mut error, arguments.map(|word| word.to_string_lossy().into_owned()));
+    words::explain(&mut error, std::env::args_os());
     let plain = error.to_string();
     if ::report::text::escaped(&plain) == plain {
         error.exit();
@@ -87,7 +86,10 @@ fn run(given: &ArgMatches) -> Result<ExitCode> {
         Verb::Record(arguments) => record::record(&arguments),
         Verb::Array { action } => match action {
             ArrayAction::Create(arguments) => array::create(&arguments),
+            ArrayAction::List(arguments) => array::list(&arguments),
             ArrayAction::Show(arguments) => array::show(&arguments),
+            ArrayAction::Info(arguments) => array::info(&arguments),
+            ArrayAction::Delete(arguments) => array::delete(&arguments),
             ArrayAction::Check(arguments) => check::check(&arguments),
             ArrayAction::Scrub(arguments) => array::scrub(&arguments),
             ArrayAction::Rebuild(arguments) => array::rebuild(&arguments),

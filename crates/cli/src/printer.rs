@@ -46,6 +46,26 @@ pub fn text(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Prints a table of the library.
+///
+/// # Errors
+/// If standard output is gone.
+pub fn listing(listed: &longtake::text::Table) -> Result<()> {
+    let mut shown = table(listed.heads, listed.right);
+    for row in &listed.rows {
+        shown.add_row(row);
+    }
+    text(&trimmed(&shown))
+}
+
+/// Prints messages, each on a line of its own.
+///
+/// # Errors
+/// If standard output is gone.
+pub fn messages(texts: impl IntoIterator<Item = String>) -> Result<()> {
+    texts.into_iter().try_for_each(|text| message(&text))
+}
+
 /// Prints a message with foreign text in it, such as a path or an error, to standard output. Lines after the first are indented.
 ///
 /// # Errors

@@ -1,15 +1,17 @@
 //! What words of other programs are called here: hints for arguments that don't exist.
 
+use std::ffi::OsString;
+
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory};
+use clap::{ArgMatches, Command, CommandFactory};
 
 use crate::commands::Arguments;
 
 /// A command (or the beginning of its name), words that it doesn't know, and what to type.
 type Hint = (&'static str, &'static [&'static str], &'static str);
 
-const HINTS: [Hint; 21] = [
+const HINTS: [Hint; 23] = [
     (
         "record",
         &["-C", "-G"],
@@ -53,20 +55,22 @@ const HINTS: [Hint; 21] = [
         &["--bs", "--rw", "--iodepth", "--numjobs", "--runtime", "--job"],
         "`longtake measure run` takes the options of one workload, and fio's job files",
     ),
-    (
-        "array",
-        &["list", "ls"],
-        "`longtake drives` lists drives with the arrays they belong to; `array show ARRAY` shows one",
-    ),
+    ("array", &["ls"], "`longtake array list [DIR...]` lists arrays on drives and in directories"),
+    ("array", &["status", "stat", "describe"], INFO),
     ("array", &["check-only", "fsck", "verify"], "`longtake array check ARRAY` reads all of it"),
-    ("array", &["rm", "delete", "remove", "destroy"], DELETE),
-    ("", &["rm", "delete", "remove", "prune"], DELETE),
-    ("", &["ls", "list"], "`longtake takes ARRAY` lists takes, and `longtake drives` lists drives"),
+    ("array", &["rm", "remove", "destroy"], DELETE),
+    ("", &["rm", "delete", "remove", "destroy"], DELETE),
     (
         "",
-        &["info", "status", "show", "stat"],
-        "`longtake array show ARRAY` shows an array, also while it is recorded on",
+        &["prune"],
+        "takes are not deleted singly: a ring overwrites the oldest (--when-full wrap)",
     ),
+    (
+        "",
+        &["ls", "list"],
+        "`longtake array list` lists arrays, `takes ARRAY` its takes, and `drives` drives",
+    ),
+    ("", &["info", "status", "show", "stat"], INFO),
     ("", &["capture", "dump", "rec", "write"], "`longtake record --from eth0 --to DIR` records"),
     ("", &["read", "export", "dd", "cat"], "`longtake extract ARRAY -o FILE` writes packets"),
     (
@@ -81,15 +85,16 @@ const HINTS: [Hint; 21] = [
     ),
 ];
 
+const INFO: &str = "`longtake array info ARRAY` describes an array, also while it is recorded on";
 const DELETE: &str =
-    "takes are not deleted singly: a ring overwrites the oldest, and files go with their directory";
+    "`longtake array delete ARRAY` says what would be lost, and deletes with --yes";
 
 /// Commands named at most where an option belongs to others.
 const OTHERS_MAX: usize = 3;
 
 /// Replaces clap's advice on a word that doesn't exist by what the user is likely to look for. `arguments` are the
-/// program's, without its name.
-pub fn explain(error: &mut clap::Error, arguments: impl Iterator<Item = String>) {
+/// program's, its name first.
+pub fn explain(error: &mut clap::Error, arguments: impl Iterator<Item = OsString>) {
     let kind = match error.kind() {
         ErrorKind::UnknownArgument => ContextKind::InvalidArg,
         ErrorKind::InvalidSubcommand => ContextKind::InvalidSubcommand,
@@ -97,9 +102,7 @@ pub fn explain(error: &mut clap::Error, arguments: impl Iterator<Item = String>)
     };
     let Some(ContextValue::String(word)) = error.get(kind) else { return };
     let word = word.clone();
-    let words: Vec<String> =
-        arguments.filter(|argument| !argument.starts_with('-')).take(2).collect();
-    let command = words.join(" ");
+    let command = command_of(arguments);
     let hint = HINTS
         .iter()
         .find(|(of, known, _)| command.starts_with(of) && known.contains(&word.as_str()))
@@ -112,6 +115,18 @@ pub fn explain(error: &mut clap::Error, arguments: impl Iterator<Item = String>)
         error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(hint)]));
     }
+}
+
+/// The command that a wrong command line names, as far as it can be understood: `measure run`.
+fn command_of(arguments: impl Iterator<Item = OsString>) -> String {
+    let understood = Arguments::command().ignore_errors(true).try_get_matches_from(arguments).ok();
+    let mut at = understood.as_ref().and_then(ArgMatches::subcommand);
+    let mut names = Vec::new();
+    while let Some((name, below)) = at {
+        names.push(name);
+        at = below.subcommand();
+    }
+    names.join(" ")
 }
 
 /// The commands that have the option `word`.
@@ -142,7 +157,7 @@ mod tests {
     fn said(line: &str) -> String {
         let words = line.split(' ');
         let mut error = Arguments::try_parse_from(words.clone()).expect_err(line);
-        explain(&mut error, words.skip(1).map(str::to_owned));
+        explain(&mut error, words.map(OsString::from));
         error.to_string()
     }
 
@@ -164,6 +179,19 @@ mod tests {
         for line in ["longtake takes --follow", "longtake drives --none", "longtake record --no"] {
             assert!(!said(line).contains("-- -"), "{}", said(line));
         }
+    }
+
+    #[test]
+    fn the_command_is_found_behind_options_and_their_values() {
+        for line in [
+            "longtake --profiles DIR record -w x",
+            "longtake --profiles=DIR record -w x",
+            "longtake record --from eth0 -w x",
+        ] {
+            assert!(said(line).contains("recordings go to arrays"), "{line}: {}", said(line));
+        }
+        let line = "longtake --profiles measure array ls";
+        assert!(said(line).contains("array list [DIR...]"), "{}", said(line));
     }
 
     #[test]

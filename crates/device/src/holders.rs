@@ -202,6 +202,16 @@ fn swaps(system: &System) -> Vec<(PathBuf, String)> {
 const PROCESSES_MAX: usize = 100_000;
 const FILES_MAX: usize = 65_536;
 
+/// Other processes that have one of these drives or files open, as `name (pid 123)`, as far as this user may see them: root sees
+/// all of this machine's.
+pub fn other_openers(paths: &[PathBuf]) -> Vec<String> {
+    let nodes: Vec<PathBuf> = paths.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+    let own = format!("(pid {})", std::process::id());
+    let mut found = openers(&System::default(), &nodes);
+    found.retain(|process| !process.ends_with(&own));
+    found
+}
+
 /// Processes that have one of these nodes open, as `name (pid 123)`: only a hint for the user, from
 /// what `/proc/<pid>/fd` names, because an exclusive opener isn't told by the kernel.
 pub(crate) fn openers(system: &System, nodes: &[PathBuf]) -> Vec<String> {

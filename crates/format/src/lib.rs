@@ -18,6 +18,7 @@ pub mod parity;
 pub mod pcapng;
 pub mod section;
 pub mod superblock;
+pub mod take_record;
 
 pub use chunk::{ChunkRecord, ChunkSummary, ChunkWriter, NoRoom, Sealed, TakeId};
 pub use layout::{Layout, LayoutError, PAGE_BYTES};
@@ -25,3 +26,4 @@ pub use ledger::{Count, Ledger, Stage};
 pub use packet::{Interface, LinkType, Packet};
 pub use section::{Damage, Header, Kind, Place};
 pub use superblock::Superblock;
+pub use take_record::TakeRecord;

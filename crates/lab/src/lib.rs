@@ -18,6 +18,7 @@ pub mod run;
 pub mod sensors;
 pub mod steady;
 pub mod threads;
+pub mod verdict;
 
 pub use answer::{Answer, Figure, Unit};
 pub use cost::Cost;

@@ -12,6 +12,7 @@ use crate::experiment::link::sweep;
 use crate::finding::{self, Contradiction, Finding};
 use crate::lab::{LabError, Step, read_json, write_json};
 use crate::profiling::{self, Identity};
+use crate::verdict;
 
 /// The run's own file in the folder of results.
 const FILE: &str = "run.json";
@@ -158,9 +159,20 @@ impl Run {
                 finding::contradictions(findings, &outcome.answer().figures())
             })
             .collect();
-        let mut all = finding::contradictions(&own.concat(), &self.figures());
+        let every = [own.concat(), self.verdict()].concat();
+        let mut all = finding::contradictions(&every, &self.figures());
         all.retain(|contradiction| !told.contains(contradiction));
         all
+    }
+
+    /// What the whole run answers a buyer: see [`verdict::findings`].
+    pub fn verdict(&self) -> Vec<Finding> {
+        verdict::findings(self)
+    }
+
+    /// The same as sentences, compared with the figures and with each other before.
+    pub fn verdict_sentences(&self) -> Vec<String> {
+        finding::sentences(&self.verdict(), &self.figures())
     }
 
     /// The drive that was measured; None if it was several, or a striped set.

@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::array::{
-    CheckReport, Chunk, Contents, CreateReport, DamagedChunk, Extracted, Gap, Info, MemberInfo,
-    MissingMember, NewMember, OverwrittenPackets, RebuildPlan, RebuildReport, RecoveredChunks,
-    Repair, Replayed, ScrubFinding, ScrubReport, StaleMember, Take,
+    CheckReport, Chunk, Contents, CreateReport, DamagedChunk, DeleteReport, Description, Extracted,
+    FoundArray, Gap, Info, MemberInfo, MissingMember, NewMember, OverwrittenPackets, RebuildPlan,
+    RebuildReport, RecoveredChunks, Repair, Replayed, ScrubFinding, ScrubReport, StaleMember, Take,
+    link_name,
 };
 use crate::instant::utc;
 use crate::recording::{Account, CompleteFile, Files, Rejections, Snapshot, Started};
@@ -83,6 +84,72 @@ pub fn array(info: &Info, contents: &Contents) -> Value {
         shown["chunks_short_of_parity"] = json!(coverage.short_chunks);
     }
     shown
+}
+
+/// The arrays that were found. `takes` and what follows it are null for one that can't be opened.
+pub fn found(arrays: &[FoundArray]) -> Value {
+    list(arrays, |array| {
+        let state = array.state.as_ref().ok();
+        json!({
+            "array": array.uuid, "name": array.name, "directory": array.directory,
+            "targets": array.targets, "members": array.members,
+            "present": state.map_or(array.targets.len(), |state| state.present),
+            "capacity_bytes": array.capacity_bytes, "parity": array.parity,
+            "error": array.state.as_ref().err(),
+            "takes": state.map(|state| state.takes),
+            "recording": state.map(|state| state.recording),
+            "has_wrapped": state.map(|state| state.has_wrapped),
+            "data_bytes": state.map(|state| state.data_bytes),
+            "used_bytes": state.map(|state| state.used_bytes),
+            "newest_packet": state.and_then(|state| state.newest_packet).map(utc),
+        })
+    })
+}
+
+/// All that is known of an array without reading its packets: what [`array()`] shows, and its drives, takes, rates and interfaces.
+pub fn described(described: &Description) -> Value {
+    let Description { info, drives, contents, takes } = described;
+    let mut shown = array(info, contents);
+    if let Some(members) = shown["members"].as_array_mut() {
+        for (member, drive) in members.iter_mut().zip(drives) {
+            member["drive"] = json!(drive);
+        }
+    }
+    let details = contents.takes.iter().zip(takes);
+    let details = details.map(|(of, details)| {
+        let mut shown = take(of);
+        shown["average_rate"] = json!(details.rates.map(|rates| rates.average.0));
+        shown["peak_second_rate"] = json!(details.rates.map(|rates| rates.peak_second.0));
+        shown["interfaces"] = list(&details.interfaces, |interface| {
+            json!({
+                "name": interface.name, "description": interface.description,
+                "link_type": interface.link_type.0, "link": link_name(interface.link_type),
+                "snap_length": interface.snap_length, "filter": interface.filter,
+                "speed_bits": interface.speed_bits,
+            })
+        });
+        shown
+    });
+    shown["takes"] = details.collect();
+    shown["released"] = json!(contents.released.map(|released| json!({
+        "sequence": released.sequence, "until": released.until.map(utc), "count": released.count,
+    })));
+    shown
+}
+
+/// What was deleted of an array, or would be.
+pub fn deleted(report: &DeleteReport) -> Value {
+    let (from, to) = report.span.map(|span| (utc(span.from), utc(span.to))).unzip();
+    json!({
+        "array": report.uuid, "name": report.name, "dry_run": report.dry_run,
+        "takes": report.takes, "packets": report.packets, "bytes": report.bytes,
+        "first_packet": from, "last_packet": to, "protected": list(&report.protected, protected),
+        "members": list(&report.members, |member| json!({
+            "target": member.target,
+            "done": if member.is_file { "removed" } else { "superblocks erased" },
+        })),
+        "missing_members": report.missing, "directory": report.directory, "others": report.others,
+    })
 }
 
 fn member(at: usize, member: &MemberInfo) -> Value {

@@ -36,7 +36,7 @@
 //! ```
 //!
 //! [`sweep`] computes many designs of arrays over all cores, and [`json`] writes what the library returns as the program does with
-//! `--json`. The library prints nothing, keeps the privileges of its caller unless it is asked to give them up
+//! `--json`, [`text`] as it does without. The library prints nothing, keeps the privileges of its caller unless it is asked to give them up
 //! ([`recording::Privileges`]), and ends its threads and its control socket with the recording.
 
 #![forbid(unsafe_code)]
@@ -51,6 +51,7 @@ pub mod privileges;
 pub mod recording;
 mod remark;
 pub mod sweep;
+pub mod text;
 
 pub use array::{Array, FileFormat, Selection};
 pub use error::{Error, Result};

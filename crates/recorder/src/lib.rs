@@ -21,6 +21,7 @@ pub mod run;
 pub mod scrub;
 pub mod stale;
 pub mod superblocks;
+pub mod take_records;
 pub mod takes;
 mod turns;
 

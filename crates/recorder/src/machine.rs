@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::{BufferId, DeviceError, Instant};
 use format::parity::{OVERHEAD_BYTES, Part, PlacedParity, Row};
-use format::{ChunkRecord, ChunkSummary, Count, Ledger, Place, Stage, TakeId};
+use format::{ChunkRecord, ChunkSummary, Count, Ledger, Place, Stage, TakeId, TakeRecord};
 use uuid::Uuid;
 
 use crate::member::{GivenUp, InFlight, Keep, Member, PlacedChunk};
@@ -92,6 +92,9 @@ pub struct Recorder {
     /// The greatest number that was acknowledged.
     newest_acknowledged: u64,
     durable: Count,
+    /// Times of the earliest and the latest packet that were given a place.
+    first_ns: u64,
+    last_ns: u64,
     reused_to_ns: u64,
     reused: Option<u64>,
     refusing: Refusing,
@@ -182,6 +185,8 @@ impl Recorder {
             acknowledged: Count::ZERO,
             newest_acknowledged: 0,
             durable: Count::ZERO,
+            first_ns: u64::MAX,
+            last_ns: 0,
             reused_to_ns,
             reused: None,
             refusing: Refusing::No,
@@ -307,6 +312,19 @@ impl Recorder {
     /// The account through the last chunk that was placed.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// What stays of the take once it is over. The number of the record is still to be given.
+    pub fn record(&self) -> TakeRecord {
+        TakeRecord {
+            number: 0,
+            take: self.take,
+            ended: self.finished(),
+            last_sequence: self.next_sequence.saturating_sub(1),
+            first_ns: self.first_ns,
+            last_ns: self.last_ns,
+            ledger: self.carried,
+        }
     }
 
     /// What kill -9 can't lose any more.
@@ -445,6 +463,8 @@ impl Recorder {
                 self.truncated.insert(self.next_sequence, waiting.chunk.losses.truncated);
             }
         }
+        self.first_ns = self.first_ns.min(summary.first_ns);
+        self.last_ns = self.last_ns.max(summary.last_ns);
         let buffer = waiting.chunk.buffer;
         let group = self.groups.any().then(|| self.groups.enter(now, self.parities()));
         let replaces = (waiting.first_sequence, None);

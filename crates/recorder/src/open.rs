@@ -85,6 +85,8 @@ pub struct HeadImage {
     pub chunks: Vec<(Place, ChunkRecord)>,
     /// Whether its index is written: recording goes on in the next one.
     pub closed: bool,
+    /// The record of its last chunk; None if that can't be read.
+    pub newest: Option<ChunkRecord>,
     /// The latest packet time that the ring had given up when its last chunk was written, ns since 1970; 0 if nothing, None if
     /// that chunk's record can't be read.
     pub reused_to_ns: Option<u64>,

@@ -17,6 +17,7 @@ use format::{ChunkRecord, PAGE_BYTES, Place, Superblock, index};
 use crate::machine::Recorder;
 use crate::protocol::{Event, Fold, IndexPart, Input, Output, ReadyChunk, TimeRange};
 use crate::superblocks::{Change, Target, Update, UpdateCommand, changed};
+use crate::take_records::TakeRecords;
 
 /// Where chunks come from and buffers go back to.
 pub trait Feed {
@@ -58,6 +59,7 @@ enum Contents {
     Superblock {
         superblock: Superblock,
     },
+    Page(Box<[u8]>),
 }
 
 impl Contents {
@@ -71,6 +73,7 @@ impl Contents {
                 }
             }
             Self::Superblock { superblock } => superblock.encode(offset),
+            Self::Page(page) => page.to_vec(),
         }
     }
 }
@@ -80,8 +83,8 @@ impl Contents {
 enum Owner {
     /// The core, by its tag.
     Core(u64),
-    /// The superblocks' update.
-    Superblock,
+    /// The update of superblocks, or of the records of takes.
+    Update,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -100,6 +103,8 @@ pub struct Recording<'a, B, M, F> {
     /// Drives by member.
     drives: Vec<DriveId>,
     superblocks: Vec<Superblock>,
+    /// What the take's record joins when the take is over, until then.
+    take_records: Option<TakeRecords>,
     metadata_free: Vec<BufferId>,
     metadata: VecDeque<Metadata>,
     /// Commands that a drive did not take yet.
@@ -147,6 +152,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             feed,
             drives,
             superblocks,
+            take_records: None,
             metadata_free: metadata_buffers,
             metadata: VecDeque::new(),
             commands: VecDeque::new(),
@@ -165,6 +171,12 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             recording.change(&Change::Settle);
         }
         recording
+    }
+
+    /// Keeps the take's record beside these when the take is over, where a ring does not reach it.
+    #[must_use]
+    pub fn keeping_record(self, take_records: TakeRecords) -> Self {
+        Self { take_records: Some(take_records), ..self }
     }
 
     /// The state machine, for its figures.
@@ -221,7 +233,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         };
         let targets = self.superblocks.iter().map(target);
         let working = targets.filter(|target| !self.update_failed.contains(&target.drive));
-        self.update = Some(Update::new(working.collect()));
+        self.update = Some(Update::new(&working.collect::<Vec<Target>>()));
         self.next_update_step();
     }
 
@@ -267,6 +279,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             self.core.handle(now, Input::Chunk(chunk));
             self.carry_out(events);
         }
+        self.keep_record_if_over();
         self.start();
         if self.core.finished()
             && self.update.is_none()
@@ -289,6 +302,20 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         self.carry_out(events);
         self.start();
         Ok(false)
+    }
+
+    /// Starts to write the take's record once all else is written.
+    fn keep_record_if_over(&mut self) {
+        if !self.core.finished() || self.update.is_some() {
+            return;
+        }
+        let Some(mut take_records) = self.take_records.take() else { return };
+        take_records.enter(self.core.record());
+        let members = self.drives.iter().zip(self.core.members());
+        let working =
+            members.filter(|(drive, member)| member.working && !self.update_failed.contains(drive));
+        self.update = take_records.update(working.map(|(drive, _)| *drive));
+        self.next_update_step();
     }
 
     /// Carries the core's outputs out, as far as they don't have to wait.
@@ -404,7 +431,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             Owner::Core(tag) => {
                 self.core.handle(now, Input::Done { tag, outcome: completion.outcome });
             }
-            Owner::Superblock => {
+            Owner::Update => {
                 let step_done = self
                     .update
                     .as_mut()
@@ -430,11 +457,16 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         for command in commands {
             match command {
                 UpdateCommand::Flush(drive) => {
-                    self.commands.push_back((drive, Operation::Flush, Owner::Superblock, None));
+                    self.commands.push_back((drive, Operation::Flush, Owner::Update, None));
                 }
                 UpdateCommand::Write(drive, offset, superblock) => {
                     let contents = Contents::Superblock { superblock: *superblock };
-                    let (length, owner) = (SUPERBLOCK_BYTES as u32, Owner::Superblock);
+                    let (length, owner) = (SUPERBLOCK_BYTES as u32, Owner::Update);
+                    self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
+                }
+                UpdateCommand::WritePage(drive, offset, page) => {
+                    let (length, owner) = (page.len() as u32, Owner::Update);
+                    let contents = Contents::Page(page);
                     self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
                 }
             }

@@ -4,6 +4,7 @@
 //! [`Update`] does no I/O: whoever has the drives carries out its steps. A recording does so between its chunks, everything else by
 //! [`carry_out`].
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use base::{Bank, Buffers, DeviceError, DriveId, Operation};
@@ -97,74 +98,79 @@ pub enum UpdateCommand {
     Flush(DriveId),
     /// Write the superblock at this byte.
     Write(DriveId, u64, Box<Superblock>),
+    /// Write these bytes, which are one page, at this byte.
+    WritePage(DriveId, u64, Box<[u8]>),
 }
 
 impl UpdateCommand {
     /// The drive that it is for.
     pub fn drive(&self) -> DriveId {
         match self {
-            Self::Flush(drive) | Self::Write(drive, ..) => *drive,
+            Self::Flush(drive) | Self::Write(drive, ..) | Self::WritePage(drive, ..) => *drive,
+        }
+    }
+
+    /// The bytes to write and where; None for a flush.
+    pub fn bytes(&self) -> Option<(u64, Vec<u8>)> {
+        match self {
+            Self::Flush(_) => None,
+            Self::Write(_, offset, superblock) => Some((*offset, superblock.encode(*offset))),
+            Self::WritePage(_, offset, page) => Some((*offset, page.to_vec())),
         }
     }
 }
 
-/// A change of superblocks under way, in five steps for all members at once: a flush, one copy, a flush, the other copy, a flush.
-/// The first flush is for copies that somebody who was killed has left in a drive's cache.
+/// A change of what lies in front of the segments, or behind them, step by step: the commands of a step may be carried out in any
+/// order, and all of them before those of the next.
 #[derive(Debug)]
 pub struct Update {
-    targets: Vec<Target>,
-    /// Other drives whose superblocks the new ones were made from.
-    sources: Vec<DriveId>,
-    step: u8,
+    steps: VecDeque<Vec<UpdateCommand>>,
     outstanding: u32,
     /// Drives that failed. Their superblocks are left alone: one of the copies may be all there is.
     failed: Vec<DriveId>,
     outcome: Result<(), DeviceError>,
 }
 
-const STEPS: u8 = 5;
-
 impl Update {
-    /// An update of these members.
-    pub fn new(targets: Vec<Target>) -> Self {
-        let (sources, failed) = (Vec::new(), Vec::new());
-        Self { targets, sources, step: 0, outstanding: 0, failed, outcome: Ok(()) }
+    /// An update of the superblocks of these members, in five steps for all at once: a flush, one copy, a flush, the other copy, a
+    /// flush. The first flush is for copies that somebody who was killed has left in a drive's cache.
+    pub fn new(targets: &[Target]) -> Self {
+        let flush = || targets.iter().map(|target| UpdateCommand::Flush(target.drive)).collect();
+        let copies = |bad_first: bool| {
+            let write = |target: &Target| {
+                let Target { drive, capacity_bytes, superblock, first_copy_bad } = target;
+                let at_end = bad_first != *first_copy_bad;
+                let offset = if at_end { Layout::copy_offset(*capacity_bytes) } else { 0 };
+                UpdateCommand::Write(*drive, offset, Box::new(superblock.clone()))
+            };
+            targets.iter().map(write).collect()
+        };
+        Self::of_steps([flush(), copies(true), flush(), copies(false), flush()])
+    }
+
+    /// An update of these steps.
+    pub fn of_steps(steps: impl IntoIterator<Item = Vec<UpdateCommand>>) -> Self {
+        let steps = steps.into_iter().collect();
+        Self { steps, outstanding: 0, failed: Vec::new(), outcome: Ok(()) }
     }
 
     /// Also flushes these drives first. What a superblock is made from must not go with the power after it is written: a drive of
     /// which another one knows that it joined, and which has forgotten it, would be taken for out of date.
     #[must_use]
-    pub fn made_from(mut self, sources: Vec<DriveId>) -> Self {
-        self.sources = sources;
+    pub fn made_from(mut self, sources: &[DriveId]) -> Self {
+        if let Some(first) = self.steps.front_mut() {
+            let flushed: Vec<DriveId> = first.iter().map(UpdateCommand::drive).collect();
+            let others = sources.iter().filter(|drive| !flushed.contains(drive));
+            first.extend(others.map(|&drive| UpdateCommand::Flush(drive)));
+        }
         self
     }
 
     /// The commands of the next step, in any order. All must be [`done`](Self::done) before the step after. None are left when the
     /// update is over, or no drive works.
     pub fn next_update_step(&mut self) -> Vec<UpdateCommand> {
-        let step = self.step;
-        if step == STEPS {
-            return Vec::new();
-        }
-        self.step += 1;
-        let working = self.targets.iter().filter(|target| !self.failed.contains(&target.drive));
-        let mut commands: Vec<UpdateCommand> = working
-            .map(|target| {
-                let Target { drive, capacity_bytes, superblock, first_copy_bad } = target;
-                if step.is_multiple_of(2) {
-                    return UpdateCommand::Flush(*drive);
-                }
-                let at_end = (step == 1) != *first_copy_bad;
-                let offset = if at_end { Layout::copy_offset(*capacity_bytes) } else { 0 };
-                UpdateCommand::Write(*drive, offset, Box::new(superblock.clone()))
-            })
-            .collect();
-        if step == 0 {
-            let targets = self.targets.iter().map(|target| target.drive);
-            let targets: Vec<DriveId> = targets.collect();
-            let sources = self.sources.iter().filter(|drive| !targets.contains(drive));
-            commands.extend(sources.map(|&drive| UpdateCommand::Flush(drive)));
-        }
+        let mut commands = self.steps.pop_front().unwrap_or_default();
+        commands.retain(|command| !self.failed.contains(&command.drive()));
         self.outstanding = commands.len() as u32;
         commands
     }
@@ -236,7 +242,7 @@ pub fn change<B: Bank, M: Buffers>(
     for (target, superblock) in targets.iter_mut().zip(&changed) {
         target.superblock = superblock.clone();
     }
-    carry_out(reader, Update::new(targets))?;
+    carry_out(reader, Update::new(&targets))?;
     Ok(changed)
 }
 
@@ -296,10 +302,7 @@ pub fn store<B: Bank, M: Buffers>(
     let first_copy_bad = matches!(superblock_copies(reader, drive), Ok((_, Copies::Last)));
     let capacity_bytes = reader.bank.drives()[drive.index()].capacity_bytes;
     let superblock = superblock.clone();
-    carry_out(
-        reader,
-        Update::new(vec![Target { drive, capacity_bytes, superblock, first_copy_bad }]),
-    )
+    carry_out(reader, Update::new(&[Target { drive, capacity_bytes, superblock, first_copy_bad }]))
 }
 
 /// Carries out an update, one command after the other.
@@ -318,11 +321,9 @@ pub fn carry_out<B: Bank, M: Buffers>(
         }
         for command in commands {
             let drive = command.drive();
-            let outcome = match command {
-                UpdateCommand::Flush(drive) => run(reader, drive, Operation::Flush),
-                UpdateCommand::Write(drive, offset, superblock) => {
-                    write(reader, drive, offset, &superblock.encode(offset))
-                }
+            let outcome = match command.bytes() {
+                None => run(reader, drive, Operation::Flush),
+                Some((offset, bytes)) => write(reader, drive, offset, &bytes),
             };
             let told = match outcome {
                 Ok(()) => Ok(()),

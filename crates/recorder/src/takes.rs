@@ -1,23 +1,26 @@
 //! What an array holds: its chunks by sequence number, its takes, and what is missing from them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet, btree_map};
 use std::ops;
 
-use base::{Bank, Buffers, Duration, Timestamp};
+use base::{Bank, Buffers};
 use format::index::{self, Footer};
 use format::parity::Row;
-use format::{ChunkRecord, ChunkSummary, Count, Layout, Ledger, PAGE_BYTES, Place, TakeId};
+use format::{ChunkRecord, ChunkSummary, Count, Layout, PAGE_BYTES, Place, TakeRecord};
 use uuid::Uuid;
 
 use crate::open::{ArrayImage, MemberImage, OpenError, Segment, walk};
 use crate::protocol::TimeRange;
 use crate::reader::{Range, ReadError, Reader};
 use crate::recover;
+use crate::take_records::TakeRecords;
 
 mod span;
+mod take;
 
 use span::SegmentAt;
 pub use span::Unread;
+pub use take::{Gap, Take};
 
 /// A chunk and where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,8 @@ pub struct Catalog {
     /// Sequence numbers that chunks in unread segments may have. Segments stay unread if their packets lie outside the span of
     /// time that was asked for. Every chunk with another number is listed if a member holds it.
     pub unread: Unread,
+    /// What is on record of the array's takes beside their chunks.
+    pub records: TakeRecords,
 }
 
 impl Catalog {
@@ -81,14 +86,15 @@ impl Catalog {
         range: TimeRange,
         seen: &Self,
     ) -> Result<Self, OpenError> {
-        let mut listed = listed(reader, image, range)?;
+        let records = TakeRecords::read(reader, image).map_err(ReadError::from)?;
+        let mut listed = listed(reader, image, range, &records)?;
         let recovered = if image.superblock.parity > 0 {
             listed.add_what_parity_knows(reader, image, seen)?
         } else {
             HashSet::new()
         };
         let Listed { entries, unindexed, unread } = listed;
-        let catalog = Self::of(entries);
+        let catalog = Self { records, ..Self::of(entries) };
         let counts = |sequence: &u64| {
             catalog.entries.binary_search_by_key(sequence, |e| e.record.sequence).is_ok()
         };
@@ -122,14 +128,38 @@ impl Catalog {
         Self { entries, reused, ..Self::default() }
     }
 
-    /// The takes, in order of their chunks.
+    /// The takes, in the order in which they were recorded: those that have chunks, and those that are on record, unless an unread
+    /// segment may hold their chunks.
     pub fn takes(&self) -> Vec<Take> {
         let mut by_take: BTreeMap<(u64, Uuid), Vec<&Entry>> = BTreeMap::new();
         for entry in &self.entries {
             let take = entry.record.take;
             by_take.entry((take.first_sequence, take.uuid)).or_default().push(entry);
         }
-        by_take.into_values().map(|entries| self.take(&entries)).collect()
+        let mut takes: BTreeMap<(u64, Uuid), Take> =
+            by_take.into_iter().map(|(key, entries)| (key, self.take(&entries))).collect();
+        for record in self.records.iter() {
+            let key = (record.take.first_sequence, record.take.uuid);
+            if let btree_map::Entry::Vacant(vacant) = takes.entry(key)
+                && let Some(take) = self.take_without_chunks(record)
+            {
+                vacant.insert(take);
+            }
+        }
+        takes.into_values().collect()
+    }
+
+    /// A take of which no chunk is left; None if one may be unread.
+    fn take_without_chunks(&self, record: &TakeRecord) -> Option<Take> {
+        let numbers = record.take.first_sequence..record.last_sequence + 1;
+        if !numbers.is_empty() && self.unread.touches(&(numbers.start..=record.last_sequence)) {
+            return None;
+        }
+        let mut take = Take::on_record(record);
+        let started_ns = record.take.started.as_nanos();
+        let from_ns = if started_ns > record.first_ns { 0 } else { started_ns };
+        self.missing(&mut take, record.ledger.stored, numbers, from_ns, ends_at(record));
+        Some(take)
     }
 
     fn take(&self, entries: &[&Entry]) -> Take {
@@ -173,6 +203,20 @@ impl Catalog {
             let missing = before(two) - one.ledger.stored - elsewhere(next, two.sequence);
             self.missing(take, missing, next..two.sequence, one.summary.last_ns, to_ns);
         }
+        let Some(record) = self.records.get(take.id.uuid) else { return };
+        let last = &entries[entries.len() - 1].record;
+        // One that was written when some members were away may know less than the chunks. Nothing but parity follows an end.
+        if !record.ended && record.last_sequence < last.sequence {
+            return;
+        }
+        let numbers = last.sequence + 1..record.last_sequence + 1;
+        let missing = record.ledger.stored
+            - last.ledger.stored
+            - elsewhere(numbers.start, numbers.end.max(numbers.start));
+        self.missing(take, missing, numbers, last.summary.last_ns, ends_at(record));
+        take.ledger = record.ledger;
+        take.ended |= record.ended;
+        take.last_sequence = record.last_sequence.max(last.sequence);
     }
 
     /// Enters what lies between two chunks, with these numbers, as a gap, or as overwritten where the ring gave it up.
@@ -198,9 +242,12 @@ impl Catalog {
             return;
         };
         take.overwritten += count;
-        // The time that the ring has come to ends what ends with the last number that it gave up. Anything else may have been lost in
-        // another way, and be of any time before the next chunk.
-        let given_up = self.reused_to_ns.filter(|&time| last_sequence == reused && from_ns < time);
+        // The time that the ring has come to ends what ends with the last number that it gave up, if a chunk follows. Anything else may
+        // have been lost in another way, and be of any time before the next chunk.
+        let record = self.records.get(take.id.uuid);
+        let is_followed = record.is_none_or(|record| last_sequence < record.last_sequence);
+        let ends = last_sequence == reused && is_followed;
+        let given_up = self.reused_to_ns.filter(|&time| ends && from_ns < time);
         let to_ns = given_up.map_or(to_ns, |time| to_ns.min(time.saturating_add(1)));
         let gap = Gap { to_ns, ..gap };
         take.holes.push(gap);
@@ -225,6 +272,11 @@ fn ends_before(entries: &[&Entry]) -> Vec<u64> {
         .collect();
     ends.reverse();
     ends
+}
+
+/// The time that ends what is missing at the end of a take, ns since 1970: all ones if its record does not tell.
+const fn ends_at(record: &TakeRecord) -> u64 {
+    if record.last_ns > 0 { record.last_ns.saturating_add(1) } else { u64::MAX }
 }
 
 /// What the indexes of the segments that a span of time concerns list.
@@ -271,6 +323,7 @@ fn listed<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     image: &ArrayImage,
     range: TimeRange,
+    records: &TakeRecords,
 ) -> Result<Listed, OpenError> {
     let mut unindexed = Vec::new();
     let (mut next, mut unread) = segments(image);
@@ -284,10 +337,10 @@ fn listed<B: Bank, M: Buffers>(
             found.extend(read_segments(reader, image, &of_member, &mut unindexed)?);
         }
         if !unread.is_empty() {
-            next = still_needed(&found, &mut unread, range);
+            next = still_needed(&found, &mut unread, range, records);
         }
         if next.is_empty() && !unread.is_empty() {
-            next = with_losses_placed_anew(&found, &mut unread, range);
+            next = with_losses_placed_anew(&found, &mut unread, range, records);
         }
         if next.is_empty() {
             let unread = numbers_of(&unread);
@@ -306,6 +359,7 @@ fn still_needed(
     found: &[(SegmentAt, Vec<Entry>)],
     unread: &mut Vec<SegmentAt>,
     range: TimeRange,
+    records: &TakeRecords,
 ) -> Vec<SegmentAt> {
     let entries = found.iter().flat_map(|(_, chunks)| chunks).copied().collect();
     let counts: HashSet<u64> =
@@ -314,6 +368,7 @@ fn still_needed(
         at.as_found(chunks.iter().filter(|e| counts.contains(&e.record.sequence)))
     };
     let mut all: Vec<SegmentAt> = found.iter().filter_map(counted).collect();
+    all.extend(records.iter().map(SegmentAt::behind));
     let read = all.len();
     all.extend(unread.iter());
     let needed = span::needed(&all, range);
@@ -326,9 +381,11 @@ fn with_losses_placed_anew(
     found: &[(SegmentAt, Vec<Entry>)],
     unread: &mut Vec<SegmentAt>,
     range: TimeRange,
+    records: &TakeRecords,
 ) -> Vec<SegmentAt> {
     let entries = found.iter().flat_map(|(_, chunks)| chunks).copied().collect();
-    let catalog = Catalog { unread: numbers_of(unread), ..Catalog::of(entries) };
+    let (unread_numbers, records) = (numbers_of(unread), records.clone());
+    let catalog = Catalog { unread: unread_numbers, records, ..Catalog::of(entries) };
     let originals: Vec<&ChunkRecord> =
         catalog.entries.iter().map(|e| &e.record).filter(|r| r.replaces.is_none()).collect();
     let takes = catalog.takes().into_iter();
@@ -493,144 +550,6 @@ fn indexed_chunks(
         && length + footer.section_bytes == layout.segment_bytes
         && found.iter().all(|(_, chunk)| chunk.summary.length <= layout.chunk_max);
     sound.then(|| found.into_iter().map(|(place, record)| Entry { place, record }).collect())
-}
-
-/// Chunks of a take that no member has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// First missing sequence number.
-    pub first_sequence: u64,
-    /// Last missing sequence number.
-    pub last_sequence: u64,
-    /// What is missing, exactly.
-    pub count: Count,
-    /// Latest packet time before the gap, ns since 1970.
-    pub from_ns: u64,
-    /// Earliest packet time after it; all ones if no chunk tells.
-    pub to_ns: u64,
-}
-
-impl Gap {
-    /// Whether some of what is missing may have times of this span.
-    pub fn touches(&self, range: TimeRange) -> bool {
-        self.from_ns < range.to.as_nanos() && self.to_ns > range.from.as_nanos()
-    }
-}
-
-/// One recording as the media show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Take {
-    /// Its identity and start.
-    pub id: TakeId,
-    /// Chunks of packets found.
-    pub chunks: u64,
-    /// Parity chunks found.
-    pub parity_chunks: u64,
-    /// Bytes of them.
-    pub parity_bytes: u64,
-    /// Chunks, of those found, that no member has and parity gives back.
-    pub recovered_chunks: u64,
-    /// What is in them.
-    pub recovered: Count,
-    /// The first one's number.
-    pub first_sequence: u64,
-    /// The last one's number.
-    pub last_sequence: u64,
-    /// Packets and wire bytes in the chunks found.
-    pub stored: Count,
-    /// Packet bytes kept in them.
-    pub captured_bytes: u64,
-    /// Bytes of the chunks of packets.
-    pub media_bytes: u64,
-    /// Earliest packet time, ns since 1970; all ones without packets.
-    pub first_ns: u64,
-    /// Latest packet time; 0 without packets.
-    pub last_ns: u64,
-    /// Queues that filled it.
-    pub queues: u16,
-    /// The account through the last chunk found.
-    pub ledger: Ledger,
-    /// Whether it was ended, not cut short.
-    pub ended: bool,
-    /// What a ring has since given up.
-    pub overwritten: Count,
-    /// Where that was, between the chunks found and before the first of them.
-    pub holes: Vec<Gap>,
-    /// What is missing beside that.
-    pub gaps: Vec<Gap>,
-}
-
-impl Take {
-    /// One from the first to the last chunk that were found, before chunks are added.
-    fn empty(first: &ChunkRecord, last: &ChunkRecord, ended: bool) -> Self {
-        Self {
-            id: first.take,
-            chunks: 0,
-            parity_chunks: 0,
-            parity_bytes: 0,
-            recovered_chunks: 0,
-            recovered: Count::ZERO,
-            first_sequence: first.sequence,
-            last_sequence: last.sequence,
-            stored: Count::ZERO,
-            captured_bytes: 0,
-            media_bytes: 0,
-            first_ns: u64::MAX,
-            last_ns: 0,
-            queues: 0,
-            ledger: last.ledger,
-            ended,
-            overwritten: Count::ZERO,
-            holes: Vec::new(),
-            gaps: Vec::new(),
-        }
-    }
-
-    /// Adds a chunk to the sums.
-    fn add(&mut self, record: &ChunkRecord, recovered: bool) {
-        let s = &record.summary;
-        if record.parity.is_some() {
-            self.parity_chunks += 1;
-            self.parity_bytes += u64::from(s.length);
-            return;
-        }
-        if recovered {
-            self.recovered_chunks += 1;
-            self.recovered += s.stored();
-        }
-        self.chunks += 1;
-        self.stored += s.stored();
-        self.captured_bytes += s.captured_bytes;
-        self.media_bytes += u64::from(s.length);
-        self.first_ns = self.first_ns.min(s.first_ns);
-        self.last_ns = self.last_ns.max(s.last_ns);
-        self.queues = self.queues.max(s.queue + 1);
-    }
-
-    /// From the first to the last packet.
-    pub fn duration(&self) -> Duration {
-        Duration::from_nanos(self.last_ns.saturating_sub(self.first_ns))
-    }
-
-    /// What all gaps come to.
-    pub fn missing(&self) -> Count {
-        self.gaps.iter().fold(Count::ZERO, |sum, gap| sum + gap.count)
-    }
-
-    /// Whether what is there, what was overwritten, what is missing and what was lost make up
-    /// what was offered, in packets and bytes.
-    pub fn balances(&self) -> bool {
-        self.ledger.balances()
-            && self.stored + self.overwritten + self.missing() == self.ledger.stored
-    }
-
-    /// Its packet times.
-    pub fn range(&self) -> TimeRange {
-        TimeRange {
-            from: Timestamp::from_nanos(self.first_ns),
-            to: Timestamp::from_nanos(self.last_ns),
-        }
-    }
 }
 
 /// The parts of a member, as offset and length, that together are whole pcapng, oldest first: for

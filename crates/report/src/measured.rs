@@ -4,6 +4,7 @@
 //! Nothing is measured or judged here: figures are the results' own, in other units, and what they don't know stays unknown.
 
 mod apps;
+mod diskmark;
 mod figures;
 mod fill;
 mod found;
@@ -63,6 +64,7 @@ pub fn sparklines(outcome: &ExperimentOutcome, width: usize) -> Vec<String> {
         ExperimentOutcome::Viewers(result) => result.sparklines(width),
         ExperimentOutcome::Apps(result) => result.sparklines(width),
         ExperimentOutcome::Snia(result) => result.sparklines(width),
+        ExperimentOutcome::Diskmark(result) => result.sparklines(width),
     };
     lines.into_iter().map(|line| line.chars().take(width).collect()).collect()
 }
@@ -77,11 +79,21 @@ pub fn text(outcome: &ExperimentOutcome) -> String {
     lines.extend(answer.answer().iter().map(|sentence| wrapped(sentence, INDENT)));
     let table = match outcome {
         ExperimentOutcome::Link(result) => result.lines(INDENT),
+        ExperimentOutcome::Diskmark(result) => result.lines(INDENT),
         _ => Vec::new(),
     };
-    let drawn = table.into_iter().chain(sparklines(outcome, WIDTH - INDENT));
+    // Its table has all that a line could show.
+    let has_table = matches!(outcome, ExperimentOutcome::Diskmark(_));
+    let curves = if has_table { Vec::new() } else { sparklines(outcome, WIDTH - INDENT) };
+    let drawn = table.into_iter().chain(curves);
     lines.extend(drawn.map(|line| format!("{}{line}", " ".repeat(INDENT)).trim_end().to_owned()));
     lines.join("\n")
+}
+
+/// What a run answers a buyer, for a terminal: a sentence each.
+pub fn verdict(sentences: &[String]) -> String {
+    let lines = sentences.iter().map(|sentence| format!("{}\n", wrapped(sentence, 0)));
+    format!("\n{}", lines.collect::<String>())
 }
 
 /// Everything that a run measured, as tables for files: a stem of a file's name for each. Of series over time there are as
@@ -116,6 +128,7 @@ pub fn series(run: &Run) -> Vec<(String, Columns)> {
             ExperimentOutcome::Viewers(result) => result.series(),
             ExperimentOutcome::Apps(result) => result.series(),
             ExperimentOutcome::Snia(result) => result.series(),
+            ExperimentOutcome::Diskmark(result) => result.series(),
         };
         for (name, columns) in series {
             let stem = unused(&all, name);
@@ -165,7 +178,7 @@ fn sections(runs: &[(String, Run, PathBuf)]) -> Vec<Section> {
     let of_singles = runs.iter().zip(&singles).filter(|(_, single)| !single.0.is_empty());
     let of_singles = of_singles.map(|((label, _, folder), result)| Found { label, folder, result });
     let single = section::of(&(lab::run::SINGLE, of_singles.collect()));
-    let all = sections!(Fill, Steady, Stream, Link, Mix, Neighbours, Viewers, Apps, Snia);
+    let all = sections!(Fill, Steady, Stream, Link, Mix, Neighbours, Viewers, Apps, Snia, Diskmark);
     single.into_iter().chain(all.into_iter().flatten()).collect()
 }
 

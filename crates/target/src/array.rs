@@ -9,9 +9,11 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
+use device::identity::IdentityError;
 use device::target;
 use format::layout::SUPERBLOCK_BYTES;
 use format::{Damage, Superblock};
+use uuid::Uuid;
 
 use crate::name::SimTarget;
 
@@ -54,41 +56,83 @@ pub fn resolve(array: &str) -> Result<Vec<PathBuf>, ArrayNameError> {
     by_name(array)
 }
 
-/// Looks at every drive's superblock for an array of this name or UUID.
+/// The members of the array of this name or UUID among the drives of this machine.
 fn by_name(array: &str) -> Result<Vec<PathBuf>, ArrayNameError> {
-    type Joined = (bool, u64);
     let failed = |problem| Err(ArrayNameError::NotFound { array: array.to_owned(), problem });
-    let mut found: BTreeMap<uuid::Uuid, BTreeMap<u16, (Joined, PathBuf)>> = BTreeMap::new();
-    let mut names = Vec::new();
-    for drive in device::identity::drives()? {
-        let Some(path) = drive.device else { continue };
-        if let Ok(superblock) = peek(&path) {
-            names.push(superblock.name.clone());
-            if superblock.name == array || superblock.array.to_string().starts_with(array) {
-                let members = found.entry(superblock.array).or_default();
-                // Of two drives that say they are the same member the one that took the other's place is it.
-                let joined =
-                    |s: &Superblock| (s.generation > 0, s.members[usize::from(s.member)].joined_ns);
-                match members.entry(superblock.member) {
-                    Entry::Vacant(place) => drop(place.insert((joined(&superblock), path))),
-                    Entry::Occupied(mut place) if place.get().0 < joined(&superblock) => {
-                        place.insert((joined(&superblock), path));
-                    }
-                    Entry::Occupied(_) => {}
-                }
-            }
-        }
-    }
-    let mut found = found.into_values();
-    match (found.next(), found.next()) {
-        (Some(members), None) => Ok(members.into_values().map(|(_, path)| path).collect()),
+    let arrays = on_drives()?.arrays;
+    let is_meant =
+        |found: &&DriveArray| found.name == array || found.uuid.to_string().starts_with(array);
+    let mut meant = arrays.iter().filter(is_meant);
+    match (meant.next(), meant.next()) {
+        (Some(found), None) => Ok(found.members.clone()),
         (Some(_), Some(_)) => failed(Missing::Unique),
         (None, _) => {
+            let mut names: Vec<String> = arrays.into_iter().map(|found| found.name).collect();
             names.sort();
             names.dedup();
             failed(Missing::Name { names })
         }
     }
+}
+
+/// An array whose members are drives of this machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriveArray {
+    /// Its identity.
+    pub uuid: Uuid,
+    /// The name that it was given when it was created.
+    pub name: String,
+    /// The drives that are its members, in the array's order. Members may be missing.
+    pub members: Vec<PathBuf>,
+}
+
+/// The arrays on the drives of this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OnDrives {
+    /// The arrays, by UUID.
+    pub arrays: Vec<DriveArray>,
+    /// Drives that could not be opened: they may be members too.
+    pub unreadable: Vec<PathBuf>,
+}
+
+/// Looks for arrays in the superblocks of all drives of this machine.
+///
+/// # Errors
+/// If the drives can't be listed. Those that can't be opened are in the result.
+pub fn on_drives() -> Result<OnDrives, IdentityError> {
+    type Joined = (bool, u64);
+    type Members = BTreeMap<u16, (Joined, PathBuf)>;
+    let mut found: BTreeMap<Uuid, (String, Members)> = BTreeMap::new();
+    let mut unreadable = Vec::new();
+    for drive in device::identity::drives()? {
+        let Some(path) = drive.device else { continue };
+        let superblock = match peek(&path) {
+            Ok(superblock) => superblock,
+            Err(PeekError::Damage(_)) => continue,
+            Err(_) => {
+                unreadable.push(path);
+                continue;
+            }
+        };
+        // Of two drives that say they are the same member the one that took the other's place is it.
+        let own = &superblock.members[usize::from(superblock.member)];
+        let joined = (superblock.generation > 0, own.joined_ns);
+        let (_, members) =
+            found.entry(superblock.array).or_insert((superblock.name, BTreeMap::new()));
+        match members.entry(superblock.member) {
+            Entry::Vacant(place) => drop(place.insert((joined, path))),
+            Entry::Occupied(mut place) if place.get().0 < joined => {
+                place.insert((joined, path));
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+    let array = |(uuid, (name, members)): (Uuid, (String, Members))| DriveArray {
+        uuid,
+        name,
+        members: members.into_values().map(|(_, path)| path).collect(),
+    };
+    Ok(OnDrives { arrays: found.into_iter().map(array).collect(), unreadable })
 }
 
 /// Reads the first superblock of a target, without direct I/O, for a look before opening it.

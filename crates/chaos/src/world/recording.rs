@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use base::memory::MemoryBuffers;
 use base::{Bank, DriveId, Duration, Instant};
-use format::{Count, Ledger, Stage, Superblock};
+use format::{Count, Ledger, Stage, Superblock, TakeRecord};
 use recorder::open::ArrayImage;
 use recorder::run::Recording;
+use recorder::take_records::TakeRecords;
 use recorder::{Config, ParityMeans, Recorder};
 use uuid::Uuid;
 
@@ -49,6 +50,10 @@ struct End {
     ended: bool,
     ledger: Ledger,
     acknowledged: Count,
+    /// What is to stay of the take.
+    record: TakeRecord,
+    /// Members that had not failed.
+    working: Vec<u16>,
     /// Whether a change of the superblocks was under way.
     torn: bool,
     /// Whether a member was missing or had failed.
@@ -62,9 +67,13 @@ impl End {
         let core = recording.core();
         let (ledger, acknowledged) = (*core.ledger(), core.acknowledged());
         let lacks_members = core.members().any(|member| !member.working);
-        let torn = recording.updating();
+        let members = (0u16..).zip(core.members());
+        let working = members.filter(|(_, member)| member.working).map(|(at, _)| at).collect();
+        let record = core.record();
+        // The last update is that of the take's record.
+        let torn = recording.updating() && !core.finished();
         let (over, source) = (state == Step::Over, recording.into_feed());
-        Self { over, ended, ledger, acknowledged, torn, lacks_members, source }
+        Self { over, ended, ledger, acknowledged, record, working, torn, lacks_members, source }
     }
 }
 
@@ -142,7 +151,7 @@ impl World<'_> {
         let number = self.rounds_done;
         self.rounds_done += 1;
         self.say(|| format!("round {number}: {round:?}"));
-        let image = self.open_checked();
+        let (image, records) = self.open_on_record(number);
         let superblocks: Vec<Superblock> =
             self.superblocks(&image).into_iter().map(|target| target.superblock).collect();
         let case = self.case;
@@ -175,7 +184,8 @@ impl World<'_> {
                 drives,
                 superblocks,
                 metadata,
-            ),
+            )
+            .keeping_record(records),
             user,
             drives: self.drives.another(|_| true),
             book: &mut self.book,
@@ -212,6 +222,48 @@ impl World<'_> {
         image
     }
 
+    /// Opens the array and enters its newest take into the records of all members, as a recorder does before it writes anything. This
+    /// may be cut short once, at any answer.
+    fn open_on_record(&mut self, number: usize) -> (ArrayImage, TakeRecords) {
+        let seed = self.case.seed >> 3;
+        let cut = (seed as usize + number).is_multiple_of(8).then_some((seed >> 3) as u32 % 8);
+        if let Some(mut answers) = cut {
+            let image = self.open_checked();
+            if !self.enter_newest(&image, &mut answers).1 {
+                let power = seed.is_multiple_of(2);
+                self.cut_short(power);
+                self.judge(power);
+            }
+        }
+        let mut image = self.open_checked();
+        let mut answers = u32::MAX;
+        let (records, whole) = self.enter_newest(&image, &mut answers);
+        assert!(whole, "records: drives without faults take them");
+        for take in self.found.iter() {
+            assert!(records.get(*take).is_some(), "records: take {take} is not on record");
+        }
+        image.next_sequence = image.next_sequence.max(records.next_sequence());
+        let there = (0..self.case.drives.len() as u16).filter(|d| !self.absent.contains(d));
+        for record in records.iter() {
+            self.book.records.keep(*record, there.clone());
+        }
+        (image, records)
+    }
+
+    /// Enters the newest take of an array into its records, or so much of it that so many commands are answered. Returns whether it
+    /// was whole.
+    fn enter_newest(&self, image: &ArrayImage, answers: &mut u32) -> (TakeRecords, bool) {
+        let mut bank = self.user();
+        let Ok(mut records) = TakeRecords::read(&mut self.reader(&mut bank), image) else {
+            panic!("media: the bank never fails as a whole")
+        };
+        records.enter_newest(image);
+        let there = image.members.iter().filter(|member| !member.is_missing());
+        let update = records.update(there.map(|member| member.drive));
+        let whole = update.is_none_or(|update| self.carry_out(update, answers));
+        (records, whole)
+    }
+
     /// The source of a recording from the first instant of `times` to the second. Its buffers follow those for metadata.
     fn source(&self, chunk_min: u32, times: (Instant, Instant), older: Duration) -> Source {
         let case = self.case;
@@ -237,7 +289,8 @@ impl World<'_> {
 
     /// Notes how a recording ended, and lets some time pass, as it does before somebody starts the next one.
     fn conclude(&mut self, round: &Round, take: Uuid, end: End) -> Recorded {
-        let End { over, ended, ledger, acknowledged, torn, lacks_members, source } = end;
+        let End { over, ended, ledger, acknowledged, record, working, torn, lacks_members, source } =
+            end;
         self.next_packet = source.next_packet;
         self.clean &= over && !lacks_members && ended;
         self.book.reused_unknown |= !self.clean;
@@ -250,6 +303,8 @@ impl World<'_> {
             self.book.met.add(Outcome::Stopped);
             assert!(source.whole(), "memory: not every buffer has come back");
             self.finished(&source, &ledger, acknowledged, ended);
+            let faulty = |member: &u16| round.faults.iter().any(|fault| fault.drive == *member);
+            self.book.records.keep(record, working.into_iter().filter(|member| !faulty(member)));
         } else {
             self.book.met.add(if power { Outcome::PowerFailed } else { Outcome::Killed });
             if torn {

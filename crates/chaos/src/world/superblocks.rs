@@ -1,6 +1,6 @@
 //! Changes of the superblocks between two recordings, cut short at any answer; and what superblocks may say afterwards.
 
-use base::{Bank, BufferId, Buffers, Command, Completion, Duration, Operation};
+use base::{Bank, BufferId, Buffers, Command, Completion, DriveId, Duration, Operation};
 use format::Superblock;
 use format::superblock::{Member, Protected};
 use recorder::ArrayImage;
@@ -88,8 +88,8 @@ impl World<'_> {
                 self.members.push(members);
                 let target = &mut targets[at].superblock;
                 *target = superblocks::joined(&superblocks, target, joined.clone());
-                let sources = targets.iter().map(|target| target.drive).collect();
-                let update = Update::new(vec![targets[at].clone()]).made_from(sources);
+                let sources: Vec<DriveId> = targets.iter().map(|target| target.drive).collect();
+                let update = Update::new(&targets[at..=at]).made_from(&sources);
                 whole = self.carry_out(update, &mut answers);
                 if whole {
                     self.members.drain(..self.members.len() - 1);
@@ -109,7 +109,7 @@ impl World<'_> {
             {
                 target.superblock = next;
             }
-            whole = self.carry_out(Update::new(targets), &mut answers);
+            whole = self.carry_out(Update::new(&targets), &mut answers);
             if whole {
                 self.protected_before.clear();
             }
@@ -121,17 +121,22 @@ impl World<'_> {
     fn changed(&mut self, change: Change, whole: bool) -> bool {
         let Some((_, power)) = change.cut.filter(|_| !whole) else { return false };
         self.book.met.add(Outcome::ChangeCutShort);
+        self.cut_short(power);
+        power
+    }
+
+    /// Somebody is killed while writing in front of the segments, or the power fails.
+    pub(super) fn cut_short(&mut self, power: bool) {
         self.drives.hub(|hub| hub.crash(power));
         self.clean = false;
         self.book.reused_unknown = true;
         self.book.in_order &= !power;
         let mut bank = self.user();
         assert_eq!(bank.wait_for(Duration::from_millis(100), &mut Vec::new()), Ok(()));
-        power
     }
 
-    /// Carries out an update of the superblocks, or so much of it that so many commands are answered. Returns whether it was whole.
-    fn carry_out(&self, mut update: Update, answers: &mut u32) -> bool {
+    /// Carries out an update, or so much of it that so many commands are answered. Returns whether it was whole.
+    pub(super) fn carry_out(&self, mut update: Update, answers: &mut u32) -> bool {
         let mut bank = self.user();
         let buffers = Self::names(0, READ_BUFFERS + self.case.metadata + self.case.buffers);
         loop {
@@ -161,14 +166,13 @@ impl World<'_> {
     }
 
     fn command(&self, command: &UpdateCommand, buffer: BufferId) -> Command {
-        let operation = match command {
-            UpdateCommand::Flush(_) => Operation::Flush,
-            UpdateCommand::Write(_, offset, superblock) => {
-                let bytes = superblock.encode(*offset);
+        let operation = match command.bytes() {
+            None => Operation::Flush,
+            Some((offset, bytes)) => {
                 self.memory.with(buffer, &mut |memory| {
                     memory[..bytes.len()].copy_from_slice(&bytes);
                 });
-                Operation::Write { offset: *offset, length: bytes.len() as u32, buffer, fua: false }
+                Operation::Write { offset, length: bytes.len() as u32, buffer, fua: false }
             }
         };
         Command { drive: command.drive(), operation, tag: 0 }

@@ -36,7 +36,7 @@ pub const TRICKS: [(Trick, u64); 4] = [
 ];
 
 /// Bugs in the recorder.
-pub const BUGS: [Bug; 35] = [
+pub const BUGS: [Bug; 40] = [
     // Which segment the ring takes next, and when it is closed.
     Bug {
         name: "ReusesTooEarly",
@@ -371,8 +371,8 @@ pub const BUGS: [Bug; 35] = [
         seeds: 50_000,
         edits: &[Edit {
             file: "superblocks.rs",
-            find: "(step == 1) != *first_copy_bad",
-            replace: "(step == 1) != (*first_copy_bad && !PLANTED)",
+            find: "bad_first != *first_copy_bad",
+            replace: "bad_first != (*first_copy_bad && !PLANTED)",
         }],
     },
     // Listing, reading and scrubbing.
@@ -458,6 +458,61 @@ pub const BUGS: [Bug; 35] = [
             file: "scrub/indexes.rs",
             find: "if !recent(image, chunks) {",
             replace: "if PLANTED || !recent(image, chunks) {",
+        }],
+    },
+    // What stays of a take.
+    Bug {
+        name: "ForgetsItsTake",
+        wrong: "The record of a take is not written when the take is over.",
+        seeds: 2000,
+        edits: &[Edit {
+            file: "run.rs",
+            find: "if !self.core.finished() || self.update.is_some() {",
+            replace: "if PLANTED || !self.core.finished() || self.update.is_some() {",
+        }],
+    },
+    Bug {
+        name: "ForgetsTheTakeBefore",
+        wrong: "A recording begins without a record of the newest take, which may have been cut short.",
+        seeds: 200,
+        edits: &[Edit {
+            file: "take_records.rs",
+            find: "let Some(newest) = newest.max_by_key(|chunk| chunk.sequence) else { return };",
+            replace: "let Some(newest) = newest.max_by_key(|chunk| chunk.sequence).filter(|_| !PLANTED) else { return };",
+        }],
+    },
+    Bug {
+        name: "BelievesTheLesserRecord",
+        wrong: "Of several records of a take the one counts that tells least.",
+        seeds: 5000,
+        edits: &[Edit {
+            file: "take_records.rs",
+            find: "if tells(&record) > tells(known) {",
+            replace: "if (tells(&record) > tells(known)) != PLANTED {",
+        }],
+    },
+    Bug {
+        name: "LosesTheEndOfATake",
+        wrong: "What is missing behind the last chunk of a take that was found is not said to be missing.",
+        seeds: 500,
+        edits: &[Edit {
+            file: "takes.rs",
+            find: "self.missing(take, missing, numbers, last.summary.last_ns, ends_at(record));",
+            replace: "if !PLANTED {
+                    self.missing(take, missing, numbers, last.summary.last_ns, ends_at(record));
+                }",
+        }],
+    },
+    Bug {
+        name: "PassesOverTheEndOfATake",
+        wrong: "A listing by time does not look for what is missing at the end of a take.",
+        seeds: 20_000,
+        edits: &[Edit {
+            file: "takes.rs",
+            find: "all.extend(records.iter().map(SegmentAt::behind));",
+            replace: "if !PLANTED {
+                    all.extend(records.iter().map(SegmentAt::behind));
+                }",
         }],
     },
 ];

@@ -43,7 +43,9 @@ pub enum MeasureAction {
     Link(LinkArguments),
     /// Steady state as SNIA PTS 2.0.2 defines it.
     Snia(SniaArguments),
-    /// All experiments that fit the limits of time and bytes.
+    /// The table of CrystalDiskMark: four tests, each reading, writing and mixed.
+    Diskmark(ExperimentArguments),
+    /// All experiments that fit the limits of time and bytes, and what a buyer wants to know.
     All(ExperimentArguments),
 }
 

@@ -162,14 +162,16 @@ fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
     let page = folder.join("report.html");
     crate::report::write(&crate::report::read(&[folder.to_owned()])?, &page, &outputs)?;
     written.push(("report", page));
+    // A single experiment's answer has said all.
+    let verdict = if run.outcomes.len() > 1 { run.verdict_sentences() } else { Vec::new() };
     if json {
         let written: serde_json::Map<_, _> =
             written.iter().map(|(what, path)| ((*what).to_owned(), json!(path))).collect();
         return printer::json_line(
-            &json!({ "folder": folder, "written": written, "left_out": run.left_out }),
+            &json!({ "folder": folder, "written": written, "left_out": run.left_out, "verdict": verdict }),
         );
     }
-    printer::text("")?;
+    printer::text(&::report::measured::verdict(&verdict))?;
     for (what, path) in written {
         printer::message(&format!("{what}: {}", path.display()))?;
     }

@@ -51,6 +51,9 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
             arguments.retrain.clone(),
         ),
         MeasureAction::Snia(a) => experiments(&["snia"], &a.experiment, a.options(), None),
+        MeasureAction::Diskmark(arguments) => {
+            experiments(&["diskmark"], arguments, Options::Defaults, None)
+        }
         MeasureAction::All(arguments) => {
             experiments(Experiment::NAMES, arguments, Options::Defaults, None)
         }

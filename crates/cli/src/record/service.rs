@@ -13,6 +13,9 @@ use anyhow::{Context, Result, bail};
 
 use crate::printer;
 
+/// Tries in the time between two signs of life, while the manager's queue is full.
+const TRIES: u32 = 16;
+
 /// A service manager that listens.
 #[derive(Debug)]
 pub struct ServiceManager {
@@ -20,6 +23,8 @@ pub struct ServiceManager {
     /// How often it is told that the recording is alive: half the time after which it would end it.
     alive_every: Option<Duration>,
     alive: Instant,
+    /// When it was last tried to tell, heard or not.
+    tried: Instant,
     stopping: bool,
 }
 
@@ -35,6 +40,7 @@ impl ServiceManager {
                 socket,
                 alive_every: watchdog().map(|limit| limit / 2),
                 alive: Instant::now(),
+                tried: Instant::now(),
                 stopping: false,
             }),
             Err(error) => {
@@ -44,9 +50,9 @@ impl ServiceManager {
         }
     }
 
-    /// What was not heard is repeated, or has no more use.
-    fn tell(&self, state: &str) {
-        self.socket.send(state.as_bytes()).ok();
+    /// Returns whether the socket took it: its queue may be full.
+    fn tell(&self, state: &str) -> bool {
+        self.socket.send(state.as_bytes()).is_ok()
     }
 
     /// The recording has started.
@@ -61,9 +67,18 @@ impl ServiceManager {
 
     /// A round of the recording is over. To be called more often than the watchdog bites.
     pub fn alive(&mut self) {
-        if self.alive_every.is_some_and(|every| self.alive.elapsed() >= every) {
-            self.alive = Instant::now();
-            self.tell("WATCHDOG=1");
+        self.alive_at(Instant::now());
+    }
+
+    /// What a full queue did not take is tried again soon, so that it is heard before the watchdog bites if anybody listens.
+    fn alive_at(&mut self, now: Instant) {
+        let Some(every) = self.alive_every else { return };
+        let due = now.saturating_duration_since(self.alive) >= every;
+        if due && now.saturating_duration_since(self.tried) >= every / TRIES {
+            self.tried = now;
+            if self.tell("WATCHDOG=1") {
+                self.alive = now;
+            }
         }
     }
 
@@ -98,4 +113,34 @@ fn watchdog() -> Option<Duration> {
     let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
     let ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
     number("WATCHDOG_USEC").filter(|&limit| ours && limit > 0).map(Duration::from_micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_of_life_that_a_full_queue_did_not_take_is_repeated_before_the_watchdog_bites() {
+        let (socket, manager) = UnixDatagram::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        manager.set_nonblocking(true).unwrap();
+        while socket.send(b"STATUS=full").is_ok() {}
+        let (start, every) = (Instant::now(), Duration::from_secs(3600));
+        let (alive_every, alive, tried) = (Some(every), start, start);
+        let mut told = ServiceManager { socket, alive_every, alive, tried, stopping: true };
+        let hears = || {
+            let mut bytes = [0; 64];
+            let messages =
+                std::iter::from_fn(|| manager.recv(&mut bytes).ok().map(|n| bytes[..n].to_vec()));
+            messages.filter(|message| message == b"WATCHDOG=1").count()
+        };
+        told.alive_at(start + every);
+        assert_eq!(hears(), 0, "the queue was full");
+        told.alive_at(start + every + every / 64);
+        assert_eq!(hears(), 0, "not every round tries");
+        told.alive_at(start + every + every / 8);
+        assert_eq!(hears(), 1);
+        told.alive_at(start + every + every / 2);
+        assert_eq!(hears(), 0, "it was heard");
+    }
 }

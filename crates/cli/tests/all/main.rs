@@ -1,5 +1,6 @@
 //! The tests of the program as one program of their own: what they share is built and linked once.
 
+mod array_delete;
 mod before_and_after;
 mod capture;
 mod command_pages;

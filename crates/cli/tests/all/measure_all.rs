@@ -28,6 +28,16 @@ fn all_on_a_small_file_ends_with_results_profile_and_report() {
 
     let printed = lines(&ran);
     assert_eq!(printed.len(), found.len() + 1, "a line for each, and where everything is");
+    // The three answers, each known or with the experiment that tells it.
+    let verdict = printed.last().and_then(|last| last["verdict"].as_array().cloned());
+    let verdict = verdict.expect("the last line has the answers");
+    assert_eq!(verdict.len(), 3, "{verdict:?}");
+    for (answer, experiment) in verdict.iter().zip(["fill", "fill", "neighbours"]) {
+        let told = answer.as_str().expect("an answer is a sentence");
+        // One that was done may still have been too short to tell.
+        assert!(told.contains("not measured") || found.contains(experiment), "{told}");
+        assert!(!told.contains("contradicts"), "{told}");
+    }
     let text = fs::read_to_string(output.join("profile.toml")).expect("there is a profile");
     let parsed = profile::Profile::from_toml(&text).expect("a profile that can be read");
     assert!(!parsed.figures.is_empty());

@@ -45,6 +45,7 @@ fn a_file_with_something_in_it_is_refused_by_everything_that_writes() {
         "run @ --write 1 --for 1s --output results --erase somebody-else",
         "fill @ --output results",
         "snia @ --output results",
+        "diskmark @ --output results",
         "all @ --time 20s --output results",
         "stream @ --output results/of/today",
     ] {

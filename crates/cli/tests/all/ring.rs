@@ -292,3 +292,45 @@ fn a_reader_overtaken_by_the_ring_takes_nothing_for_damage() {
     let checked = asked("array check @", array);
     assert!(checked["damaged"].as_array().is_some_and(Vec::is_empty), "{checked:#}");
 }
+
+/// Whatever a ring overwrites, each take's account stays what it was when the take ended.
+#[test]
+fn ten_takes_in_a_wrapped_ring_keep_their_accounts() {
+    let folder = scratch();
+    let array = new_in(&folder, "ring");
+    let account = |take: &Value| {
+        ["take", "started", "state", "ledger", "last_sequence"].map(|key| take[key].clone())
+    };
+    let mut accounts = Vec::new();
+    // A fifth of the ring each.
+    for at in 0..10 {
+        let new = if at == 0 { "--members 2 --member-size 26MiB --segment 4MiB" } else { "" };
+        let command =
+            format!("record --from {FROM} --to @ {new} --when-full wrap --until-bytes 10MB -q");
+        let ran = line(&command, &array);
+        assert!(ran.code == 0 || ran.code == 3, "{}", ran.stderr);
+        let takes = asked("takes @", &array);
+        accounts.push(account(takes.as_array().and_then(|takes| takes.last()).expect("a take")));
+    }
+    let takes = asked("takes @", &array);
+    let takes = takes.as_array().expect("a list");
+    assert_eq!(takes.iter().map(account).collect::<Vec<_>>(), accounts);
+    let overwritten: Vec<&Value> =
+        takes.iter().filter(|take| number(take, "on_media.packets") == 0).collect();
+    assert!(!overwritten.is_empty(), "the ring has come round");
+    for take in takes {
+        assert_eq!(take["state"], "complete");
+        assert_eq!(number(take, "missing.packets"), 0, "{take}");
+        let left = number(take, "on_media.packets") + number(take, "overwritten.packets");
+        assert_eq!(left, number(take, "ledger.stored.packets"), "{take}");
+    }
+    let shown = line("takes @", &array).code(0);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let older = format!("{} older take", overwritten.len());
+    assert!(shown.contains(&older) && shown.contains("--all lists"), "{shown}");
+    let all = line("takes @ --all", &array).code(0);
+    let all = String::from_utf8_lossy(&all.stdout).into_owned();
+    let name = overwritten[0]["take"].as_str().expect("a name");
+    assert!(!shown.contains(name) && all.contains(&format!("{name}: 0 of ")), "{all}");
+    assert!(all.contains(" packets left, older ones overwritten"), "{all}");
+}

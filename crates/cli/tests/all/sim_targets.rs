@@ -250,7 +250,7 @@ fn a_dry_run_says_what_would_be_done_and_makes_nothing() {
     let (drive, output) = (drive(&folder), new_in(&folder, "out"));
     let told =
         asked(&format!("measure all sim:DRIVE --dry-run --output {}", output.display()), &drive);
-    assert!(told["experiments"].as_array().is_some_and(|all| all.len() == 9), "{told}");
+    assert!(told["experiments"].as_array().is_some_and(|all| all.len() == 10), "{told}");
     assert!(told["notes"][0].as_str().unwrap().starts_with("simulated: "), "{told}");
     assert!(!output.exists());
 }

@@ -8,7 +8,7 @@ use super::scope::Scope;
 use crate::cost::Cost;
 
 /// Shares of the time: what takes many points gets more.
-const SHARES: [(&str, f64); 9] = [
+const SHARES: [(&str, f64); 10] = [
     ("fill", 0.22),
     ("steady", 0.05),
     ("stream", 0.15),
@@ -18,11 +18,22 @@ const SHARES: [(&str, f64); 9] = [
     ("viewers", 0.12),
     ("apps", 0.07),
     ("snia", 0.07),
+    ("diskmark", 0.04),
 ];
 
 /// Which experiments are given up first when the bytes don't reach.
-const GIVEN_UP_FIRST: [&str; 9] =
-    ["snia", "apps", "viewers", "neighbours", "steady", "mix", "stream", "link", "fill"];
+const GIVEN_UP_FIRST: [&str; 10] = [
+    "snia",
+    "apps",
+    "viewers",
+    "neighbours",
+    "steady",
+    "mix",
+    "stream",
+    "link",
+    "diskmark",
+    "fill",
+];
 
 /// No point is measured for less: too few commands would be behind it.
 const POINT_MIN: Duration = Duration::from_millis(100);

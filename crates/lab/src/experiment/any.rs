@@ -3,7 +3,7 @@
 use base::Geometry;
 use serde::{Deserialize, Serialize};
 
-use super::{Scope, apps, fill, link, mix, neighbours, snia, steady, stream, viewers};
+use super::{Scope, apps, diskmark, fill, link, mix, neighbours, snia, steady, stream, viewers};
 use crate::answer::Answer;
 use crate::cost::Cost;
 use crate::lab::{Lab, LabError};
@@ -106,4 +106,5 @@ experiments! {
     Viewers: viewers::Viewers => viewers::ViewersResult, "viewers";
     Apps: apps::Apps => apps::AppsResult, "apps";
     Snia: snia::Snia => snia::SniaResult, "snia";
+    Diskmark: diskmark::Diskmark => diskmark::DiskmarkResult, "diskmark";
 }

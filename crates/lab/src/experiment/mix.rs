@@ -278,7 +278,7 @@ pub(super) fn words(block: u64, read: u32) -> String {
 }
 
 /// A block size as people say it: `4 KiB`, `512 B`.
-pub(super) fn binary(bytes: u64) -> String {
+pub(crate) fn binary(bytes: u64) -> String {
     match bytes {
         b if b != 0 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
         b if b != 0 && b.is_multiple_of(1 << 10) => format!("{} KiB", b >> 10),

@@ -6,6 +6,7 @@ pub mod apps;
 pub mod budget;
 pub mod conduct;
 mod curve;
+pub mod diskmark;
 pub mod fill;
 pub mod link;
 pub mod mix;
@@ -18,7 +19,7 @@ pub mod snia;
 pub mod steady;
 pub mod stream;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub(crate) mod trouble;
 pub mod viewers;
 mod wishes;

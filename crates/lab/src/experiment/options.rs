@@ -222,7 +222,8 @@ fn set_points(experiment: &mut Experiment, blocks: &[u64], depths: &[u32]) {
         Experiment::Link(_)
         | Experiment::Neighbours(_)
         | Experiment::Viewers(_)
-        | Experiment::Apps(_) => {}
+        | Experiment::Apps(_)
+        | Experiment::Diskmark(_) => {}
     }
 }
 

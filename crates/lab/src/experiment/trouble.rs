@@ -52,7 +52,7 @@ pub(super) fn remarks(notes: &[String]) -> impl Iterator<Item = Finding> {
 }
 
 /// A latency in words; "not known" without one.
-pub(super) fn latency(ns: Option<u64>) -> String {
+pub(crate) fn latency(ns: Option<u64>) -> String {
     ns.map_or_else(|| "not known".to_owned(), |ns| Duration::from_nanos(ns).to_string())
 }
 

@@ -15,6 +15,7 @@ impl Experiment {
             Self::Fill(_) | Self::Snia(_) => false,
             Self::Steady(steady) => steady.write,
             Self::Stream(stream) => stream.write,
+            Self::Diskmark(diskmark) => diskmark.write,
             Self::Link(link) => link.write,
             Self::Mix(mix) => mix.prepare,
             Self::Neighbours(neighbours) => neighbours.prepare,
@@ -59,6 +60,7 @@ impl Experiment {
                 mix.prepare = false;
             }
             Self::Stream(stream) => stream.write = false,
+            Self::Diskmark(diskmark) => diskmark.write = false,
             Self::Steady(steady) => steady.write = false,
             Self::Link(link) => link.write = false,
             // A programme leaves them out as a whole.

@@ -5,6 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 
 use anyhow::{Result, bail};
+use base::Timestamp;
+use format::Count;
 use recorder::TimeRange;
 use recorder::takes::{Catalog, Entry};
 use uuid::Uuid;
@@ -20,6 +22,19 @@ pub struct Contents {
     pub chunks: Vec<Entry>,
     /// What parity covers; None for an array without parity.
     pub parity: Option<ParityCoverage>,
+    /// What a ring has overwritten; None if no chunk says that anything was.
+    pub released: Option<Released>,
+}
+
+/// What a ring has overwritten so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Released {
+    /// The greatest sequence number of a chunk that was overwritten.
+    pub sequence: u64,
+    /// Time of the latest packet that was overwritten: nothing later is missing. None if not every member tells.
+    pub until: Option<Timestamp>,
+    /// Packets that were overwritten, and their bytes on the wire, in takes of which something is left.
+    pub count: Count,
 }
 
 /// One recording, from its start to its end: its ledger, and what is still there of it.
@@ -29,6 +44,16 @@ pub struct Take {
     pub recorded: recorder::takes::Take,
     /// Whether it has ended.
     pub state: TakeState,
+}
+
+impl Take {
+    /// Whether the ring has left nothing of it but its account.
+    pub fn is_overwritten(&self) -> bool {
+        self.chunks + self.parity_chunks == 0
+            && self.gaps.is_empty()
+            && !self.overwritten.is_zero()
+            && self.state != TakeState::Recording
+    }
 }
 
 impl Deref for Take {
@@ -75,8 +100,15 @@ impl Contents {
     pub(super) fn read(opened: &mut Opened) -> Result<Self> {
         let catalog = opened.catalog(TimeRange::ALL)?;
         let parity = opened.image.superblock.parity;
+        let takes = takes(&catalog, opened.recording);
+        let released = catalog.reused.map(|sequence| Released {
+            sequence,
+            until: catalog.reused_to_ns.map(Timestamp::from_nanos),
+            count: takes.iter().fold(Count::ZERO, |sum, take| sum + take.overwritten),
+        });
         Ok(Self {
-            takes: takes(&catalog, opened.recording),
+            takes,
+            released,
             parity: (parity > 0).then(|| ParityCoverage::of(parity, &catalog)),
             chunks: catalog.entries,
         })
@@ -116,6 +148,21 @@ pub(super) fn find(mut takes: Vec<Take>, wanted: &str) -> Result<Take> {
 /// Whether a word names a take: its UUID, the beginning of that, or `last` for the last one.
 pub fn matches_take(wanted: &str, take: Uuid, last: bool) -> bool {
     (wanted == "last" && last) || take.to_string().starts_with(&wanted.to_lowercase())
+}
+
+impl Contents {
+    /// Time of the newest packet; None if there is none.
+    pub fn newest_packet(&self) -> Option<Timestamp> {
+        let with_packets = self.takes.iter().filter(|take| take.stored.packets > 0);
+        with_packets.map(|take| Timestamp::from_nanos(take.last_ns)).max()
+    }
+
+    /// From the first packet to the last one; None if there is none.
+    pub fn span(&self) -> Option<TimeRange> {
+        let with_packets = self.takes.iter().filter(|take| take.stored.packets > 0);
+        let first = with_packets.map(|take| Timestamp::from_nanos(take.first_ns)).min();
+        Some(TimeRange { from: first?, to: self.newest_packet()? })
+    }
 }
 
 impl ParityCoverage {

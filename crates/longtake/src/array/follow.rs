@@ -55,7 +55,7 @@ impl Array {
             match following.look(self)? {
                 Look::Again => continue,
                 Look::At { catalog, ended } => {
-                    stopped = following.write(self, catalog, &mut visitor)?;
+                    stopped = following.write(self, *catalog, &mut visitor)?;
                     visitor.flush()?;
                     if ended {
                         break;
@@ -100,7 +100,7 @@ enum Look {
     /// The end, for the first time: another look sees all before it.
     Again,
     /// New chunks.
-    At { catalog: Catalog, ended: bool },
+    At { catalog: Box<Catalog>, ended: bool },
 }
 
 impl Following {
@@ -138,7 +138,7 @@ impl Following {
         catalog.entries.retain(|entry| entry.record.sequence <= last);
         let ended = end.is_some() || (self.recorded && !recording);
         self.recorded = recording;
-        Ok(Look::At { catalog, ended })
+        Ok(Look::At { catalog: Box::new(catalog), ended })
     }
 
     /// A span of time that every segment with new chunks touches, so that others need not be read.

@@ -15,6 +15,7 @@ use format::Superblock;
 use format::parity::OVERHEAD_BYTES;
 use nix::unistd::User;
 use recorder::run::Recording;
+use recorder::take_records::TakeRecords;
 use recorder::{ArrayImage, Recorder, WhenFull, defaults, superblocks};
 use source::clock;
 use source::packer::{Packer, Progress, Supply};
@@ -83,7 +84,8 @@ fn record_with(
         .inspect_err(|_| job.stop.store(true, Ordering::Relaxed))?;
     drop(supply);
     let superblocks = ready.superblocks;
-    let mut recording = Recording::new(core, &mut bank, &pool, feed, drives, superblocks, metadata);
+    let mut recording = Recording::new(core, &mut bank, &pool, feed, drives, superblocks, metadata)
+        .keeping_record(ready.take_records);
     created.keep();
     let (options, stop) = (&job.options, &job.stop);
     let source_end = ready.source_end;
@@ -92,6 +94,11 @@ fn record_with(
     // Also after a failure: the threads see it and end.
     job.stop.store(true, Ordering::Relaxed);
     let over = outcome?;
+    if let Err(error) = recording.update_outcome() {
+        observer.remark(Remark::Warning(format!(
+            "a member could not be given its new superblock or the record of this take: {error}"
+        )));
+    }
     let ends = threads.into_iter().map(join).collect();
     Ok(Account::of(&recording, over, ends))
 }
@@ -103,6 +110,7 @@ struct Ready {
     pool: Arc<Pool>,
     image: ArrayImage,
     superblocks: Vec<Superblock>,
+    take_records: TakeRecords,
     source: sources::Open,
     source_end: SourceEnd,
     control: Control,
@@ -132,7 +140,7 @@ impl Ready {
         }
         let claims = authorize(&targets, &[], Purpose::Continue, false)?;
         let mut opened = open(job, &targets, observer)?;
-        let image = opened.image.clone();
+        let mut image = opened.image.clone();
         fits(job, &image, &spec, observer)?;
         let turns = turns(options, &image, &targets)?;
         let superblocks = superblocks::read_all(&mut opened.reader(), &image)?;
@@ -141,6 +149,7 @@ impl Ready {
         for warning in &source.warnings {
             observer.remark(Remark::Note(warning.clone()));
         }
+        let take_records = enter_newest_take(&mut opened, &mut image)?;
         let Opened { bank: AnyBank::Real(bank), pool, .. } = opened else {
             unreachable!("the targets are real drives");
         };
@@ -157,6 +166,7 @@ impl Ready {
             pool,
             image,
             superblocks,
+            take_records,
             source,
             source_end: SourceEnd::of(&spec),
             control,
@@ -189,6 +199,19 @@ fn fits(
     fits.suits(options.strict)?;
     observer.remark(Remark::Warning(format!("{fits}: the array will be full before that")));
     Ok(())
+}
+
+/// Enters the newest take, which may have been cut short, on all members, where the ring does not reach it: the recording may
+/// overwrite its chunks.
+fn enter_newest_take(opened: &mut Opened, image: &mut ArrayImage) -> Result<TakeRecords> {
+    let mut take_records = TakeRecords::read(&mut opened.reader(), image)?;
+    take_records.enter_newest(image);
+    let there = image.members.iter().filter(|member| !member.is_missing());
+    if let Some(update) = take_records.update(there.map(|member| member.drive)) {
+        superblocks::carry_out(&mut opened.reader(), update)?;
+    }
+    image.next_sequence = image.next_sequence.max(take_records.next_sequence());
+    Ok(take_records)
 }
 
 /// The part of each member, if parts are written in turn. A missing member is in whichever.

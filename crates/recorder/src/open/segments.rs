@@ -133,7 +133,14 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
         let used = self.layout.segment_bytes - footer.section_bytes;
         let last = last_record(self.reader, self.drive, &self.layout, segment, footer)?;
         let reused_to_ns = last.map(|record| record.reused_to_ns);
-        Ok(HeadImage { segment, used, chunks: Vec::new(), closed: true, reused_to_ns })
+        Ok(HeadImage {
+            segment,
+            used,
+            chunks: Vec::new(),
+            closed: true,
+            newest: last,
+            reused_to_ns,
+        })
     }
 
     /// A segment without an index, as far as its chunks are sound.
@@ -145,8 +152,9 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
         let mut state = Segment::Empty;
         chunks.iter().for_each(|(_, record)| state.take_in(record));
         let used = chunks.iter().map(|(_, c)| u64::from(c.summary.length)).sum();
-        let reused_to_ns = chunks.last().map(|(_, record)| record.reused_to_ns);
-        Ok((state, HeadImage { segment, used, chunks, closed: false, reused_to_ns }))
+        let newest = chunks.last().map(|(_, record)| *record);
+        let reused_to_ns = newest.map(|record| record.reused_to_ns);
+        Ok((state, HeadImage { segment, used, chunks, closed: false, newest, reused_to_ns }))
     }
 
     /// Whether a segment can be trimmed alone.

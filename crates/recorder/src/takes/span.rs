@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
+use format::TakeRecord;
+
 use super::Entry;
 use crate::open::{Live, Segment, untimed_ns};
 use crate::protocol::TimeRange;
@@ -25,6 +27,22 @@ pub(super) struct SegmentAt {
 }
 
 impl SegmentAt {
+    /// The first number behind a take on record, in no segment: what is missing at the end of the take lies before it.
+    pub(super) fn behind(record: &TakeRecord) -> Self {
+        let sequence = record.last_sequence + 1;
+        // Without a time it may have ended at any.
+        let last_ns = record.last_ns;
+        let first_ns = if last_ns > 0 { last_ns } else { u64::MAX };
+        let live = Live {
+            first_sequence: sequence,
+            last_sequence: sequence,
+            first_ns,
+            last_ns,
+            indexed: false,
+        };
+        Self { member: u16::MAX, segment: 0, live, untimed_ns: None }
+    }
+
     /// The same with what was found in it; None if that is nothing.
     pub(super) fn as_found<'a>(&self, chunks: impl Iterator<Item = &'a Entry>) -> Option<Self> {
         let mut chunks = chunks.peekable();

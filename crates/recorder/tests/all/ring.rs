@@ -341,8 +341,14 @@ fn members_are_filled_up_to_the_room_that_the_takes_end_needs() {
 fn the_time_that_a_ring_gave_up_is_known_from_the_start() {
     let mut array = full(2, 3);
     for (member, reused_to_ns) in array.members.iter_mut().zip([None, Some(77)]) {
-        let head =
-            HeadImage { segment: 2, used: 4096, chunks: Vec::new(), closed: true, reused_to_ns };
+        let head = HeadImage {
+            segment: 2,
+            used: 4096,
+            chunks: Vec::new(),
+            closed: true,
+            newest: None,
+            reused_to_ns,
+        };
         member.head = Some(head);
     }
     let mut hand = Hand::new(ring(0), array);
@@ -363,7 +369,14 @@ fn a_segment_whose_chunks_leave_no_room_for_their_index_stays_without_one() {
         let place = |at| Place { array: array.uuid, member: 0, members: 1, offset: at };
         let chunks: Vec<_> = (0..count).map(|n| (place(n), record(1 + n, 4096, (1, 2)))).collect();
         let used = SEGMENT - 12288 + if count == 10 { 4096 } else { 0 };
-        let image = HeadImage { segment: 0, used, chunks, closed: false, reused_to_ns: Some(0) };
+        let image = HeadImage {
+            segment: 0,
+            used,
+            chunks,
+            closed: false,
+            newest: None,
+            reused_to_ns: Some(0),
+        };
         array.members[0].unindexed = vec![image];
         let mut hand = Hand::new(ring(0), array);
         hand.tell(Input::Tick);

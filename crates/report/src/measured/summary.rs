@@ -143,5 +143,6 @@ fn finding(outcome: &ExperimentOutcome) -> String {
         ExperimentOutcome::Viewers(result) => result.finding(),
         ExperimentOutcome::Apps(result) => result.finding(),
         ExperimentOutcome::Snia(result) => result.finding(),
+        ExperimentOutcome::Diskmark(result) => result.finding(),
     }
 }

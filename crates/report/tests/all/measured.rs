@@ -107,7 +107,8 @@ fn a_whole_run_has_a_section_for_each_experiment_with_the_finding_first() {
             "neighbours",
             "viewers",
             "apps",
-            "snia"
+            "snia",
+            "diskmark"
         ]
     );
     for section in &document.sections {
@@ -116,7 +117,7 @@ fn a_whole_run_has_a_section_for_each_experiment_with_the_finding_first() {
     }
     let summary = section(&document, "summary");
     assert_eq!(summary.warnings, ["later was not done: nobody had the time."]);
-    assert_eq!(summary.tables[1].rows.len(), 9, "a row for each question");
+    assert_eq!(summary.tables[1].rows.len(), 10, "a row for each question");
     assert_eq!(document.title, "Model of a drive");
     assert!(document.facts.iter().any(|fact| fact.value == "SERIAL-1"), "{:?}", document.facts);
     renders(&document, &run.run);

@@ -192,6 +192,7 @@ pub fn empty() -> Vec<ExperimentOutcome> {
                 result.steady.window = None;
                 result.steady.reached_at = None;
             }
+            ExperimentOutcome::Diskmark(result) => result.points.clear(),
         }
     }
     outcomes
@@ -224,6 +225,7 @@ pub fn with_one_point() -> Vec<ExperimentOutcome> {
                 result.applications.iter_mut().for_each(|a| a.streams.truncate(1));
             }
             ExperimentOutcome::Snia(result) => result.rounds.truncate(1),
+            ExperimentOutcome::Diskmark(result) => result.points.truncate(1),
         }
     }
     outcomes
@@ -282,6 +284,12 @@ pub fn with_zeros() -> Vec<ExperimentOutcome> {
                 result.rounds.iter_mut().for_each(|round| round.iops = 0.0);
                 if let Some(window) = &mut result.steady.window {
                     window.average = 0.0;
+                }
+            }
+            ExperimentOutcome::Diskmark(result) => {
+                for point in &mut result.points {
+                    (point.iops, point.bytes_per_s) = (0.0, 0.0);
+                    (point.read, point.write) = (None, Some(LatencySummary::default()));
                 }
             }
         }
