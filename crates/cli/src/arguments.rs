@@ -267,7 +267,7 @@ pub struct RecordArguments {
     /// Size of each member file in a new directory.
     #[arg(long, value_name = "SIZE", default_value = "2GiB", help_heading = ARRAY)]
     pub member_size: ByteSize,
-    /// Number of members of a new array that may be lost, 0 to 2 [default: 0].
+    /// Members of a new array that may be lost, 0 to 2 [default: 0].
     ///
     /// No data is lost with them. Parity takes the space and rate of as many members. An existing array keeps its setting.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = ARRAY)]
@@ -353,11 +353,12 @@ pub struct RecordArguments {
     /// TCP connections once everything is open (no_new_privs and Landlock).
     #[arg(long, conflicts_with = "user", help_heading = PRIVILEGES, hide_short_help = true)]
     pub keep_privileges: bool,
-    /// Write packets straight to this .pcapng or .pcap file instead of an array.
+    /// Write packets straight to a .pcapng or .pcap file, not to an array; see --rotate.
     ///
-    /// The file appears when it is complete, and packets in it are lost if the process is killed before. An array keeps
-    /// pace with faster sources, because it writes to all its drives at once, and keeps what is written through kill -9. It
-    /// can be a ring, find packets by time without reading the others, and survive the loss of drives with --parity.
+    /// The file appears under its name when it is complete. If the process is killed, the file that it is writing is lost.
+    /// For more than a small job, use an array (--to). It keeps pace with faster sources, because it writes to all its
+    /// drives at once, and keeps what is written through kill -9. It can reuse drives as a ring, find packets by time
+    /// without reading the others, and survive the loss of drives with --parity.
     #[arg(long, short = 'w', value_name = "FILE", conflicts_with_all = OF_ARRAYS, help_heading = OUTPUT)]
     pub write: Option<PathBuf>,
     /// With -w, begin another file at this size or after this time: 1GiB, 10m.
@@ -365,16 +366,16 @@ pub struct RecordArguments {
     /// Files are called FILE_00001_20261121100000.pcapng, with a number and the time of their beginning in UTC. Each is a
     /// whole pcapng or pcap file. By size, a file ends before the packet that would make it longer. By time, it ends with the
     /// first packet that is so much later than its first, or soon after that time if none comes.
-    #[arg(long, value_name = "SIZE|TIME", requires = "write", help_heading = OUTPUT, hide_short_help = true)]
+    #[arg(long, value_name = "SIZE|TIME", requires = "write", conflicts_with = "to", help_heading = OUTPUT, hide_short_help = true)]
     pub rotate: Option<Rotation>,
-    /// With --rotate, keep this many complete files [default: all].
+    /// With --rotate, keep at most this many files, 2 or more [default: all].
     ///
-    /// When another is complete, the oldest is removed. Only files that this command has written are removed. One more is being
-    /// written, so the file system needs room for N + 1.
-    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..), help_heading = OUTPUT, hide_short_help = true)]
+    /// Before another file begins, the oldest is removed. The one that is being written counts, too. Files that this
+    /// command has not written are never removed.
+    #[arg(long, value_name = "N", requires = "rotate", conflicts_with = "to", value_parser = clap::value_parser!(u32).range(2..), help_heading = OUTPUT, hide_short_help = true)]
     pub files: Option<u32>,
     /// With -w, replace files that exist.
-    #[arg(long, short = 'y', requires = "write", help_heading = OUTPUT, hide_short_help = true)]
+    #[arg(long, short = 'y', requires = "write", conflicts_with = "to", help_heading = OUTPUT, hide_short_help = true)]
     pub overwrite: bool,
     /// Print events as JSON lines.
     #[arg(long, help_heading = OUTPUT)]

@@ -25,7 +25,7 @@ mod watch;
 pub use account::Account;
 pub use builder::Builder;
 pub use ending::{EndReason, SourceEnd};
-pub use files::{CompleteFile, FileOptions, Files, Rotation};
+pub use files::{CompleteFile, FileNameError, FileOptions, Files, Rotation};
 pub use fits::{Capacity, Fits};
 pub use handle::{Recording, Update};
 pub use observer::{MemberSnapshot, Observer, Rejections, Snapshot, Started, View};

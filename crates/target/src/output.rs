@@ -31,6 +31,9 @@ use inspect::{Found, inspect};
 /// Levels of folders below a folder of results that are inspected: an experiment's folder, and its files.
 const RESULTS_DEPTH: u32 = 2;
 
+/// Names tried for a file whose own name is taken when it is complete.
+const BESIDE_MAX: u32 = 1000;
+
 /// What applies to all outputs of one command.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
@@ -304,7 +307,20 @@ impl NewFile {
         self.write_rest()?;
         match self.sink {
             Sink::Stream(_) => Ok(()),
-            Sink::Whole(whole) => whole.put_in_place(&self.path),
+            Sink::Whole(whole) => whole.put_in_place(&self.path).map_err(|(_, error)| error),
+        }
+    }
+
+    /// The same for a file whose contents can't be made again: if something new at its path must not be replaced, the file gets
+    /// a name like it, `NAME-2.pcapng`. Returns the path.
+    ///
+    /// # Errors
+    /// [`OutputError`] if it can't be flushed or renamed.
+    pub fn finish_beside(mut self) -> Result<PathBuf, OutputError> {
+        self.write_rest()?;
+        match self.sink {
+            Sink::Stream(_) => Ok(self.path),
+            Sink::Whole(whole) => whole.put_beside(self.path),
         }
     }
 
@@ -322,11 +338,11 @@ impl NewFile {
     }
 
     /// After a write that failed: puts the beginning of the file in its place, up to the last of these lengths (in ascending
-    /// order) that was written. Returns that length; None if there is none, or nothing to keep.
+    /// order) that was written. Returns the path and that length; None if there is none, or nothing to keep.
     ///
     /// # Errors
-    /// As [`NewFile::finish`].
-    pub fn keep_beginning(self, lengths: &[u64]) -> Result<Option<u64>, OutputError> {
+    /// As [`NewFile::finish_beside`].
+    pub fn keep_beginning(self, lengths: &[u64]) -> Result<Option<(PathBuf, u64)>, OutputError> {
         let Self { path, sink } = self;
         let Sink::Whole(mut whole) = sink else { return Ok(None) };
         let Some(mut direct) = whole.direct.take() else { return Ok(None) };
@@ -336,33 +352,67 @@ impl NewFile {
         };
         let cut = whole.temporary.as_file().set_len(length);
         cut.map_err(|reason| OutputError::os("shortening", &path, reason))?;
-        whole.put_in_place(&path)?;
-        Ok(Some(length))
+        Ok(Some((whole.put_beside(path)?, length)))
     }
 }
 
 impl Whole {
-    /// Flushes and renames a file that is complete.
-    fn put_in_place(self, path: &Path) -> Result<(), OutputError> {
-        let file = self.temporary.as_file();
-        file.sync_all().map_err(|reason| OutputError::os("flushing", path, reason))?;
-        if self.replaces {
+    /// Flushes and renames a file that is complete. One that can't be renamed is returned with the reason.
+    fn put_in_place(self: Box<Self>, path: &Path) -> Result<(), (Option<Box<Self>>, OutputError)> {
+        let synced = self.temporary.as_file().sync_all();
+        synced.map_err(|reason| (None, OutputError::os("flushing", path, reason)))?;
+        let Self { direct, temporary, to, replaces, outputs } = *self;
+        let again = |temporary, to, error| {
+            let whole = Self { direct: None, temporary, to, replaces, outputs: outputs.clone() };
+            (Some(Box::new(whole)), error)
+        };
+        drop(direct);
+        if replaces {
             // Time has passed: make sure that a file lies there that may still be replaced.
-            self.outputs.check(path)?;
-            let renamed = self.temporary.persist(&self.to);
-            renamed.map_err(|failed| OutputError::os("replacing", path, failed.error))?;
-        } else {
-            self.temporary.persist_noclobber(&self.to).map_err(|failed| {
-                if failed.error.kind() == io::ErrorKind::AlreadyExists {
-                    return OutputError::Exists { path: path.to_owned() };
-                }
-                OutputError::os("naming", path, failed.error)
-            })?;
+            if let Err(error) = outputs.check(path) {
+                return Err(again(temporary, to, error));
+            }
+            let renamed = temporary.persist(&to);
+            renamed.map_err(|failed| (None, OutputError::os("replacing", path, failed.error)))?;
+        } else if let Err(failed) = temporary.persist_noclobber(&to) {
+            if failed.error.kind() == io::ErrorKind::AlreadyExists {
+                let exists = OutputError::Exists { path: path.to_owned() };
+                return Err(again(failed.file, to, exists));
+            }
+            return Err((None, OutputError::os("naming", path, failed.error)));
         }
         // The file is whole in any case. Some file systems can't flush a folder; then a power cut may lose the new name.
-        File::open(folder_of(&self.to)).and_then(|folder| folder.sync_all()).ok();
+        File::open(folder_of(&to)).and_then(|folder| folder.sync_all()).ok();
         Ok(())
     }
+
+    /// The same, under the first name like its own that is free.
+    fn put_beside(self: Box<Self>, mut path: PathBuf) -> Result<PathBuf, OutputError> {
+        let (own, mut whole) = (self.to.clone(), self);
+        for number in 2..BESIDE_MAX {
+            match whole.put_in_place(&path) {
+                Ok(()) => return Ok(path),
+                Err((Some(mut again), _)) => {
+                    path = beside(&own, number);
+                    (again.to, again.replaces) = (path.clone(), false);
+                    whole = again;
+                }
+                Err((None, error)) => return Err(error),
+            }
+        }
+        whole.put_in_place(&path).map(|()| path).map_err(|(_, error)| error)
+    }
+}
+
+/// `NAME-2.pcapng`.
+fn beside(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 impl Write for NewFile {

@@ -10,6 +10,7 @@ mod ending;
 mod errors;
 mod extract_formats;
 mod failed_start;
+mod files;
 mod fit;
 mod follow;
 mod formats;

@@ -56,6 +56,7 @@ impl Account {
         self.ledger.lost_unwanted().is_zero()
             && self.ledger.truncated.packets == 0
             && self.ledger.balances()
+            && self.output_error.is_none()
     }
 
     /// Of a recording that is over. `ends` is what the source's threads came to.

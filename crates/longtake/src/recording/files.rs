@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use base::{ByteSize, Duration};
 use format::export;
 use source::spec::SourceSpec;
@@ -35,7 +35,7 @@ pub struct FileOptions {
     pub path: PathBuf,
     /// When a file ends and the next one begins; None writes a single file.
     pub rotation: Option<Rotation>,
-    /// How many complete files are kept; None keeps all.
+    /// How many files there are at most, with the one that is being written; None keeps all. At least 2.
     pub keep: Option<u32>,
     /// Whether existing files are replaced.
     pub overwrite: bool,
@@ -49,6 +49,44 @@ pub enum Rotation {
     /// With the first packet that is so much later than the file's first.
     Every(Duration),
 }
+
+/// Why a name is none of a file that a recording can write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileNameError {
+    /// Standard output.
+    Stream,
+    /// An extension of another format.
+    Format {
+        /// The name.
+        path: PathBuf,
+    },
+    /// A directory.
+    Directory {
+        /// The name.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for FileNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stream => f.write_str(
+                "-w - : a slow reader of standard output would hold up the recording; record with --to DIR, and \
+                 `longtake extract DIR --follow -o -` writes the packets meanwhile",
+            ),
+            Self::Format { path } => write!(
+                f,
+                "-w {}: a recording writes .pcapng and .pcap files; `longtake extract` writes other formats",
+                path.display()
+            ),
+            Self::Directory { path } => {
+                write!(f, "-w {}: this is a directory; name a file in it", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for FileNameError {}
 
 impl FromStr for Rotation {
     type Err = String;
@@ -79,12 +117,9 @@ impl fmt::Display for Rotation {
 
 impl FileOptions {
     /// The format that the name selects.
-    fn format(&self) -> Result<export::FileFormat> {
+    fn format(&self) -> Result<export::FileFormat, FileNameError> {
         if self.path == Path::new("-") {
-            bail!(
-                "-w - : whoever reads standard output would hold up the recording; give --to DIR, and `longtake extract DIR \
-                 --follow -o -` writes packets while they are recorded"
-            );
+            return Err(FileNameError::Stream);
         }
         match OutputFormat::of(&self.path) {
             Ok(OutputFormat { file: FileFormat::Pcapng, compression: Compression::None }) => {
@@ -93,10 +128,7 @@ impl FileOptions {
             Ok(OutputFormat { file: FileFormat::Pcap, compression: Compression::None }) => {
                 Ok(export::FileFormat::Pcap)
             }
-            _ => bail!(
-                "-w {}: a recording writes .pcapng and .pcap files; `longtake extract` writes other formats",
-                self.path.display()
-            ),
+            _ => Err(FileNameError::Format { path: self.path.clone() }),
         }
     }
 
@@ -108,10 +140,11 @@ impl FileOptions {
             _ => None,
         };
         let outputs = Outputs::new(self.overwrite).reads(inputs);
+        if self.path.is_dir() {
+            return Err(FileNameError::Directory { path: self.path.clone() }.into());
+        }
         if self.rotation.is_none() {
             outputs.check(&self.path)?;
-        } else if self.path.is_dir() {
-            bail!("-w {}: is a directory: name a file in it", self.path.display());
         }
         Ok((format, outputs))
     }

@@ -252,6 +252,8 @@ impl Capture {
             // The source's threads end the recording themselves at the limit, before all of it has come here.
             Some(EndReason::Stopped) | None if enough => EndReason::Bytes,
             Some(reason) => reason,
+            // The threads may have seen a stop, and ended, before this one looked.
+            None if job.stop.load(Ordering::Relaxed) => EndReason::Stopped,
             None => EndReason::Source(self.source_end),
         }
     }

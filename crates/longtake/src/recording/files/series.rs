@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use base::Timestamp;
 use jiff::tz::TimeZone;
-use target::output::{NewFile, OutputError, Outputs, Readers};
+use target::output::{NewFile, Outputs, Readers};
 
 /// Files of one capture, one after the other.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub struct Series {
     path: PathBuf,
     /// Whether there may be several, which have a number and a time in their names.
     numbered: bool,
-    /// Complete files that are kept; None keeps all, and remembers none.
+    /// Files that there are at most, with the one that is being written; None keeps all, and remembers none.
     keep: Option<u32>,
     begun: u64,
     complete: u64,
@@ -57,33 +57,43 @@ impl Series {
         }
     }
 
-    /// Begins the next file, which is nothing but temporary until it is complete.
+    /// Begins the next file, which is nothing but temporary until it is complete. The oldest ones are removed if there would be
+    /// too many.
     ///
     /// # Errors
-    /// [`OutputError`] if it can't be written, or must not be.
-    pub fn begin(&mut self, at: Timestamp) -> Result<NewFile, OutputError> {
+    /// If it can't be written, or must not be, or if the oldest can't be removed.
+    pub fn begin(&mut self, at: Timestamp) -> Result<NewFile> {
+        self.remove_oldest()?;
         self.begun += 1;
         let path = if self.numbered { name(&self.path, self.begun, at) } else { self.path.clone() };
-        self.outputs.create(&path, Readers::Owner)?.not_stream()?.directly()
+        Ok(self.outputs.create(&path, Readers::Owner)?.not_stream()?.directly()?)
     }
 
-    /// Enters a file that is in its place, and removes the oldest if there are too many.
-    ///
-    /// # Errors
-    /// If the oldest can't be removed.
-    pub fn completed(&mut self, path: &Path) -> Result<()> {
-        self.complete += 1;
-        self.first.get_or_insert_with(|| path.to_owned());
-        self.last = Some(path.to_owned());
-        let Some(keep) = self.keep else { return Ok(()) };
-        let found = fs::metadata(path).with_context(|| format!("inspecting {}", path.display()))?;
-        let written = Written { path: path.to_owned(), device: found.dev(), inode: found.ino() };
-        self.kept.push_back(written);
-        while self.kept.len() > keep as usize {
+    /// Removes files until there is room for another one.
+    fn remove_oldest(&mut self) -> Result<()> {
+        let Some(most) = self.keep else { return Ok(()) };
+        while self.kept.len() >= most as usize {
             let Some(oldest) = self.kept.pop_front() else { break };
             oldest.remove().with_context(|| format!("removing {}", oldest.path.display()))?;
             self.removed += 1;
         }
+        Ok(())
+    }
+
+    /// Enters a file that is in its place.
+    ///
+    /// # Errors
+    /// If it can't be inspected.
+    pub fn completed(&mut self, path: &Path) -> Result<()> {
+        self.complete += 1;
+        self.first.get_or_insert_with(|| path.to_owned());
+        self.last = Some(path.to_owned());
+        if self.keep.is_none() {
+            return Ok(());
+        }
+        let found = fs::metadata(path).with_context(|| format!("inspecting {}", path.display()))?;
+        let written = Written { path: path.to_owned(), device: found.dev(), inode: found.ino() };
+        self.kept.push_back(written);
         Ok(())
     }
 
@@ -172,8 +182,7 @@ mod tests {
     fn write(series: &mut Series, contents: &str) -> PathBuf {
         let mut file = series.begin(AT).unwrap();
         file.write_all(contents.as_bytes()).unwrap();
-        let path = file.path().to_owned();
-        file.finish().unwrap();
+        let path = file.finish_beside().unwrap();
         series.completed(&path).unwrap();
         path
     }
@@ -218,6 +227,6 @@ mod tests {
         let path = folder.path().join("out.pcapng");
         let mut series = Series::new(Outputs::default(), &path, false, None);
         assert_eq!(write(&mut series, "x"), path);
-        assert!(matches!(series.begin(AT), Err(OutputError::Exists { .. })));
+        assert!(series.begin(AT).unwrap_err().to_string().contains("is there already"));
     }
 }

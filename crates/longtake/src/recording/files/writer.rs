@@ -171,15 +171,14 @@ impl Writer {
             self.keep_beginning(current.file, &current.ends)?;
             return Err(error);
         }
-        current.file.finish()?;
+        let path = current.file.finish_beside()?;
         let bytes = current.length + current.gathered.len() as u64;
         self.completed(path, bytes, current.packets)
     }
 
     fn keep_beginning(&mut self, file: NewFile, ends: &VecDeque<(u64, Count)>) -> Result<()> {
         let lengths: Vec<u64> = ends.iter().map(|&(length, _)| length).collect();
-        let path = file.path().to_owned();
-        let Some(kept) = file.keep_beginning(&lengths)? else { return Ok(()) };
+        let Some((path, kept)) = file.keep_beginning(&lengths)? else { return Ok(()) };
         let packets = ends.iter().find(|&&(length, _)| length == kept);
         self.completed(path, kept, packets.map_or(Count::ZERO, |&(_, packets)| packets))
     }
