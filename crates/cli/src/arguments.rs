@@ -353,7 +353,7 @@ pub struct RecordArguments {
     /// TCP connections once everything is open (no_new_privs and Landlock).
     #[arg(long, conflicts_with = "user", help_heading = PRIVILEGES, hide_short_help = true)]
     pub keep_privileges: bool,
-    /// Write packets straight to a .pcapng or .pcap file, not to an array; see --rotate.
+    /// Write packets to a .pcapng or .pcap file, not to an array; see --rotate.
     ///
     /// The file appears under its name when it is complete. If the process is killed, the file that it is writing is lost.
     /// For more than a small job, use an array (--to). It keeps pace with faster sources, because it writes to all its

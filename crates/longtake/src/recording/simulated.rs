@@ -48,8 +48,7 @@ pub fn record(
     targets: &[SimTarget],
     observer: &mut dyn Observer,
 ) -> Result<Account> {
-    let options = &job.options;
-    let spec: SourceSpec = job.source.parse()?;
+    let (options, spec): (_, SourceSpec) = (&job.options, job.source.parse()?);
     suits(&spec, job)?;
     let drives = SimDrives::new(targets, options.uplink, &job.known_profiles())?;
     let Formatted { mut bank, pool, image, superblocks, metadata, chunks } = format(&drives, job)?;
