@@ -307,7 +307,10 @@ impl NewFile {
         self.write_rest()?;
         match self.sink {
             Sink::Stream(_) => Ok(()),
-            Sink::Whole(whole) => whole.put_in_place(&self.path).map_err(|(_, error)| error),
+            Sink::Whole(whole) => match whole.put_in_place(&self.path)? {
+                Placed::There => Ok(()),
+                Placed::Taken(_, error) => Err(error),
+            },
         }
     }
 
@@ -356,51 +359,56 @@ impl NewFile {
     }
 }
 
+/// Where a complete file has come to.
+enum Placed {
+    /// In its place.
+    There,
+    /// Nowhere: something that must stay has its name.
+    Taken(Box<Whole>, OutputError),
+}
+
 impl Whole {
-    /// Flushes and renames a file that is complete. One that can't be renamed is returned with the reason.
-    fn put_in_place(self: Box<Self>, path: &Path) -> Result<(), (Option<Box<Self>>, OutputError)> {
-        let synced = self.temporary.as_file().sync_all();
-        synced.map_err(|reason| (None, OutputError::os("flushing", path, reason)))?;
-        let Self { direct, temporary, to, replaces, outputs } = *self;
-        let again = |temporary, to, error| {
-            let whole = Self { direct: None, temporary, to, replaces, outputs: outputs.clone() };
-            (Some(Box::new(whole)), error)
-        };
+    /// Flushes and renames a file that is complete.
+    fn put_in_place(self, path: &Path) -> Result<Placed, OutputError> {
+        let Self { direct, temporary, to, replaces, outputs } = self;
         drop(direct);
+        let synced = temporary.as_file().sync_all();
+        synced.map_err(|reason| OutputError::os("flushing", path, reason))?;
+        let taken = |temporary, to, outputs, error| {
+            Placed::Taken(Box::new(Self { direct: None, temporary, to, replaces, outputs }), error)
+        };
         if replaces {
             // Time has passed: make sure that a file lies there that may still be replaced.
             if let Err(error) = outputs.check(path) {
-                return Err(again(temporary, to, error));
+                return Ok(taken(temporary, to, outputs, error));
             }
             let renamed = temporary.persist(&to);
-            renamed.map_err(|failed| (None, OutputError::os("replacing", path, failed.error)))?;
+            renamed.map_err(|failed| OutputError::os("replacing", path, failed.error))?;
         } else if let Err(failed) = temporary.persist_noclobber(&to) {
             if failed.error.kind() == io::ErrorKind::AlreadyExists {
                 let exists = OutputError::Exists { path: path.to_owned() };
-                return Err(again(failed.file, to, exists));
+                return Ok(taken(failed.file, to, outputs, exists));
             }
-            return Err((None, OutputError::os("naming", path, failed.error)));
+            return Err(OutputError::os("naming", path, failed.error));
         }
         // The file is whole in any case. Some file systems can't flush a folder; then a power cut may lose the new name.
         File::open(folder_of(&to)).and_then(|folder| folder.sync_all()).ok();
-        Ok(())
+        Ok(Placed::There)
     }
 
     /// The same, under the first name like its own that is free.
-    fn put_beside(self: Box<Self>, mut path: PathBuf) -> Result<PathBuf, OutputError> {
+    fn put_beside(self, mut path: PathBuf) -> Result<PathBuf, OutputError> {
         let (own, mut whole) = (self.to.clone(), self);
-        for number in 2..BESIDE_MAX {
-            match whole.put_in_place(&path) {
-                Ok(()) => return Ok(path),
-                Err((Some(mut again), _)) => {
-                    path = beside(&own, number);
-                    (again.to, again.replaces) = (path.clone(), false);
-                    whole = again;
-                }
-                Err((None, error)) => return Err(error),
+        for number in 2.. {
+            match whole.put_in_place(&path)? {
+                Placed::There => break,
+                Placed::Taken(_, error) if number > BESIDE_MAX => return Err(error),
+                Placed::Taken(again, _) => whole = *again,
             }
+            path = beside(&own, number);
+            (whole.to, whole.replaces) = (path.clone(), false);
         }
-        whole.put_in_place(&path).map(|()| path).map_err(|(_, error)| error)
+        Ok(path)
     }
 }
 

@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use base::Timestamp;
@@ -35,8 +36,30 @@ pub struct Series {
 #[derive(Debug)]
 struct Written {
     path: PathBuf,
+    identity: Identity,
+}
+
+/// Tells a file from one that has taken its place. File systems use the number of an inode again, so that alone is not enough.
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
     device: u64,
     inode: u64,
+    length: u64,
+    /// None where the file system keeps no such time.
+    created: Option<SystemTime>,
+    modified: Option<SystemTime>,
+}
+
+impl Identity {
+    fn of(found: &Metadata) -> Self {
+        Self {
+            device: found.dev(),
+            inode: found.ino(),
+            length: found.len(),
+            created: found.created().ok(),
+            modified: found.modified().ok(),
+        }
+    }
 }
 
 impl Series {
@@ -92,8 +115,7 @@ impl Series {
             return Ok(());
         }
         let found = fs::metadata(path).with_context(|| format!("inspecting {}", path.display()))?;
-        let written = Written { path: path.to_owned(), device: found.dev(), inode: found.ino() };
-        self.kept.push_back(written);
+        self.kept.push_back(Written { path: path.to_owned(), identity: Identity::of(&found) });
         Ok(())
     }
 
@@ -110,13 +132,11 @@ impl Series {
 }
 
 impl Written {
-    /// Removes it, unless something else has its name now.
+    /// Removes it, unless something else has its name now, or somebody else has written to it.
     fn remove(&self) -> std::io::Result<()> {
         match fs::symlink_metadata(&self.path) {
-            Ok(found) if (found.dev(), found.ino()) == (self.device, self.inode) => {
-                fs::remove_file(&self.path)
-            }
-            // Somebody else has moved or removed it.
+            Ok(found) if Identity::of(&found) == self.identity => fs::remove_file(&self.path),
+            // Somebody else has moved, replaced or removed it.
             _ => Ok(()),
         }
     }
@@ -190,9 +210,9 @@ mod tests {
     #[test]
     fn names_have_a_number_and_the_time_of_the_beginning() {
         for (path, expected) in [
-            ("a/out.pcapng", "a/out_00007_20261118104640.pcapng"),
-            ("out.of.pcap", "out.of_00007_20261118104640.pcap"),
-            ("out", "out_00007_20261118104640"),
+            ("a/out.pcapng", "a/out_00007_20261118110640.pcapng"),
+            ("out.of.pcap", "out.of_00007_20261118110640.pcap"),
+            ("out", "out_00007_20261118110640"),
         ] {
             assert_eq!(name(Path::new(path), 7, AT), Path::new(expected));
         }
@@ -201,7 +221,7 @@ mod tests {
     #[test]
     fn the_newest_are_kept_and_what_others_have_written_is_never_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let bystander = folder.path().join("out_00000_20261118104640.pcapng");
+        let bystander = folder.path().join("out_00000_20261118110640.pcapng");
         fs::write(&bystander, "somebody's").unwrap();
         let path = folder.path().join("out.pcapng");
         let mut series = Series::new(Outputs::default(), &path, true, Some(2));
