@@ -184,11 +184,11 @@ mod tests {
     #[test]
     fn the_command_is_found_behind_options_and_their_values() {
         for line in [
-            "longtake --profiles DIR record -w x",
-            "longtake --profiles=DIR record -w x",
-            "longtake record --from eth0 -w x",
+            "longtake --profiles DIR record -G 60",
+            "longtake --profiles=DIR record -G 60",
+            "longtake record --from eth0 -G 60",
         ] {
-            assert!(said(line).contains("recordings go to arrays"), "{line}: {}", said(line));
+            assert!(said(line).contains("--rotate 10m by time"), "{line}: {}", said(line));
         }
         let line = "longtake --profiles measure array ls";
         assert!(said(line).contains("array list [DIR...]"), "{}", said(line));

@@ -46,7 +46,9 @@ impl SourceEnd {
             SourceSpec::CaptureFile(_) => Self::File,
             SourceSpec::CaptureStdin => Self::Pipe,
             SourceSpec::Stream { endpoint, .. } => match endpoint {
-                Endpoint::Connect(_) | Endpoint::Listen { .. } => Self::Connection,
+                Endpoint::Connect(_) | Endpoint::Listen { .. } | Endpoint::ListenOn { .. } => {
+                    Self::Connection
+                }
                 Endpoint::Path(path) if path.is_file() => Self::File,
                 Endpoint::Path(_) | Endpoint::Stdin => Self::Pipe,
             },

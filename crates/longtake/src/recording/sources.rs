@@ -203,8 +203,13 @@ fn udp(source: UdpSource, taking: &Taking) -> Work {
 fn byte_stream(stream: Stream, taking: &Taking) -> Work {
     let taking = taking.clone();
     Box::new(move |packer| {
-        filtered(packer, &taking, |sink| Ok(stream.run(sink)?))?;
-        Ok(Vec::new())
+        let summary = filtered(packer, &taking, |sink| Ok(stream.run(sink)?))?;
+        let broken = NonZero::new(summary.broken).map(|broken| {
+            format!(
+                "{broken} connections ended with an error; what had arrived by then is recorded"
+            )
+        });
+        Ok(broken.into_iter().collect())
     })
 }
 
