@@ -264,9 +264,12 @@ pub struct RecordArguments {
     /// Number of member files in a new directory.
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = ARRAY)]
     pub members: u16,
-    /// Size of each member file in a new directory.
-    #[arg(long, value_name = "SIZE", default_value = "2GiB", help_heading = ARRAY)]
-    pub member_size: ByteSize,
+    /// Size of each file of a new array [default: 2GiB, more if --for needs it].
+    ///
+    /// If the source's rate and --for are known and need more, the default is what they need, as far as the file system has
+    /// room: a tenth stays free, or half if the rate is that of an interface's link. A ring's default is always 2GiB.
+    #[arg(long, value_name = "SIZE", help_heading = ARRAY)]
+    pub member_size: Option<ByteSize>,
     /// Members of a new array that may be lost, 0 to 2 [default: 0].
     ///
     /// No data is lost with them. Parity takes the space and rate of as many members. An existing array keeps its setting.

@@ -16,7 +16,7 @@ use crate::array::{
     link_name,
 };
 use crate::instant::utc;
-use crate::recording::{Account, CompleteFile, Files, Rejections, Snapshot, Started};
+use crate::recording::{Account, CompleteFile, Files, LinkState, Rejections, Snapshot, Started};
 
 /// Values as JSON, one after another.
 fn list<T>(values: &[T], value: impl Fn(&T) -> Value) -> Value {
@@ -385,7 +385,7 @@ pub fn progress(
         "truncated": snapshot.truncated, "members": members,
         "filtered_packets": counted.then(|| snapshot.filtered_packets()),
         "ledger": ledger(&snapshot.ledger, rejections), "reused_to_ns": snapshot.reused_to_ns,
-        "parity": snapshot.parity.map(parity),
+        "parity": snapshot.parity.map(parity), "link": snapshot.link.map(LinkState::key),
     })
 }
 

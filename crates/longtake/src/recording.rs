@@ -30,4 +30,5 @@ pub use fits::{Capacity, Fits};
 pub use handle::{Recording, Update};
 pub use observer::{MemberSnapshot, Observer, Rejections, Snapshot, Started, View};
 pub use options::{NewArray, Options, Privileges, Sets};
+pub use source::interface::LinkState;
 pub use watch::{Notice, Watch};

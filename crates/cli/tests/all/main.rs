@@ -26,6 +26,7 @@ mod measure_resume;
 mod measure_rig;
 mod measure_safety;
 mod measure_throttled;
+mod notices;
 mod outputs;
 mod oversized;
 mod overtaken;

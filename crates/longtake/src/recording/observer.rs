@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use base::{Duration, Instant, Rate};
 use format::{Count, Ledger, Stage};
 use recorder::{Event, ParityProgress, Recorder};
+use source::interface::{Link, LinkState};
 use source::packer::Progress;
 use uuid::Uuid;
 
@@ -90,6 +91,7 @@ pub struct View<'a> {
     pub(super) start: Instant,
     pub(super) counts: Counts<'a>,
     pub(super) progress: &'a Progress,
+    pub(super) link: Option<&'a Link>,
 }
 
 impl View<'_> {
@@ -139,6 +141,7 @@ impl View<'_> {
             lost_by_stage: Stage::ALL.each_ref().map(lost),
             lost_packets: Stage::ALL.iter().filter(|&&s| s != Stage::Filtered).map(lost).sum(),
             truncated: self.truncated(),
+            link: self.link.and_then(Link::state),
             ..self.counts.snapshot(self.elapsed())
         }
     }
@@ -211,6 +214,8 @@ pub struct Snapshot {
     pub lost_by_stage: [u64; Stage::ALL.len()],
     /// Packets truncated to fit a chunk, and the bytes that were cut off.
     pub truncated: Count,
+    /// The link of the interface that is recorded; None for other sources.
+    pub link: Option<LinkState>,
 }
 
 /// A member during a recording.

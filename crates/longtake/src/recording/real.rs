@@ -57,7 +57,8 @@ fn record_with(
     created: &mut NewFiles,
     observer: &mut dyn Observer,
 ) -> Result<Account> {
-    let ready = Ready::new(job, created, observer)?;
+    let mut ready = Ready::new(job, created, observer)?;
+    let link = ready.source.link.take();
     let mut bank = ready.bank;
     let (asked, _socket) = ready.control.serve(bank.waker())?;
     let drives: Vec<DriveId> = ready.image.members.iter().map(|member| member.drive).collect();
@@ -89,7 +90,8 @@ fn record_with(
     created.keep();
     let (options, stop) = (&job.options, &job.stop);
     let source_end = ready.source_end;
-    let stage = Stage { options, started, asked, stop, progress: &progress, source_end, observer };
+    let (progress, link) = (&progress, link.as_ref());
+    let stage = Stage { options, started, asked, stop, progress, link, source_end, observer };
     let outcome = run::run(&mut recording, stage);
     // Also after a failure: the threads see it and end.
     job.stop.store(true, Ordering::Relaxed);

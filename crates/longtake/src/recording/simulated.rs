@@ -97,6 +97,7 @@ pub fn record(
         asked: never(),
         stop: &stop.asked,
         progress: &progress,
+        link: None,
         source_end: SourceEnd::of(&spec),
         observer,
     };

@@ -9,7 +9,7 @@ use recorder::defaults;
 use source::capture_file::CaptureFile;
 use source::filter::Program;
 use source::filtering::Filtering;
-use source::interface::{Capture, InterfaceOptions, InterfaceWarning, LinkEvent};
+use source::interface::{Capture, InterfaceOptions, InterfaceWarning, Link, LinkEvent};
 use source::packer::{Packer, Pressure};
 use source::spec::{InterfaceSpec, SourceSpec, UdpSpec};
 use source::stream::{self, Stream};
@@ -34,6 +34,8 @@ pub struct Open {
     pub warnings: Vec<String>,
     /// What is known of the packets that the filter rejects.
     pub rejections: Rejections,
+    /// The interface's link, which may go down meanwhile.
+    pub link: Option<Link>,
 }
 
 /// How packets are taken.
@@ -112,7 +114,11 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         SourceSpec::CaptureFile(path) => (vec![file(CaptureFile::open(path)?, taking)], Vec::new()),
         SourceSpec::CaptureStdin => (vec![file(CaptureFile::stdin()?, taking)], Vec::new()),
     };
-    Ok(Open { queues, pressure, warnings, rejections })
+    let link = match spec {
+        SourceSpec::Interface(spec) => Some(Link::open(&spec.name)?),
+        _ => None,
+    };
+    Ok(Open { queues, pressure, warnings, rejections, link })
 }
 
 /// Opens the sockets of a network interface: the work of each, and warnings. The kernel filters.

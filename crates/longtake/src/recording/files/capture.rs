@@ -13,6 +13,7 @@ use format::layout::{CHUNK_MAX_DEFAULT, PAGE_BYTES};
 use format::{Count, Ledger, Stage};
 use nix::sys::statvfs::statvfs;
 use recorder::defaults;
+use source::interface::Link;
 use source::packer::{Progress, Supply};
 use source::spec::SourceSpec;
 use source::{Filled, clock};
@@ -101,6 +102,7 @@ struct Capture {
     /// Files of a time end this long after it, although no packet follows. None if packets don't come as they happen.
     patience: Option<Duration>,
     source_end: SourceEnd,
+    link: Option<Link>,
     clock: std::time::Instant,
 }
 
@@ -130,6 +132,7 @@ impl Capture {
             failed: None,
             patience: live.then_some(job.options.flush_interval),
             source_end: SourceEnd::of(spec),
+            link: None,
             clock: std::time::Instant::now(),
         })
     }
@@ -160,7 +163,7 @@ impl Capture {
     fn run(
         mut self,
         job: &Builder,
-        source: sources::Open,
+        mut source: sources::Open,
         started: Started,
         at: Timestamp,
         observer: &mut dyn Observer,
@@ -170,6 +173,7 @@ impl Capture {
         let progress = Arc::new(Progress::default());
         let running = Arc::new(AtomicUsize::new(source.queues.len()));
         let supply = self.supply(job, at)?;
+        self.link = source.link.take();
         observer.started(self.now(), &started)?;
         let threads = real::spawn(job, source, &supply, &running, &progress)
             .inspect_err(|_| job.stop.store(true, Ordering::Relaxed))?;
@@ -245,7 +249,8 @@ impl Capture {
             }
             self.tell_files(observer);
             let counts = self.counts();
-            observer.look(&View { now, start, counts: Counts::Files(&counts), progress });
+            let (counts, link) = (Counts::Files(&counts), self.link.as_ref());
+            observer.look(&View { now, start, counts, progress, link });
         }
         let enough = job.options.until_bytes.is_some_and(|most| self.bytes >= most.0);
         match ending {
