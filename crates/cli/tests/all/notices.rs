@@ -78,7 +78,9 @@ fn loss_in_the_kernels_ring_is_reported_with_its_remedy_and_counted() {
     assert_eq!(number(finished, "ledger.offered.packets"), SENT + 1);
     assert_eq!(number(finished, "ledger.stored.packets"), SENT + 1 - lost);
     let ledger = line("ledger @ --json", &array).code(3).json();
-    assert_eq!(ledger["ledger"], finished["ledger"]);
+    for key in ["offered", "stored", "lost"] {
+        assert_eq!(ledger["ledger"][key], finished["ledger"][key]);
+    }
 }
 
 /// The link's states that progress has shown, each change once.
@@ -239,7 +241,7 @@ fn whoever_connects_again_is_recorded_on_if_that_is_asked_for() {
     let pcapng = new_in(&folder, "all.pcapng");
     line(&format!("extract @ -q -o {}", pcapng.display()), &array).code(0);
     let names: Vec<String> = read(&pcapng).interfaces.into_iter().map(|i| i.name).collect();
-    assert_eq!(names, [format!("tcp:{}", address.ip())], "each time from the same host");
+    assert_eq!(names, ["tcp:127.0.0.1"], "the sender is the same host each time");
 
     // Without it, the first sender's end is the recording's, and the account says so.
     let words = format!("--from tcp-listen:{address} --to @ {SMALL}");
