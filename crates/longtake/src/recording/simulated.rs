@@ -48,7 +48,8 @@ pub fn record(
     targets: &[SimTarget],
     observer: &mut dyn Observer,
 ) -> Result<Account> {
-    let (options, spec): (_, SourceSpec) = (&job.options, job.source.parse()?);
+    let options = &job.options;
+    let spec: SourceSpec = job.source.parse()?;
     suits(&spec, job)?;
     let drives = SimDrives::new(targets, options.uplink, &job.known_profiles())?;
     let Formatted { mut bank, pool, image, superblocks, metadata, chunks } = format(&drives, job)?;
@@ -91,16 +92,9 @@ pub fn record(
     let feed = sources.feed(&spec, data_chunks, observer)?;
     let mut recording =
         Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata);
-    let stage = Stage {
-        options,
-        started,
-        asked: never(),
-        stop: &stop.asked,
-        progress: &progress,
-        link: None,
-        source_end: SourceEnd::of(&spec),
-        observer,
-    };
+    let (stop, progress, link) = (&stop.asked, &progress, None);
+    let (asked, source_end) = (never(), SourceEnd::of(&spec));
+    let stage = Stage { options, started, asked, stop, progress, link, source_end, observer };
     let over = run::run(&mut recording, stage)?;
     let ends = recording.feed().take_told();
     let mut account = Account::of(&recording, over, ends);
