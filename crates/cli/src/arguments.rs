@@ -264,7 +264,7 @@ pub struct RecordArguments {
     /// Number of member files in a new directory.
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = ARRAY)]
     pub members: u16,
-    /// Size of each file of a new array [default: 2GiB, more if --for needs it].
+    /// Size of each new member file [default: 2GiB, more if --for needs it].
     ///
     /// If the source's rate and --for are known and need more, the default is what they need, as far as the file system has
     /// room: a tenth stays free, or half if the rate is that of an interface's link. A ring's default is always 2GiB.
