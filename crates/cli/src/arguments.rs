@@ -14,6 +14,7 @@ use source::spec::FORMS;
 use longtake::array::OutputFormat;
 use longtake::instant::When;
 use longtake::names;
+use longtake::recording::Rotation;
 
 // Headings in the help of commands with many options.
 const SOURCE: &str = "Source";
@@ -194,6 +195,28 @@ pub enum Sets {
     Separate,
 }
 
+/// Options of `record` that are about an array.
+const OF_ARRAYS: [&str; 18] = [
+    "when_full",
+    "members",
+    "member_size",
+    "parity",
+    "mode",
+    "segment",
+    "chunk",
+    "strict",
+    "placement",
+    "depth",
+    "drift",
+    "trim_ahead",
+    "trim_rate",
+    "rest",
+    "sets",
+    "rest_turn",
+    "virtual_time",
+    "uplink",
+];
+
 /// The long help of `--from`.
 fn forms() -> String {
     let forms = FORMS.lines().filter_map(|line| line.trim().split_once(' '));
@@ -204,6 +227,7 @@ fn forms() -> String {
 
 /// `record`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("where").required(true).args(["to", "write"])))]
 pub struct RecordArguments {
     /// Read options from this TOML file. Options on the command line win.
     ///
@@ -228,24 +252,27 @@ pub struct RecordArguments {
     /// in the kernel ring.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", help_heading = SOURCE, hide_short_help = true)]
     pub kernel_buffer: ByteSize,
-    /// Array to record on: directory, drives with commas between them, array's name, or sim:NAME*6.
+    /// Array to record on: directory, drives with commas between them, name, or sim:NAME*6.
     ///
     /// If the directory is empty or missing, member files are created in it. With sim: targets a temporary array is
     /// created, which is discarded when the command ends.
     #[arg(long, value_name = "ARRAY|DIR", help_heading = ARRAY)]
-    pub to: String,
+    pub to: Option<String>,
     /// What to do when the array is full.
     #[arg(long, value_enum, default_value = "stop", help_heading = ARRAY)]
     pub when_full: WhenFull,
     /// Number of member files in a new directory.
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = ARRAY)]
     pub members: u16,
-    /// Size of each member file in a new directory.
-    #[arg(long, value_name = "SIZE", default_value = "2GiB", help_heading = ARRAY)]
-    pub member_size: ByteSize,
-    /// Number of members that may be lost without losing data, 0 to 2, in a new directory [default: 0].
+    /// Size of each new member file [default: 2GiB, more if --for needs it].
     ///
-    /// Parity takes the space and rate of as many members. An existing array keeps its setting.
+    /// If the source's rate and --for are known and need more, the default is what they need, as far as the file system has
+    /// room: a tenth stays free, or half if the rate is that of an interface's link. A ring's default is always 2GiB.
+    #[arg(long, value_name = "SIZE", help_heading = ARRAY)]
+    pub member_size: Option<ByteSize>,
+    /// Members of a new array that may be lost, 0 to 2 [default: 0].
+    ///
+    /// No data is lost with them. Parity takes the space and rate of as many members. An existing array keeps its setting.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = ARRAY)]
     pub parity: Option<u8>,
     /// Mode of new member files, in octal. Other users need read access to list and extract takes.
@@ -329,6 +356,30 @@ pub struct RecordArguments {
     /// TCP connections once everything is open (no_new_privs and Landlock).
     #[arg(long, conflicts_with = "user", help_heading = PRIVILEGES, hide_short_help = true)]
     pub keep_privileges: bool,
+    /// Write packets to a .pcapng or .pcap file, not to an array; see --rotate.
+    ///
+    /// The file appears under its name when it is complete. If the process is killed, the file that it is writing is lost.
+    /// For more than a small job, use an array (--to). It keeps pace with faster sources, because it writes to all its
+    /// drives at once, and keeps what is written through kill -9. It can reuse drives as a ring, find packets by time
+    /// without reading the others, and survive the loss of drives with --parity.
+    #[arg(long, short = 'w', value_name = "FILE", conflicts_with_all = OF_ARRAYS, help_heading = OUTPUT)]
+    pub write: Option<PathBuf>,
+    /// With -w, begin another file at this size or after this time: 1GiB, 10m.
+    ///
+    /// Files are called FILE_00001_20261121100000.pcapng, with a number and the time of their beginning in UTC. Each is a
+    /// whole pcapng or pcap file. By size, a file ends before the packet that would make it longer. By time, it ends with the
+    /// first packet that is so much later than its first, or soon after that time if none comes.
+    #[arg(long, value_name = "SIZE|TIME", requires = "write", conflicts_with = "to", help_heading = OUTPUT, hide_short_help = true)]
+    pub rotate: Option<Rotation>,
+    /// With --rotate, keep at most this many files, 2 or more [default: all].
+    ///
+    /// Before another file begins, the oldest is removed. The one that is being written counts, too. Files that this
+    /// command has not written are never removed.
+    #[arg(long, value_name = "N", requires = "rotate", conflicts_with = "to", value_parser = clap::value_parser!(u32).range(2..), help_heading = OUTPUT, hide_short_help = true)]
+    pub files: Option<u32>,
+    /// With -w, replace files that exist.
+    #[arg(long, short = 'y', requires = "write", conflicts_with = "to", help_heading = OUTPUT, hide_short_help = true)]
+    pub overwrite: bool,
     /// Print events as JSON lines.
     #[arg(long, help_heading = OUTPUT)]
     pub json: bool,

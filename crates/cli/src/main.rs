@@ -134,7 +134,10 @@ fn failed(error: anyhow::Error) -> ExitCode {
     // A source that is none is a wrong argument, though it takes a look at the files to know.
     let inner = error.downcast_ref::<longtake::Error>();
     let usage = error.downcast_ref::<source::SpecError>().is_some()
-        || inner.is_some_and(|error| error.downcast_ref::<source::SpecError>().is_some())
+        || inner.is_some_and(|error| {
+            error.downcast_ref::<source::SpecError>().is_some()
+                || error.downcast_ref::<longtake::recording::FileNameError>().is_some()
+        })
         || error.downcast_ref::<longtake::array::FormatError>().is_some()
         || matches!(error.downcast_ref(), Some(OutputError::Terminal { .. }));
     // A reader that has gone (`| head`) is no failure to report to it.

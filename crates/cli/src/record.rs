@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Result;
-use longtake::recording::{self, Builder, NewArray, Options, Privileges};
+use longtake::recording::{self, Builder, FileOptions, NewArray, Options, Privileges};
 use longtake::{Array, Recording};
 use serde_json::json;
 
@@ -106,7 +106,15 @@ fn builder(arguments: &RecordArguments) -> Builder {
         uplink: arguments.uplink,
         privileges,
     };
-    Recording::builder(&arguments.from, &arguments.to)
-        .options(options)
-        .profiles(profiles::known().clone())
+    let to = arguments.to.as_deref().unwrap_or_default();
+    let builder = Recording::builder(&arguments.from, to).options(options);
+    match &arguments.write {
+        Some(path) => builder.files(FileOptions {
+            path: path.clone(),
+            rotation: arguments.rotate,
+            keep: arguments.files,
+            overwrite: arguments.overwrite,
+        }),
+        None => builder.profiles(profiles::known().clone()),
+    }
 }

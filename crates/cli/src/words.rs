@@ -11,11 +11,16 @@ use crate::commands::Arguments;
 /// A command (or the beginning of its name), words that it doesn't know, and what to type.
 type Hint = (&'static str, &'static [&'static str], &'static str);
 
-const HINTS: [Hint; 22] = [
+const HINTS: [Hint; 23] = [
     (
         "record",
-        &["-w", "--write"],
-        "recordings go to arrays: --to DIR; then `longtake extract DIR -o x.pcapng` writes a file",
+        &["-C", "-G"],
+        "-w FILE --rotate 1GiB begins another file by size, --rotate 10m by time",
+    ),
+    (
+        "record",
+        &["-W", "-b", "--ring-buffer"],
+        "-w FILE --rotate 1GiB --files 10 keeps the ten newest files",
     ),
     (
         "record",
@@ -179,11 +184,11 @@ mod tests {
     #[test]
     fn the_command_is_found_behind_options_and_their_values() {
         for line in [
-            "longtake --profiles DIR record -w x",
-            "longtake --profiles=DIR record -w x",
-            "longtake record --from eth0 -w x",
+            "longtake --profiles DIR record -G 60",
+            "longtake --profiles=DIR record -G 60",
+            "longtake record --from eth0 -G 60",
         ] {
-            assert!(said(line).contains("recordings go to arrays"), "{line}: {}", said(line));
+            assert!(said(line).contains("--rotate 10m by time"), "{line}: {}", said(line));
         }
         let line = "longtake --profiles measure array ls";
         assert!(said(line).contains("array list [DIR...]"), "{}", said(line));

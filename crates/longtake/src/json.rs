@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use base::{Rate, Timestamp};
+use base::{Duration, Rate, Timestamp};
 use format::superblock::Protected;
 use format::{Count, Ledger, Stage};
 use recorder::ParityProgress;
@@ -16,7 +16,7 @@ use crate::array::{
     link_name,
 };
 use crate::instant::utc;
-use crate::recording::{Account, Rejections, Snapshot};
+use crate::recording::{Account, CompleteFile, Files, LinkState, Rejections, Snapshot, Started};
 
 /// Values as JSON, one after another.
 fn list<T>(values: &[T], value: impl Fn(&T) -> Value) -> Value {
@@ -340,6 +340,30 @@ fn ledger(ledger: &Ledger, rejections: Rejections) -> Value {
     value
 }
 
+/// A recording that has started.
+pub fn started(started: &Started, source: &str) -> Value {
+    let Started { take, array, array_uuid, drives, buffers, first_sequence, .. } = started;
+    match &started.file {
+        Some(file) => json!({
+            "event": "started", "started": utc(started.at), "file": file, "source": source,
+            "buffers": buffers,
+        }),
+        None => json!({
+            "event": "started", "take": take, "started": utc(started.at),
+            "array": array, "array_uuid": array_uuid, "members": drives, "source": source,
+            "buffers": buffers, "first_sequence": first_sequence,
+        }),
+    }
+}
+
+/// A file that is complete, so long after the start.
+pub fn file(file: &CompleteFile, after: Duration) -> Value {
+    let CompleteFile { path, bytes, packets } = file;
+    json!({
+        "event": "file", "file": path, "bytes": bytes, "packets": packets, "after_s": after.as_secs_f64(),
+    })
+}
+
 /// Where a recording is. `rate` is how fast it was written of late, `rates` the same for each member, `fill` the share of its chunk
 /// buffers in use.
 pub fn progress(
@@ -361,13 +385,13 @@ pub fn progress(
         "truncated": snapshot.truncated, "members": members,
         "filtered_packets": counted.then(|| snapshot.filtered_packets()),
         "ledger": ledger(&snapshot.ledger, rejections), "reused_to_ns": snapshot.reused_to_ns,
-        "parity": snapshot.parity.map(parity),
+        "parity": snapshot.parity.map(parity), "link": snapshot.link.map(LinkState::key),
     })
 }
 
 /// What came of a recording.
 pub fn recorded(account: &Account) -> Value {
-    json!({
+    let mut value = json!({
         "event": "finished", "take": account.started.take,
         "after_s": account.elapsed.as_secs_f64(), "written": account.written,
         "average_rate": account.rate().0, "ledger": ledger(&account.ledger, account.started.rejections),
@@ -376,7 +400,13 @@ pub fn recorded(account: &Account) -> Value {
         "buffers": account.started.buffers, "buffers_most": account.buffers_most,
         "notes": account.notes, "simulated": account.started.simulated,
         "reused_to_ns": account.reused_to_ns, "parity": account.parity.map(parity),
-    })
+    });
+    if let Some(Files { complete, removed, oldest, newest }) = &account.files {
+        value["files"] =
+            json!({"complete": complete, "removed": removed, "oldest": oldest, "newest": newest});
+        value["take"].take();
+    }
+    value
 }
 
 fn parity(parity: ParityProgress) -> Value {

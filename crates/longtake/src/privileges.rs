@@ -1,19 +1,22 @@
 //! Giving up root once everything is open, and with it all that a recorder has no more use for.
 
 use std::ffi::CString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use caps::CapSet;
 use device::target::{self, TargetKind};
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
-    RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, PathBeneath, PathFd, Ruleset, RulesetAttr,
+    RulesetCreatedAttr, RulesetStatus, Scope, path_beneath_rules,
 };
 use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::unistd::{Uid, User, initgroups, setgid, setuid};
+use nix::unistd::{
+    AccessFlags, Uid, User, faccessat, initgroups, setfsgid, setfsuid, setgid, setuid,
+};
 
 use crate::control::Control;
 
@@ -99,38 +102,144 @@ pub fn become_user(user: &User) -> Result<()> {
     Ok(())
 }
 
-/// Confines the process to what it has open: no new privileges, no core dumps, no files but those named here, no TCP connections.
-/// To be called before threads are started, because each thread is confined by itself.
+/// Who a recorder that makes files is once its source is open.
+#[derive(Debug)]
+pub enum FileMaker {
+    /// Whoever started it.
+    Same,
+    /// The user that root becomes.
+    User(User),
+    /// Root without any capability, because the user that it would become can't make files there.
+    Root {
+        /// That user.
+        instead_of: String,
+    },
+}
+
+impl FileMaker {
+    /// The one for files in a folder. `wanted` is the user that was asked for.
+    ///
+    /// # Errors
+    /// As [`successor`], or if `wanted` can't make files there.
+    pub fn find(wanted: Option<&str>, folder: &Path) -> Result<Self> {
+        let Some(user) = successor(wanted)? else { return Ok(Self::Same) };
+        if can_make_files(&user, folder)? {
+            return Ok(Self::User(user));
+        }
+        if let Some(name) = wanted {
+            bail!(
+                "--user {name}: that user can't make files in {}: name another folder or user, or give --keep-privileges",
+                folder.display()
+            );
+        }
+        Ok(Self::Root { instead_of: user.name })
+    }
+
+    /// Becomes it, for good.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn become_it(&self) -> Result<()> {
+        match self {
+            Self::Same => Ok(()),
+            Self::User(user) => become_user(user),
+            Self::Root { .. } => {
+                // As for another user, a container's root may not be allowed to empty this one.
+                caps::clear(None, CapSet::Bounding).ok();
+                for set in
+                    [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted]
+                {
+                    caps::clear(None, set).context("giving up root's capabilities")?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// What the user may want to know of it.
+    pub fn remark(&self, folder: &Path) -> Option<String> {
+        match self {
+            Self::Same => None,
+            Self::User(user) => {
+                Some(format!("everything is open; continuing as user {}", user.name))
+            }
+            Self::Root { instead_of } => Some(format!(
+                "user {instead_of} can't make files in {}: continuing as root without capabilities; --user names another user",
+                folder.display()
+            )),
+        }
+    }
+}
+
+/// Whether a user may make files in a folder. Root's other groups count as the user's own.
+fn can_make_files(user: &User, folder: &Path) -> Result<bool> {
+    // In a thread of its own: the user for access to files belongs to each thread.
+    let asked = std::thread::scope(|scope| {
+        let ask = || {
+            setfsgid(user.gid);
+            setfsuid(user.uid);
+            let access = AccessFlags::W_OK | AccessFlags::X_OK;
+            faccessat(AT_FDCWD, folder, access, AtFlags::AT_EACCESS)
+        };
+        scope.spawn(ask).join()
+    });
+    match asked.map_err(|_| anyhow!("the thread that tries a folder panicked"))? {
+        Ok(()) => Ok(true),
+        Err(Errno::EACCES | Errno::EPERM | Errno::EROFS) => Ok(false),
+        Err(reason) => Err(reason).with_context(|| format!("trying {}", folder.display())),
+    }
+}
+
+/// Confines the process to what it has open: no new privileges, no core dumps, no files but those named here and those in `folder`, no
+/// TCP connections. To be called before threads are started, because each thread is confined by itself.
 ///
 /// # Errors
 /// If the system refuses. A kernel without Landlock confines what it can; the status tells what Landlock enforces.
-pub fn confine(control: &Control, looks_up_names: bool) -> Result<RulesetStatus> {
+pub fn confine(
+    control: Option<&Control>,
+    folder: Option<&Path>,
+    looks_up_names: bool,
+) -> Result<RulesetStatus> {
     // A core dump would hold packets.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("ruling out core dumps")?;
     prctl::set_dumpable(false).context("ruling out core dumps")?;
     prctl::set_no_new_privs().context("ruling out new privileges")?;
-    restrict(control, looks_up_names).context("confining the recorder with Landlock")
+    restrict(control, folder, looks_up_names).context("confining the recorder with Landlock")
 }
 
 /// Landlock's part. What is open stays usable: drives, capture sockets, standard output.
-fn restrict(control: &Control, looks_up_names: bool) -> Result<RulesetStatus> {
+fn restrict(
+    control: Option<&Control>,
+    folder: Option<&Path>,
+    looks_up_names: bool,
+) -> Result<RulesetStatus> {
     let reading = AccessFs::ReadFile | AccessFs::ReadDir;
-    let (directory, base) = control.directories();
     // The kernel's counts of dropped packets are read from `/proc/net` time and again.
     let mut readable = vec!["/proc"];
     if looks_up_names {
         readable.extend(NAME_SERVICE);
     }
-    let status = Ruleset::default()
+    if folder.is_some() {
+        // Who uses a file that is to be replaced.
+        readable.push("/sys");
+    }
+    let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))?
         .handle_access(AccessNet::from_all(LANDLOCK))?
         .scope(Scope::from_all(LANDLOCK))?
         .create()?
-        .add_rules(path_beneath_rules(readable, reading))?
-        .add_rule(PathBeneath::new(directory, AccessFs::RemoveFile))?
-        .add_rule(PathBeneath::new(base, AccessFs::RemoveDir))?
-        .restrict_self()?;
-    Ok(status.ruleset)
+        .add_rules(path_beneath_rules(readable, reading))?;
+    if let Some((directory, base)) = control.map(Control::directories) {
+        ruleset = ruleset
+            .add_rule(PathBeneath::new(directory, AccessFs::RemoveFile))?
+            .add_rule(PathBeneath::new(base, AccessFs::RemoveDir))?;
+    }
+    if let Some(folder) = folder {
+        let writing =
+            AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
+        ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(folder)?, reading | writing))?;
+    }
+    Ok(ruleset.restrict_self()?.ruleset)
 }
 
 #[cfg(test)]
@@ -152,7 +261,7 @@ mod tests {
         let (old, new) = (folder.join("old"), folder.join("new"));
         fs::write(&old, "precious").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        if confine(&control, looks_up_names).unwrap() == RulesetStatus::NotEnforced {
+        if confine(Some(&control), None, looks_up_names).unwrap() == RulesetStatus::NotEnforced {
             // A kernel without Landlock: there is nothing to try.
             return;
         }

@@ -4,6 +4,7 @@
 //! [`Queue`] runs on a thread of its own. What arrives once all is open waits in the kernel's rings for the
 //! queues to run; until then the kernel's filter turns everything away.
 
+mod link;
 mod open;
 mod queue;
 mod ring;
@@ -14,6 +15,7 @@ use std::io;
 
 use base::{ByteSize, Timestamp};
 
+pub use link::{Link, LinkState};
 pub use open::Capture;
 pub use queue::Queue;
 

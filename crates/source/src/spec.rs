@@ -17,7 +17,7 @@ pub const FORMS: &str = "\
     if:NAME[,queues=Q][,promiscuous]                       a network interface (NAME alone works too)
     udp:ADDR:PORT[,queues=Q][,group=ADDR[%NAME]][,headers=off]  UDP datagrams
     tcp:HOST:PORT[,block=SIZE]                             a stream from a sender that listens
-    tcp-listen:ADDR:PORT[,block=SIZE][,connections=N]      streams from senders that connect
+    tcp-listen:ADDR:PORT[,block=SIZE][,connections=N|reconnect]  streams from senders that connect
     pipe:PATH[,block=SIZE]                                 a stream from a fifo or file
     -[,block=SIZE]                                         a stream from standard input
     file:PATH                                              a pcap or pcapng file (PATH alone works too)
@@ -284,7 +284,9 @@ fn udp_from(text: &str) -> Result<UdpSpec, String> {
 
 fn stream_from(mut endpoint: stream::Endpoint, mut words: Words<'_>) -> Result<SourceSpec, String> {
     let mut block_bytes = stream::BLOCK_BYTES_DEFAULT;
+    let mut counted = false;
     while let Some((key, value)) = words.next() {
+        counted |= key == "connections";
         match (key, value, &mut endpoint) {
             ("block", Some(block), _) => block_bytes = block_from(block)?,
             ("connections", Some(count), stream::Endpoint::Listen { connections, .. }) => {
@@ -294,8 +296,19 @@ fn stream_from(mut endpoint: stream::Endpoint, mut words: Words<'_>) -> Result<S
                     return Err(format!("{count} connections are more than {max}"));
                 }
             }
-            (_, _, stream::Endpoint::Listen { .. }) => {
-                return Err(unknown((key, value), "block=SIZE, connections=N"));
+            ("reconnect", None, stream::Endpoint::Listen { address, .. }) if !counted => {
+                endpoint = stream::Endpoint::ListenOn { address: std::mem::take(address) };
+            }
+            ("connections", _, stream::Endpoint::ListenOn { .. })
+            | ("reconnect", None, stream::Endpoint::Listen { .. }) => {
+                return Err(
+                    "connections=N counts senders, and reconnect takes any number: give one of \
+                            them"
+                        .to_owned(),
+                );
+            }
+            (_, _, stream::Endpoint::Listen { .. } | stream::Endpoint::ListenOn { .. }) => {
+                return Err(unknown((key, value), "block=SIZE, connections=N, reconnect"));
             }
             _ => return Err(unknown((key, value), "block=SIZE")),
         }
@@ -396,6 +409,9 @@ impl fmt::Display for SourceSpec {
                     stream::Endpoint::Listen { address, connections } => {
                         write!(f, "tcp-listen:{address},connections={connections}")?;
                     }
+                    stream::Endpoint::ListenOn { address } => {
+                        write!(f, "tcp-listen:{address},reconnect")?;
+                    }
                     stream::Endpoint::Path(path) => write!(f, "pipe:{}", path.display())?,
                     stream::Endpoint::Stdin => f.write_str("-")?,
                 }
@@ -453,6 +469,10 @@ mod tests {
                 stream(stream::Endpoint::Connect("radar:5000".into()), 1 << 20),
             ),
             ("tcp-listen:[::]:5000,connections=3", stream(listen(3), 65_536)),
+            (
+                "tcp-listen:[::]:5000,reconnect,block=512",
+                stream(stream::Endpoint::ListenOn { address: "[::]:5000".into() }, 512),
+            ),
             ("pipe:a,b,block=512", stream(stream::Endpoint::Path("a,b".into()), 512)),
             ("-", stream(stream::Endpoint::Stdin, 65_536)),
             ("stdin,block=4K", stream(stream::Endpoint::Stdin, 4096)),
@@ -499,6 +519,10 @@ mod tests {
             ("tcp:radar:70000", "HOST:PORT"),
             ("tcp:radar:1,connections=2", "'connections=2' is not an option"),
             ("tcp-listen:0.0.0.0:1,connections=2000", "more than 1024"),
+            ("tcp-listen:0.0.0.0:1,connections=2,reconnect", "give one of them"),
+            ("tcp-listen:0.0.0.0:1,reconnect,connections=2", "give one of them"),
+            ("tcp-listen:0.0.0.0:1,reconnect=2", "'reconnect=2' is not an option"),
+            ("tcp:radar:1,reconnect", "'reconnect' is not an option"),
             ("-,block=0", "a block can't be"),
             ("pipe:", "path is missing"),
             ("file:", "path is missing"),
@@ -548,6 +572,7 @@ mod tests {
                 address,
                 connections
             }),
+            address.prop_map(|address| stream::Endpoint::ListenOn { address }),
             "[a-z/,.= -]{1,20}".prop_map(|path| stream::Endpoint::Path(path.into())),
             Just(stream::Endpoint::Stdin),
         ];

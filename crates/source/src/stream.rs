@@ -6,7 +6,7 @@
 mod error;
 
 use std::io;
-use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
@@ -43,6 +43,12 @@ pub enum Endpoint {
         /// 1 to [`CONNECTIONS_MAX`].
         connections: u16,
     },
+    /// Listen at `ADDRESS:PORT` for as long as the sink takes something: whenever a sender has gone, the next may come.
+    /// [`CONNECTIONS_MAX`] may be there at once. Connections from one host, one after the other, are one interface.
+    ListenOn {
+        /// `ADDRESS:PORT`.
+        address: String,
+    },
     /// A fifo, a character device, or a file.
     Path(PathBuf),
     /// Standard input.
@@ -74,6 +80,8 @@ pub struct StreamSummary {
     pub blocks: u64,
     /// Bytes in them.
     pub bytes: u64,
+    /// Connections that failed although others may follow them ([`Endpoint::ListenOn`]).
+    pub broken: u64,
     /// Whether every connection ended by itself; else the sink ended first.
     pub complete: bool,
 }
@@ -87,19 +95,24 @@ pub struct Stream {
     summary: StreamSummary,
     /// The first connection that failed; the others are read on.
     failed: Option<StreamError>,
+    /// Interfaces of hosts whose connection has ended, to be used again when they reconnect.
+    unused: Vec<(IpAddr, u32)>,
 }
 
 #[derive(Debug)]
 struct Listener {
     socket: TcpListener,
     address: String,
-    still: u16,
+    /// Connections that it still takes; None if there is no end to them.
+    still: Option<u16>,
 }
 
 /// One sender, and the block that is being filled from it.
 #[derive(Debug)]
 struct Connection {
     name: String,
+    /// The host that may connect again.
+    host: Option<IpAddr>,
     readable: Readable,
     /// The sink's number, once it is declared.
     interface: Option<u32>,
@@ -135,15 +148,19 @@ impl Stream {
             options,
             summary: StreamSummary::default(),
             failed: None,
+            unused: Vec::new(),
         };
         match endpoint {
             Endpoint::Listen { address, connections } => {
-                stream.listener = Some(listen(address, *connections)?);
+                stream.listener = Some(listen(address, Some(*connections))?);
             }
+            Endpoint::ListenOn { address } => stream.listener = Some(listen(address, None)?),
             Endpoint::Connect(address) => {
                 stream.add(format!("tcp:{address}"), connect(address)?);
             }
-            Endpoint::Path(path) => stream.add(format!("pipe:{}", path.display()), open(path)?),
+            Endpoint::Path(path) => {
+                stream.add(format!("pipe:{}", path.display()), open(path)?);
+            }
             Endpoint::Stdin => {
                 let name = "standard input".to_owned();
                 let stdin = Readable::stdin();
@@ -196,7 +213,7 @@ impl Stream {
                 .connections
                 .iter()
                 .map(|connection| connection.readable.as_fd())
-                .chain(self.listener.iter().map(|listener| listener.socket.as_fd()))
+                .chain(self.accepting().map(|listener| listener.socket.as_fd()))
                 .collect();
             let ready = match ready(&waiting, TICK) {
                 Ok(ready) => ready,
@@ -207,13 +224,13 @@ impl Stream {
                     return Ok(());
                 }
             };
+            let listener_is_ready = self.accepting().is_some() && ready[ready.len() - 1];
             // From the end, so that one that has ended can be taken out.
             for at in (0..self.connections.len()).rev() {
                 if ready[at] {
                     self.read(at, sink)?;
                 }
             }
-            let listener_is_ready = self.listener.is_some() && ready[ready.len() - 1];
             if listener_is_ready {
                 self.accept(sink);
             }
@@ -254,10 +271,19 @@ impl Stream {
         };
         let mut connection = self.connections.swap_remove(at);
         connection.flush(sink, &mut self.summary)?;
-        if let (None, Some(error)) = (&self.failed, ended) {
+        if let (Some(host), Some(interface)) = (connection.host, connection.interface) {
+            self.unused.push((host, interface));
+            self.summary.broken += u64::from(ended.is_some());
+        } else if let (None, Some(error)) = (&self.failed, ended) {
             self.failed = Some(error);
         }
         Ok(())
+    }
+
+    /// The listener, unless all the connections are there that it may take at once.
+    fn accepting(&self) -> Option<&Listener> {
+        let room = self.connections.len() < usize::from(CONNECTIONS_MAX);
+        self.listener.as_ref().filter(|_| room)
     }
 
     fn accept(&mut self, sink: &mut impl Sink) {
@@ -265,14 +291,14 @@ impl Stream {
         let accepted = listener.socket.accept();
         match accepted.and_then(|(socket, peer)| Ok((Readable::socket(socket)?, peer))) {
             Ok((readable, peer)) => {
-                listener.still -= 1;
-                if listener.still == 0 {
+                let Some(still) = &mut listener.still else {
+                    return self.add_host(peer.ip(), readable, sink);
+                };
+                *still -= 1;
+                if *still == 0 {
                     self.listener = None;
                 }
-                self.add(format!("tcp:{peer}"), readable);
-                if let Some(connection) = self.connections.last_mut() {
-                    connection.declare(sink);
-                }
+                self.add(format!("tcp:{peer}"), readable).declare(sink);
             }
             // It went away before it was accepted.
             Err(error)
@@ -291,10 +317,23 @@ impl Stream {
         }
     }
 
-    fn add(&mut self, name: String, readable: Readable) {
+    /// Adds a connection from a host that may have had one before. Its port is another one each time.
+    fn add_host(&mut self, host: IpAddr, readable: Readable, sink: &mut impl Sink) {
+        let before = self.unused.iter().position(|&(of, _)| of == host);
+        let interface = before.map(|at| self.unused.swap_remove(at).1);
+        let connection = self.add(format!("tcp:{host}"), readable);
+        (connection.host, connection.interface) = (Some(host), interface);
+        if interface.is_none() {
+            connection.declare(sink);
+        }
+    }
+
+    fn add(&mut self, name: String, readable: Readable) -> &mut Connection {
         self.summary.connections += 1;
+        let at = self.connections.len();
         self.connections.push(Connection {
             name,
+            host: None,
             readable,
             interface: None,
             block: vec![0; self.options.block_bytes as usize],
@@ -303,6 +342,7 @@ impl Stream {
             last_at: Timestamp::MIN,
             received: 0,
         });
+        &mut self.connections[at]
     }
 }
 
@@ -378,8 +418,8 @@ fn open(path: &Path) -> Result<Readable, StreamError> {
         .map_err(|reason| StreamError::Open { name: path.display().to_string(), reason })
 }
 
-fn listen(address: &str, connections: u16) -> Result<Listener, StreamError> {
-    if !(1..=CONNECTIONS_MAX).contains(&connections) {
+fn listen(address: &str, connections: Option<u16>) -> Result<Listener, StreamError> {
+    if let Some(connections) = connections.filter(|n| !(1..=CONNECTIONS_MAX).contains(n)) {
         return Err(StreamError::Connections { connections });
     }
     let bind = || {

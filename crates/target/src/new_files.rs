@@ -21,13 +21,7 @@ pub fn check_space(
     size_bytes: u64,
     remedy: &'static str,
 ) -> Result<(), NewFilesError> {
-    let existing = directory.ancestors().find(|path| path.exists());
-    let existing = existing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let status = statvfs(existing)
-        .map_err(|reason| NewFilesError::FreeSpace { path: existing.to_owned(), reason })?;
-    #[allow(clippy::useless_conversion, reason = "32 bits wide on some machines")]
-    let available_bytes =
-        u64::from(status.blocks_available()).saturating_mul(u64::from(status.fragment_size()));
+    let available_bytes = available_bytes(directory)?;
     if files.saturating_mul(size_bytes) > available_bytes {
         let directory = directory.to_owned();
         return Err(NewFilesError::NoSpace {
@@ -39,6 +33,20 @@ pub fn check_space(
         });
     }
     Ok(())
+}
+
+/// Bytes that new files in `directory`, which may be missing yet, can take.
+///
+/// # Errors
+/// If the file system doesn't tell.
+pub fn available_bytes(directory: &Path) -> Result<u64, NewFilesError> {
+    let existing = directory.ancestors().find(|path| path.exists());
+    let existing = existing.filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let status = statvfs(existing)
+        .map_err(|reason| NewFilesError::FreeSpace { path: existing.to_owned(), reason })?;
+    #[allow(clippy::useless_conversion, reason = "32 bits wide on some machines")]
+    let bytes = |blocks| u64::from(blocks).saturating_mul(u64::from(status.fragment_size()));
+    Ok(bytes(status.blocks_available()))
 }
 
 /// The files and directories that a command has created. They are removed with this, unless they are kept.

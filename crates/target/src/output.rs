@@ -31,6 +31,9 @@ use inspect::{Found, inspect};
 /// Levels of folders below a folder of results that are inspected: an experiment's folder, and its files.
 const RESULTS_DEPTH: u32 = 2;
 
+/// Names tried for a file whose own name is taken when it is complete.
+const BESIDE_MAX: u32 = 1000;
+
 /// What applies to all outputs of one command.
 #[derive(Clone, Debug, Default)]
 pub struct Outputs {
@@ -283,6 +286,14 @@ impl NewFile {
         Ok(self)
     }
 
+    /// Refuses a FIFO, a terminal and every other stream.
+    ///
+    /// # Errors
+    /// [`OutputError::Stream`] if the output is one.
+    pub fn not_stream(self) -> Result<Self, OutputError> {
+        if self.is_stream() { Err(OutputError::Stream { path: self.path }) } else { Ok(self) }
+    }
+
     /// Whether bytes are gone as soon as they are written.
     pub const fn is_stream(&self) -> bool {
         matches!(self.sink, Sink::Stream(_))
@@ -292,34 +303,124 @@ impl NewFile {
     ///
     /// # Errors
     /// [`OutputError`] if it can't be flushed or renamed, or if something new at its path must not be replaced.
-    pub fn finish(self) -> Result<(), OutputError> {
-        let Self { path, sink } = self;
-        let whole = match sink {
-            Sink::Stream(_) => return Ok(()),
-            Sink::Whole(whole) => *whole,
-        };
-        let file = whole.temporary.as_file();
-        if let Some(direct) = whole.direct {
-            direct.finish(file).map_err(|reason| OutputError::os("writing", &path, reason))?;
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        self.write_rest()?;
+        match self.sink {
+            Sink::Stream(_) => Ok(()),
+            Sink::Whole(whole) => match whole.put_in_place(&self.path)? {
+                Placed::There => Ok(()),
+                Placed::Taken(_, error) => Err(error),
+            },
         }
-        file.sync_all().map_err(|reason| OutputError::os("flushing", &path, reason))?;
-        if whole.replaces {
-            // Time has passed: make sure that a file lies there that may still be replaced.
-            whole.outputs.check(&path)?;
-            let renamed = whole.temporary.persist(&whole.to);
-            renamed.map_err(|failed| OutputError::os("replacing", &path, failed.error))?;
-        } else {
-            whole.temporary.persist_noclobber(&whole.to).map_err(|failed| {
-                if failed.error.kind() == io::ErrorKind::AlreadyExists {
-                    return OutputError::Exists { path: path.clone() };
-                }
-                OutputError::os("naming", &path, failed.error)
-            })?;
+    }
+
+    /// The same for a file whose contents can't be made again: if something new at its path must not be replaced, the file gets
+    /// a name like it, `NAME-2.pcapng`. Returns the path.
+    ///
+    /// # Errors
+    /// [`OutputError`] if it can't be flushed or renamed.
+    pub fn finish_beside(mut self) -> Result<PathBuf, OutputError> {
+        self.write_rest()?;
+        match self.sink {
+            Sink::Stream(_) => Ok(self.path),
+            Sink::Whole(whole) => whole.put_beside(self.path),
         }
-        // The file is whole in any case. Some file systems can't flush a folder; then a power cut may lose the new name.
-        File::open(folder_of(&whole.to)).and_then(|folder| folder.sync_all()).ok();
+    }
+
+    /// Waits until all that was taken is written, which ends the file.
+    ///
+    /// # Errors
+    /// [`OutputError`] if a write fails.
+    pub fn write_rest(&mut self) -> Result<(), OutputError> {
+        let Sink::Whole(whole) = &mut self.sink else { return Ok(()) };
+        let Some(direct) = &mut whole.direct else { return Ok(()) };
+        let finished = direct.finish(whole.temporary.as_file());
+        finished.map_err(|reason| OutputError::os("writing", &self.path, reason))?;
+        whole.direct = None;
         Ok(())
     }
+
+    /// After a write that failed: puts the beginning of the file in its place, up to the last of these lengths (in ascending
+    /// order) that was written. Returns the path and that length; None if there is none, or nothing to keep.
+    ///
+    /// # Errors
+    /// As [`NewFile::finish_beside`].
+    pub fn keep_beginning(self, lengths: &[u64]) -> Result<Option<(PathBuf, u64)>, OutputError> {
+        let Self { path, sink } = self;
+        let Sink::Whole(mut whole) = sink else { return Ok(None) };
+        let Some(mut direct) = whole.direct.take() else { return Ok(None) };
+        let written = direct.abandon();
+        let Some(&length) = lengths.iter().rev().find(|&&length| length <= written) else {
+            return Ok(None);
+        };
+        let cut = whole.temporary.as_file().set_len(length);
+        cut.map_err(|reason| OutputError::os("shortening", &path, reason))?;
+        Ok(Some((whole.put_beside(path)?, length)))
+    }
+}
+
+/// Where a complete file has come to.
+enum Placed {
+    /// In its place.
+    There,
+    /// Nowhere: something that must stay has its name.
+    Taken(Box<Whole>, OutputError),
+}
+
+impl Whole {
+    /// Flushes and renames a file that is complete.
+    fn put_in_place(self, path: &Path) -> Result<Placed, OutputError> {
+        let Self { direct, temporary, to, replaces, outputs } = self;
+        drop(direct);
+        let synced = temporary.as_file().sync_all();
+        synced.map_err(|reason| OutputError::os("flushing", path, reason))?;
+        let taken = |temporary, to, outputs, error| {
+            Placed::Taken(Box::new(Self { direct: None, temporary, to, replaces, outputs }), error)
+        };
+        if replaces {
+            // Time has passed: make sure that a file lies there that may still be replaced.
+            if let Err(error) = outputs.check(path) {
+                return Ok(taken(temporary, to, outputs, error));
+            }
+            let renamed = temporary.persist(&to);
+            renamed.map_err(|failed| OutputError::os("replacing", path, failed.error))?;
+        } else if let Err(failed) = temporary.persist_noclobber(&to) {
+            if failed.error.kind() == io::ErrorKind::AlreadyExists {
+                let exists = OutputError::Exists { path: path.to_owned() };
+                return Ok(taken(failed.file, to, outputs, exists));
+            }
+            return Err(OutputError::os("naming", path, failed.error));
+        }
+        // The file is whole in any case. Some file systems can't flush a folder; then a power cut may lose the new name.
+        File::open(folder_of(&to)).and_then(|folder| folder.sync_all()).ok();
+        Ok(Placed::There)
+    }
+
+    /// The same, under the first name like its own that is free.
+    fn put_beside(self, mut path: PathBuf) -> Result<PathBuf, OutputError> {
+        let (own, mut whole) = (self.to.clone(), self);
+        for number in 2.. {
+            match whole.put_in_place(&path)? {
+                Placed::There => break,
+                Placed::Taken(_, error) if number > BESIDE_MAX => return Err(error),
+                Placed::Taken(again, _) => whole = *again,
+            }
+            path = beside(&own, number);
+            (whole.to, whole.replaces) = (path.clone(), false);
+        }
+        Ok(path)
+    }
+}
+
+/// `NAME-2.pcapng`.
+fn beside(path: &Path, number: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 impl Write for NewFile {

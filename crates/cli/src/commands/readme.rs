@@ -6,6 +6,7 @@ use std::path::Path;
 
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory, Parser};
+use longtake::recording::NewArray;
 use source::SourceSpec;
 use source::synthetic::Pace;
 use target::{SimTarget, StripedTarget, array};
@@ -90,7 +91,8 @@ fn accepted(line: &str) -> usize {
         // What the program parses later than the command line: sources, and simulated drives.
         if let Verb::Record(record) = arguments.verb {
             record.from.parse::<SourceSpec>().unwrap_or_else(|e| panic!("{line}: {e}"));
-            SimTarget::all(&array::named(&record.to)).unwrap_or_else(|e| panic!("{line}: {e}"));
+            let to = record.to.unwrap_or_default();
+            SimTarget::all(&array::named(&to)).unwrap_or_else(|e| panic!("{line}: {e}"));
         }
         for word in command.iter().filter(|word| SimTarget::is_meant(word)) {
             word.parse::<SimTarget>().unwrap_or_else(|e| panic!("{line}: {e}"));
@@ -138,9 +140,13 @@ fn the_first_example_is_five_seconds_at_1_gb_s_onto_four_files_of_8_gib_in_all()
     // Without a package, cargo runs the workspace's default member.
     assert!(line.starts_with("cargo run --release -- ") && WORKSPACE.contains(CLI_IS_DEFAULT));
     let Verb::Record(record) = parsed(&commands(&line)[0]).verb else { panic!("{line}") };
-    assert_eq!((record.members, record.member_size.0 * u64::from(record.members)), (4, 8 << 30));
+    // 5 GB at 1 GB/s fit into files of the default size.
+    assert_eq!((record.members, record.member_size), (4, None));
+    let new = NewArray { members: record.members, ..NewArray::default() };
+    assert_eq!(new.member_bytes() * u64::from(record.members), 8 << 30);
     assert_eq!(record.duration.map(|time| time.as_secs_f64()), Some(5.0));
-    assert!(record.to == "/tmp/longtake" && README.contains("8 GiB in `/tmp/longtake`"));
+    let to = record.to.as_deref();
+    assert!(to == Some("/tmp/longtake") && README.contains("8 GiB in `/tmp/longtake`"));
     let SourceSpec::Synthetic(options) = record.from.parse().expect("it is a source") else {
         panic!("{line}")
     };

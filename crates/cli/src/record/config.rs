@@ -36,7 +36,10 @@ pub fn matches(mut root: Command, mut words: Vec<OsString>) -> Result<ArgMatches
     let record = built(&root);
     if given.get_flag("print_config") {
         // A file may leave to the command line what a recording needs.
-        root = root.mut_subcommand(VERB, |record| record.mut_args(|option| option.required(false)));
+        root = root.mut_subcommand(VERB, |record| {
+            let record = record.mut_args(|option| option.required(false));
+            record.mut_group("where", |group| group.required(false))
+        });
     }
     let Some(path) = given.get_one::<PathBuf>("config") else {
         return Ok(root.try_get_matches_from(words)?);

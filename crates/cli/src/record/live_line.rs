@@ -2,7 +2,7 @@
 
 use base::{ByteSize, Duration, Timestamp};
 use longtake::instant::utc;
-use longtake::recording::{Rejections, Snapshot, Started};
+use longtake::recording::{LinkState, Rejections, Snapshot, Started};
 
 use crate::printer;
 
@@ -20,10 +20,21 @@ pub fn rates(before: &[u64], snapshot: &Snapshot, interval: Duration) -> Vec<f64
 /// The line. `rates` are those of the members.
 pub fn line(started: &Started, snapshot: &Snapshot, rates: &[f64], truncated: u64) -> String {
     let total: f64 = rates.iter().sum();
-    let mut parts = vec![snapshot.elapsed.to_string(), rate(total), fill(started, snapshot, total)];
+    let mut parts = vec![snapshot.elapsed.to_string(), rate(total)];
+    // Without a limit there is nothing to fill.
+    if started.capacity.total_bytes > 0 {
+        parts.push(fill(started, snapshot, total));
+    }
     let buffers = 100.0 * f64::from(snapshot.buffers_held) / f64::from(started.buffers.max(1));
     parts.push(format!("buffers {buffers:.0} %"));
     parts.push(format!("lost {}", printer::number(snapshot.lost_packets)));
+    if let Some(link) = snapshot.link {
+        parts.push(match link {
+            LinkState::Up => "link up".to_owned(),
+            LinkState::NoCarrier => "NO CARRIER".to_owned(),
+            LinkState::Down => "LINK DOWN".to_owned(),
+        });
+    }
     match started.rejections {
         Rejections::Counted => {
             parts.push(format!("filtered {}", printer::number(snapshot.filtered_packets())));
@@ -90,6 +101,7 @@ mod tests {
             simulated: false,
             rejections: Rejections::Counted,
             capacity: Capacity { total_bytes: 10_000_000_000, free_bytes: 10_000_000_000 },
+            file: None,
         }
     }
 
@@ -123,6 +135,20 @@ mod tests {
             "5.00 s  1.00 GB/s  20 % full, 8.00 s left  buffers 7 %  lost 3  filtered 0  slowest member 400 MB/s"
         );
         assert!(line.len() <= COLUMNS_MAX);
+    }
+
+    #[test]
+    fn the_line_shows_the_link_of_an_interface() {
+        for (link, words) in [
+            (Some(LinkState::Up), "lost 3  link up  "),
+            (Some(LinkState::NoCarrier), "lost 3  NO CARRIER  "),
+            (Some(LinkState::Down), "lost 3  LINK DOWN  "),
+            (None, "lost 3  filtered 0"),
+        ] {
+            let snapshot = Snapshot { link, ..snapshot([1_500_000_000, 500_000_000]) };
+            let line = line(&started(), &snapshot, &[600e6, 400e6], 0);
+            assert!(line.contains(words), "{line}");
+        }
     }
 
     #[test]

@@ -12,7 +12,9 @@ use format::Count;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use longtake::Remark;
 use longtake::instant::utc;
-use longtake::recording::{Account, Notice, Observer, Rejections, Snapshot, Started, View, Watch};
+use longtake::recording::{
+    Account, CompleteFile, Notice, Observer, Rejections, Snapshot, Started, View, Watch,
+};
 use recorder::{Event, ParityProgress};
 use report::ledger;
 use serde_json::json;
@@ -76,7 +78,7 @@ impl Status {
             stop,
             unsent: VecDeque::new(),
             source: arguments.from.clone(),
-            target: arguments.to.clone(),
+            target: arguments.to.clone().unwrap_or_default(),
             started: None,
             start: Instant::START,
             shown: Instant::START,
@@ -207,6 +209,9 @@ impl Status {
         for error in &account.errors {
             printer::tell(&format!("longtake: the source ended with an error: {error:#}"));
         }
+        if let Some(error) = &account.output_error {
+            printer::tell(&format!("longtake: writing ended with an error: {error:#}"));
+        }
     }
 
     /// The account in words.
@@ -216,13 +221,17 @@ impl Status {
         }
         let started = &account.started;
         let virtual_time = if started.simulated { " of virtual time" } else { "" };
+        let (name, place) = match &account.files {
+            Some(files) => (String::new(), files.to_string()),
+            None => {
+                (format!("take {}: ", started.take), format!("{} members", started.drives.len()))
+            }
+        };
         printer::text(&format!(
-            "take {}: {} packets in {}{virtual_time}, {} written to {} members at {}\n",
-            started.take,
+            "{name}{} packets in {}{virtual_time}, {} written to {place} at {}\n",
             printer::number(account.ledger.stored.packets),
             account.elapsed,
             ByteSize(account.written),
-            started.drives.len(),
             account.rate(),
         ))?;
         printer::text(&ledger::table(&account.ledger, rejections(started.rejections)))?;
@@ -238,7 +247,7 @@ impl Status {
         let fill = 100.0 * f64::from(account.buffers_most) / f64::from(started.buffers);
         printer::text(&format!("\nended because {}", account.reason))?;
         printer::text(&format!("buffers were filled to {fill:.0} % at most"))?;
-        if started.simulated {
+        if started.simulated || account.files.is_some() {
             return Ok(());
         }
         let to = quoted(&self.target);
@@ -268,13 +277,7 @@ impl Observer for Status {
         self.terminal = bar.is_some();
         self.reporter = Some(Reporter::start(bar)?);
         if self.json {
-            let line = json!({
-                "event": "started", "take": started.take, "started": utc(started.at),
-                "array": started.array, "array_uuid": started.array_uuid,
-                "members": started.drives, "source": self.source,
-                "buffers": started.buffers, "first_sequence": started.first_sequence,
-            });
-            self.insist(Line::Json(line.to_string()));
+            self.insist(Line::Json(longtake::json::started(started, &self.source).to_string()));
         }
         self.started = Some(started.clone());
         if let Some(manager) = &self.manager {
@@ -320,6 +323,13 @@ impl Observer for Status {
                 self.insist(Line::Json(line.to_string()));
             }
             other => self.insist(Line::Text(format!("longtake: {other}"))),
+        }
+    }
+
+    fn file(&mut self, now: Instant, file: &CompleteFile) {
+        if self.json {
+            let line = longtake::json::file(file, now.since(self.start));
+            self.insist(Line::Json(line.to_string()));
         }
     }
 

@@ -41,14 +41,18 @@ fn refused(text: &str, line_number: usize) -> Ran {
 fn options() -> Vec<(String, Option<String>)> {
     let help = run(longtake().args(["record", "--help"])).code(0).text();
     let names = help.lines().filter_map(|line| {
-        let words = line.trim_start().trim_start_matches("-q, ");
+        let words = line.trim_start();
+        // A short name stands before the long one.
+        let words = if words.get(2..4) == Some(", ") { &words[4..] } else { words };
         let (name, value) = match words.strip_prefix("--")?.split_once(" <") {
             Some((name, value)) => (name, value.strip_suffix('>')),
             None => (words.strip_prefix("--")?, None),
         };
         (!name.contains(' ')).then(|| (name.to_owned(), value.map(str::to_owned)))
     });
-    names.filter(|(name, _)| !["config", "print-config"].contains(&name.as_str())).collect()
+    names
+        .filter(|(name, _)| !["config", "print-config", "help", "version"].contains(&name.as_str()))
+        .collect()
 }
 
 /// An option's value as a word of a command line and in a file.
@@ -65,6 +69,8 @@ fn sample(value: &str) -> (&'static str, &'static str) {
         "WHEN_FULL" => ("wrap", "\"wrap\""),
         "PLACEMENT" => ("stripe", "\"stripe\""),
         "WHICH" => ("separate", "\"separate\""),
+        "FILE" => ("out.pcapng", "\"out.pcapng\""),
+        "SIZE|TIME" => ("10m", "\"10m\""),
         "ARRAY|DIR" | "DIR" | "USER" => ("one", "\"one\""),
         _ => panic!("give a value for <{value}>"),
     }
@@ -81,6 +87,8 @@ fn every_option_of_a_recording_can_be_in_a_file() {
             "json-every" => &["--json"],
             "rest-turn" => &["--rest", "1"],
             "virtual" => &["--for", "1s"],
+            "rotate" | "overwrite" => &["-w", "out.pcap"],
+            "files" => &["-w", "out.pcap", "--rotate", "1GiB"],
             _ => &[],
         };
         let (word, in_file) = match &value {

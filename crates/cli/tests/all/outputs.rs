@@ -33,6 +33,7 @@ fn record(array: &Path, bytes: &str) {
 fn inputs(folder: &Path) {
     record(&folder.join("array"), "1MB");
     line("measure run sim:ideal -q --write 1 --bytes 16MiB -o @/measured", folder).code(0);
+    line("extract @/array -q -o @/packets.pcapng", folder).code(0);
     line("sim new drive -o @/drive.toml", folder).code(0);
     let toml =
         line("plan --rate 1GB/s --mission 60s --drive samsung-970-pro-512gb --print toml", folder);

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -113,6 +114,39 @@ fn members_are_written_through_io_uring_and_past_the_page_cache() {
     // A look at the superblock leaves some pages.
     let held = cached(&array.join("member0")) + cached(&array.join("member1"));
     assert!(held < 4 << 20, "the page cache holds {held} bytes of what was written");
+}
+
+#[test]
+fn files_without_an_array_are_written_past_the_page_cache_too() {
+    let folder = scratch();
+    // As nobody, if the tests are root's.
+    let out = new_in(&folder, "out");
+    fs::create_dir(&out).expect("there is space");
+    for path in [folder.path(), &out] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    }
+    let words = "--from synthetic:20MB/s --rotate 20MB -w @/out.pcapng";
+    let mut recorder = Recorder::start(words, &out);
+    let is_direct = |(what, flags): &(PathBuf, OFlag)| {
+        what.parent() == Some(&out) && flags.contains(OFlag::O_DIRECT | OFlag::O_WRONLY)
+    };
+    wait_until("the first file is written directly", || {
+        descriptors(recorder.pid()).iter().any(is_direct)
+    });
+    recorder.wait_for("a file", |event| event["event"] == "file");
+    wait_until("the second file is written directly", || {
+        descriptors(recorder.pid()).iter().any(is_direct)
+    });
+    recorder.wait_for_written(40 << 20);
+    let ended = recorder.stop();
+    let files = ended.events.iter().filter(|event| event["event"] == "file");
+    let paths: Vec<&str> = files.filter_map(|event| event["file"].as_str()).collect();
+    assert!(paths.len() >= 2, "{paths:?}");
+    // What did not fill a buffer at the end goes through the cache, and is less than 4 MiB.
+    for path in paths {
+        let held = cached(Path::new(path));
+        assert!(held <= 4 << 20, "the page cache holds {held} bytes of what was written");
+    }
 }
 
 #[test]

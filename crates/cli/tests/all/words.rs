@@ -8,9 +8,9 @@ use crate::harness::{line, longtake, new_in, number, run, scratch};
 fn a_recording_named_like_a_capture_file_or_like_no_array_is_refused_in_one_line() {
     let folder = scratch();
     for (target, said) in [
-        ("x.pcapng", "--to DIR"),
+        ("x.pcapng", "-w x.pcapng writes that file directly"),
         ("./x.pcapng", "`longtake extract DIR -o ./x.pcapng`"),
-        ("./new/x.pcap", "recordings go to arrays"),
+        ("./new/x.pcap", "--to names an array"),
         ("rec", "--to ./rec makes one of files"),
     ] {
         let mut program = longtake();

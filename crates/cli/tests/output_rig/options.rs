@@ -117,6 +117,11 @@ pub const PATHS: &[(&str, &str, Role)] = &[
     ("profiles import", "overwrite_pass", Input),
     ("record", "config", Input),
     (
+        "record",
+        "write",
+        File { line: "record --from @/packets.pcapng -q -y -w OUT", input: "@/packets.pcapng" },
+    ),
+    (
         "report",
         "csv",
         Folder {

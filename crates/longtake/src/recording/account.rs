@@ -6,6 +6,7 @@ use recorder::ParityProgress;
 use recorder::run::{Feed, Recording};
 
 use super::ending::EndReason;
+use super::files::Files;
 use super::observer::Started;
 use crate::{Array, Error};
 
@@ -38,6 +39,10 @@ pub struct Account {
     pub errors: Vec<Error>,
     /// The array on simulated drives, which is gone when this is dropped; None for real ones, which are opened by name.
     pub array: Option<Array>,
+    /// The files that were written, if there is no array.
+    pub files: Option<Files>,
+    /// Why no file could be written any more. What was not in a complete file by then is lost.
+    pub output_error: Option<Error>,
 }
 
 impl Account {
@@ -51,6 +56,7 @@ impl Account {
         self.ledger.lost_unwanted().is_zero()
             && self.ledger.truncated.packets == 0
             && self.ledger.balances()
+            && self.output_error.is_none()
     }
 
     /// Of a recording that is over. `ends` is what the source's threads came to.
@@ -60,13 +66,7 @@ impl Account {
         ends: Vec<anyhow::Result<Vec<String>>>,
     ) -> Self {
         let core = recording.core();
-        let (mut notes, mut errors) = (Vec::new(), Vec::new());
-        for end in ends {
-            match end {
-                Ok(found) => notes.extend(found),
-                Err(error) => errors.push(error.into()),
-            }
-        }
+        let (notes, errors) = Self::of_ends(ends);
         Self {
             started: over.started,
             reason: over.reason,
@@ -81,7 +81,21 @@ impl Account {
             notes,
             errors,
             array: None,
+            files: None,
+            output_error: None,
         }
+    }
+
+    /// Notes and errors with which a source's threads have ended.
+    pub(super) fn of_ends(ends: Vec<anyhow::Result<Vec<String>>>) -> (Vec<String>, Vec<Error>) {
+        let (mut notes, mut errors) = (Vec::new(), Vec::new());
+        for end in ends {
+            match end {
+                Ok(found) => notes.extend(found),
+                Err(error) => errors.push(error.into()),
+            }
+        }
+        (notes, errors)
     }
 }
 

@@ -9,6 +9,7 @@ use target::real::STOPPED;
 use target::{Profiles, SimTarget, array};
 
 use super::account::Account;
+use super::files::{self, FileOptions};
 use super::handle::Recording;
 use super::observer::Observer;
 use super::options::Options;
@@ -22,6 +23,8 @@ pub struct Builder {
     pub(super) target: String,
     pub(super) options: Options,
     pub(super) stop: Arc<AtomicBool>,
+    /// The files to write, if there is no array.
+    files: Option<FileOptions>,
     profiles: Option<Profiles>,
 }
 
@@ -32,6 +35,7 @@ impl Builder {
             target: target.to_owned(),
             options: Options::default(),
             stop: Arc::default(),
+            files: None,
             profiles: None,
         }
     }
@@ -57,12 +61,22 @@ impl Builder {
         self
     }
 
+    /// Records straight into capture files instead of an array. Options of arrays have no effect then.
+    #[must_use]
+    pub fn files(mut self, files: FileOptions) -> Self {
+        self.files = Some(files);
+        self
+    }
+
     /// Records in the calling thread until the source ends, a limit is reached, or the stop flag is set.
     ///
     /// # Errors
     /// If anything can't be opened, in which case nothing is left behind, or all drives fail at once. A source that fails in the
     /// middle is in the account, like every loss.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Account> {
+        if let Some(files) = &self.files {
+            return Ok(files::record(&self, files, observer)?);
+        }
         let account =
             match SimTarget::all(&array::named(&self.target)).map_err(anyhow::Error::from)? {
                 Some(targets) => simulated::record(&self, &targets, observer)?,

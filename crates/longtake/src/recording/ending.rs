@@ -16,6 +16,8 @@ pub enum EndReason {
     ArrayFull,
     /// No member is left that takes writes.
     NoMemberLeft,
+    /// The file can't be written any more.
+    Output,
     /// It was asked to end, for instance by a signal.
     Stopped,
     /// The source ended by itself.
@@ -44,7 +46,9 @@ impl SourceEnd {
             SourceSpec::CaptureFile(_) => Self::File,
             SourceSpec::CaptureStdin => Self::Pipe,
             SourceSpec::Stream { endpoint, .. } => match endpoint {
-                Endpoint::Connect(_) | Endpoint::Listen { .. } => Self::Connection,
+                Endpoint::Connect(_) | Endpoint::Listen { .. } | Endpoint::ListenOn { .. } => {
+                    Self::Connection
+                }
                 Endpoint::Path(path) if path.is_file() => Self::File,
                 Endpoint::Path(_) | Endpoint::Stdin => Self::Pipe,
             },
@@ -62,6 +66,7 @@ impl EndReason {
             Self::Bytes => "until_bytes",
             Self::ArrayFull => "array_full",
             Self::NoMemberLeft => "no_member_left",
+            Self::Output => "output_failed",
             Self::Stopped => "stopped",
             Self::Source(SourceEnd::File) => "file_ended",
             Self::Source(SourceEnd::Pipe) => "pipe_closed",
@@ -79,6 +84,7 @@ impl fmt::Display for EndReason {
             Self::Bytes => "the size given with --until-bytes is recorded",
             Self::ArrayFull => "the array is full",
             Self::NoMemberLeft => "no member is left that takes writes",
+            Self::Output => "the file could not be written",
             Self::Stopped => "it was stopped",
             Self::Source(SourceEnd::File) => "the file was read to its end",
             Self::Source(SourceEnd::Pipe) => "the writer closed the pipe",

@@ -129,10 +129,15 @@ impl Fits {
         Ok(())
     }
 
+    /// Whether the source's rate is known, and not only the most that it can deliver.
+    pub fn is_certain(&self) -> bool {
+        self.offered.is_some_and(|offered| !offered.line_rate)
+    }
+
     /// Whether the recording will not fit. A ring overwrites instead, and the speed of a link is no promise to use it.
     pub fn falls_short(&self) -> bool {
-        let certain = self.offered.is_some_and(|offered| !offered.line_rate);
-        certain && self.when_full == WhenFull::Stop && self.needs_bytes > Some(self.room_bytes)
+        let stops = self.when_full == WhenFull::Stop;
+        self.is_certain() && stops && self.needs_bytes > Some(self.room_bytes)
     }
 }
 

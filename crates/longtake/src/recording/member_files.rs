@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ::target::NewFiles;
-use ::target::new_files::check_space;
+use ::target::new_files::{self, check_space};
 use anyhow::{Context, Result, anyhow, bail};
 use base::{ByteSize, Geometry};
 use device::target::{self, Access, OpenTarget};
@@ -15,15 +15,52 @@ use recorder::create::{self, Plan};
 use recorder::reader::Reader;
 
 use super::builder::Builder;
+use super::fits::Fits;
 use super::observer::Observer;
 use super::options::NewArray;
 use crate::{Remark, names};
 
+/// Size of a member file, unless the recording is known to need larger ones.
+const MEMBER_BYTES_DEFAULT: u64 = 2 << 30;
+
+/// Room in a member beside what the recording needs: a segment that is not full, superblocks and records.
+const MEMBER_BYTES_EXTRA: u64 = (256 << 20) + (16 << 20);
+
+/// What is left free, as one part of so many: of all the space at a rate that is known, and at one that is only possible (a
+/// link's).
+const LEFT_FREE: (u64, u64) = (10, 2);
+
 impl NewArray {
     /// Bytes of each file.
-    fn member_bytes(&self) -> u64 {
-        self.member_size.0 / PAGE_BYTES * PAGE_BYTES
+    pub fn member_bytes(&self) -> u64 {
+        self.member_size.map_or(MEMBER_BYTES_DEFAULT, |size| size.0) / PAGE_BYTES * PAGE_BYTES
     }
+
+    /// The same array, with its members' size chosen.
+    ///
+    /// # Errors
+    /// If the file system doesn't tell how much space there is.
+    pub fn sized(&self, directory: &Path, fits: &Fits) -> Result<Self> {
+        let needed = match (self.member_size, fits.needs_bytes) {
+            (None, Some(needs)) if self.members > 0 => member_bytes_for(needs, self.members),
+            _ => return Ok(self.clone()),
+        };
+        if needed <= MEMBER_BYTES_DEFAULT {
+            return Ok(self.clone());
+        }
+        let parts = if fits.is_certain() { LEFT_FREE.0 } else { LEFT_FREE.1 };
+        let available = new_files::available_bytes(directory)?;
+        let most = (available - available / parts) / u64::from(self.members);
+        let bytes = needed.min(most).max(MEMBER_BYTES_DEFAULT);
+        Ok(Self { member_size: Some(ByteSize(bytes)), ..self.clone() })
+    }
+}
+
+/// Size of each of so many members that together take so many bytes. A twentieth more is for chunks that are cut short by time,
+/// and for what lies between them.
+fn member_bytes_for(bytes: u64, members: u16) -> u64 {
+    let share = bytes.saturating_add(bytes / 20).div_ceil(u64::from(members));
+    share.saturating_add(MEMBER_BYTES_EXTRA).next_multiple_of(1 << 20)
 }
 
 /// Checks everything about new member files that can be known before the first of them exists: the directory, the array's
@@ -120,4 +157,61 @@ fn plan(directory: &Path, new: &NewArray) -> Result<Plan> {
         trim: false,
         parity: new.parity.unwrap_or(0),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use recorder::WhenFull;
+
+    use super::*;
+    use crate::recording::fits::Offered;
+
+    fn fits(source: &str, hours: u64, new: &NewArray) -> Fits {
+        let offered = Offered::of(&source.parse().unwrap());
+        let limits = (WhenFull::Stop, Some(base::Duration::from_secs(3600 * hours)));
+        let members = (usize::from(new.members), new.parity.unwrap_or(0));
+        Fits::new(limits, 0, members, offered)
+    }
+
+    fn sized(source: &str, hours: u64, new: &NewArray) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join("missing/yet");
+        new.sized(&directory, &fits(source, hours, new)).unwrap().member_bytes()
+    }
+
+    #[test]
+    fn members_are_as_large_as_the_rate_and_the_time_ask_for() {
+        let needed = |source, hours, new: &NewArray| {
+            let needs = fits(source, hours, new).needs_bytes.unwrap();
+            member_bytes_for(needs, new.members) as f64
+        };
+        // A packet of 1,500 bytes takes 1,532 with its header.
+        let hour = 10e6 * 3600.0 * (1532.0 / 1500.0) * 1.05;
+        let extra = MEMBER_BYTES_EXTRA as f64;
+        let new = NewArray::default();
+        assert!((needed("synthetic:10MB/s", 1, &new) - hour / 4.0 - extra).abs() < 2e6);
+        let parity = NewArray { parity: Some(1), members: 2, ..new };
+        assert!((needed("synthetic:10MB/s", 2, &parity) - 2.0 * hour - extra).abs() < 2e6);
+    }
+
+    #[test]
+    fn a_small_need_an_unknown_one_and_a_given_size_change_nothing() {
+        let new = NewArray::default();
+        assert_eq!(sized("synthetic:1MB/s", 1, &new), MEMBER_BYTES_DEFAULT);
+        assert_eq!(sized("synthetic:max", 1000, &new), MEMBER_BYTES_DEFAULT);
+        assert_eq!(sized("udp:127.0.0.1:5000", 1000, &new), MEMBER_BYTES_DEFAULT);
+        let given = NewArray { member_size: Some(ByteSize(64 << 20)), ..new };
+        assert_eq!(sized("synthetic:1GB/s", 1000, &given), 64 << 20);
+    }
+
+    #[test]
+    fn members_leave_a_part_of_the_space_free() {
+        let new = NewArray::default();
+        let folder = tempfile::tempdir().unwrap();
+        let available = new_files::available_bytes(folder.path()).unwrap();
+        let all = 4 * sized("synthetic:100GB/s", 1000, &new);
+        // Other programs write meanwhile.
+        let expected = (available / 100 * 80..available / 100 * 98).contains(&all);
+        assert!(expected || all == 4 * MEMBER_BYTES_DEFAULT, "{all} of {available}");
+    }
 }

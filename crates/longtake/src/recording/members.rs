@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
+use recorder::WhenFull;
 use source::spec::SourceSpec;
 use target::array::{ArrayNameError, Missing};
 use target::{NewFiles, array};
@@ -34,18 +35,24 @@ pub fn find_or_create(
     let names_nothing_yet = !path.exists() && !target.contains(',') && !target.starts_with("/dev/");
     if names_nothing_yet && is_capture_file(path) {
         bail!(
-            "--to {target}: recordings go to arrays, so that they keep pace with the source; give --to DIR, and `longtake extract DIR -o \
-             {target}` writes that file, also during the recording"
+            "--to {target}: --to names an array, which keeps pace with faster sources; -w {target} writes that file directly, and with \
+             --to DIR `longtake extract DIR -o {target}` writes it, also during the recording"
         );
     }
     let is_empty_directory = path.is_dir() && array::member_files(path)?.is_empty();
     if is_empty_directory || (names_nothing_yet && target.contains('/')) {
         let new = &job.options.new;
-        member_files::check(path, new)?;
-        let room = u64::from(new.members) * new.member_size.0;
         let members = (usize::from(new.members), new.parity.unwrap_or(0));
         let limits = (job.options.when_full, job.options.duration);
-        Fits::new(limits, room, members, Offered::of(spec)).suits(job.options.strict)?;
+        let fits = |room| Fits::new(limits, room, members, Offered::of(spec));
+        // A ring of any size takes all there is to come.
+        let new = &match job.options.when_full {
+            WhenFull::Stop => new.sized(path, &fits(0))?,
+            WhenFull::Wrap => new.clone(),
+        };
+        member_files::check(path, new)?;
+        let room = u64::from(new.members) * new.member_bytes();
+        fits(room).suits(job.options.strict)?;
         let source = sources::open_early(spec, taking)?;
         let targets = member_files::create(path, new, job, created, observer)?;
         return Ok(Members { targets, source });

@@ -1,13 +1,16 @@
 //! What a recording tells while it runs.
 
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
-use base::{Duration, Instant};
+use base::{Duration, Instant, Rate};
 use format::{Count, Ledger, Stage};
 use recorder::{Event, ParityProgress, Recorder};
+use source::interface::{Link, LinkState};
 use source::packer::Progress;
 use uuid::Uuid;
 
+use super::files::CompleteFile;
 use super::fits::Capacity;
 
 use crate::{Remark, Result};
@@ -55,8 +58,30 @@ pub struct Started {
     pub simulated: bool,
     /// What is known of the packets that the filter rejects.
     pub rejections: Rejections,
-    /// How much may be written.
+    /// How much may be written. Nothing if that is not known, or never runs out.
     pub capacity: Capacity,
+    /// The file that is written, or the name that those of the files begin with. There is no array then: its name is empty.
+    pub file: Option<PathBuf>,
+}
+
+/// Where a recording's counts come from.
+#[derive(Clone, Copy)]
+pub(super) enum Counts<'a> {
+    Array(&'a Recorder),
+    Files(&'a FileCounts),
+}
+
+/// The counts of a recording into files.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileCounts {
+    pub ledger: Ledger,
+    /// Bytes of all files.
+    pub written: u64,
+    /// Whether files can still be written.
+    pub working: bool,
+    pub buffers_held: u32,
+    /// Packets in complete files.
+    pub complete: Count,
 }
 
 /// A look at a recording under way.
@@ -64,8 +89,9 @@ pub struct Started {
 pub struct View<'a> {
     pub(super) now: Instant,
     pub(super) start: Instant,
-    pub(super) core: &'a Recorder,
+    pub(super) counts: Counts<'a>,
     pub(super) progress: &'a Progress,
+    pub(super) link: Option<&'a Link>,
 }
 
 impl View<'_> {
@@ -81,12 +107,18 @@ impl View<'_> {
 
     /// Written, with everything before it.
     pub fn acknowledged(&self) -> Count {
-        self.core.acknowledged()
+        match self.counts {
+            Counts::Array(core) => core.acknowledged(),
+            Counts::Files(files) => files.complete,
+        }
     }
 
     /// Flushed, with everything before it.
     pub fn durable(&self) -> Count {
-        self.core.durable()
+        match self.counts {
+            Counts::Array(core) => core.durable(),
+            Counts::Files(files) => files.complete,
+        }
     }
 
     /// Packets truncated to fit a chunk, and the bytes that were cut off.
@@ -99,27 +131,52 @@ impl View<'_> {
 
     /// All there is to know, as a value of its own.
     pub fn snapshot(&self) -> Snapshot {
-        let core = self.core;
         let lost =
             |stage: &Stage| self.progress.lost_packets[stage.index()].load(Ordering::Relaxed);
-        let members = core.members().map(|member| MemberSnapshot {
-            written: member.written,
-            rate: member.rate,
-            working: member.working,
-        });
         Snapshot {
             elapsed: self.elapsed(),
-            members: members.collect(),
-            buffers_held: core.buffers_held(),
-            ledger: *core.ledger(),
             acknowledged: self.acknowledged(),
             durable: self.durable(),
-            reused_to_ns: core.reused_to_ns(),
-            parity: core.parity(),
             offered_packets: self.progress.offered_packets.load(Ordering::Relaxed),
             lost_by_stage: Stage::ALL.each_ref().map(lost),
             lost_packets: Stage::ALL.iter().filter(|&&s| s != Stage::Filtered).map(lost).sum(),
             truncated: self.truncated(),
+            link: self.link.and_then(Link::state),
+            ..self.counts.snapshot(self.elapsed())
+        }
+    }
+}
+
+impl Counts<'_> {
+    /// What is known here of a recording that has lasted so long.
+    fn snapshot(&self, elapsed: Duration) -> Snapshot {
+        match self {
+            Self::Array(core) => {
+                let members = core.members().map(|member| MemberSnapshot {
+                    written: member.written,
+                    rate: member.rate,
+                    working: member.working,
+                });
+                Snapshot {
+                    members: members.collect(),
+                    buffers_held: core.buffers_held(),
+                    ledger: *core.ledger(),
+                    reused_to_ns: core.reused_to_ns(),
+                    parity: core.parity(),
+                    ..Snapshot::default()
+                }
+            }
+            Self::Files(files) => {
+                let rate = Rate::of(files.written, elapsed).0;
+                let member =
+                    MemberSnapshot { written: files.written, rate, working: files.working };
+                Snapshot {
+                    members: vec![member],
+                    buffers_held: files.buffers_held,
+                    ledger: files.ledger,
+                    ..Snapshot::default()
+                }
+            }
         }
     }
 }
@@ -135,7 +192,7 @@ impl std::fmt::Debug for View<'_> {
 pub struct Snapshot {
     /// Time since the start.
     pub elapsed: Duration,
-    /// The members, in the array's order.
+    /// The members, in the array's order; the files as one, if there is no array.
     pub members: Vec<MemberSnapshot>,
     /// Chunk buffers that hold something.
     pub buffers_held: u32,
@@ -157,6 +214,8 @@ pub struct Snapshot {
     pub lost_by_stage: [u64; Stage::ALL.len()],
     /// Packets truncated to fit a chunk, and the bytes that were cut off.
     pub truncated: Count,
+    /// The link of the interface that is recorded; None for other sources.
+    pub link: Option<LinkState>,
 }
 
 /// A member during a recording.
@@ -206,6 +265,11 @@ pub trait Observer {
     /// Something happened.
     fn event(&mut self, now: Instant, event: &Event) {
         let _ = (now, event);
+    }
+
+    /// A file is complete.
+    fn file(&mut self, now: Instant, file: &CompleteFile) {
+        let _ = (now, file);
     }
 
     /// A look at the recording, after each round of the run loop.

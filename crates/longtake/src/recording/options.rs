@@ -85,8 +85,9 @@ pub enum Privileges {
 pub struct NewArray {
     /// Member files.
     pub members: u16,
-    /// Size of each.
-    pub member_size: ByteSize,
+    /// Size of each. None for 2 GiB, or what the recording needs if it ends by time at a known rate and that is more, as far as
+    /// there is space.
+    pub member_size: Option<ByteSize>,
     /// The files' mode.
     pub mode: u32,
     /// Length of a segment; None for 256 MiB, less for small members.
@@ -101,7 +102,7 @@ impl Default for NewArray {
     fn default() -> Self {
         Self {
             members: 4,
-            member_size: ByteSize(2 << 30),
+            member_size: None,
             mode: FILE_MODE_DEFAULT,
             segment: None,
             chunk: None,

@@ -57,7 +57,8 @@ fn record_with(
     created: &mut NewFiles,
     observer: &mut dyn Observer,
 ) -> Result<Account> {
-    let ready = Ready::new(job, created, observer)?;
+    let mut ready = Ready::new(job, created, observer)?;
+    let link = ready.source.link.take();
     let mut bank = ready.bank;
     let (asked, _socket) = ready.control.serve(bank.waker())?;
     let drives: Vec<DriveId> = ready.image.members.iter().map(|member| member.drive).collect();
@@ -89,7 +90,8 @@ fn record_with(
     created.keep();
     let (options, stop) = (&job.options, &job.stop);
     let source_end = ready.source_end;
-    let stage = Stage { options, started, asked, stop, progress: &progress, source_end, observer };
+    let (progress, link) = (&progress, link.as_ref());
+    let stage = Stage { options, started, asked, stop, progress, link, source_end, observer };
     let outcome = run::run(&mut recording, stage);
     // Also after a failure: the threads see it and end.
     job.stop.store(true, Ordering::Relaxed);
@@ -128,12 +130,7 @@ impl Ready {
         }
         let spec: SourceSpec = job.source.parse()?;
         processors::check(&options.processors)?;
-        let taking = Taking {
-            filter: options.filter.clone(),
-            snap: options.snap_bytes,
-            kernel_buffer: options.kernel_buffer.0 as usize,
-            flush_interval: defaults::block_age_max(options.flush_interval),
-        };
+        let taking = Taking::of(options);
         let successor = match &options.privileges {
             Privileges::Keep => None,
             Privileges::GiveUp { user } => privileges::successor(user.as_deref())?,
@@ -293,7 +290,7 @@ fn give_up_privileges(
         control.give_to(user.uid, user.gid)?;
         privileges::become_user(user)?;
     }
-    privileges::confine(control, !filter.trim().is_empty())?;
+    privileges::confine(Some(control), None, !filter.trim().is_empty())?;
     if let Some(user) = successor {
         observer.remark(Remark::Detail(format!(
             "everything is open; continuing as user {}",
@@ -385,11 +382,12 @@ impl Parts {
             simulated: false,
             rejections,
             capacity: self.capacity,
+            file: None,
         }
     }
 }
 
-type Thread = JoinHandle<Result<Vec<String>>>;
+pub(super) type Thread = JoinHandle<Result<Vec<String>>>;
 
 /// Counts a thread out when it ends, also by a panic, and tells the run loop.
 struct CountOut(Arc<AtomicUsize>, Waker);
@@ -401,7 +399,11 @@ impl Drop for CountOut {
     }
 }
 
-fn spawn(
+/// Starts the source's threads.
+///
+/// # Errors
+/// If the system gives none.
+pub(super) fn spawn(
     job: &Builder,
     source: sources::Open,
     supply: &Supply,
@@ -426,7 +428,7 @@ fn spawn(
 }
 
 /// Waits for a thread to end.
-fn join(thread: Thread) -> Result<Vec<String>> {
+pub(super) fn join(thread: Thread) -> Result<Vec<String>> {
     thread.join().unwrap_or_else(|_| {
         Err(anyhow::anyhow!("a source thread panicked; packets received before that are recorded"))
     })

@@ -7,13 +7,14 @@ use base::{Bank, Buffers, Instant};
 use crossbeam_channel::Receiver;
 use recorder::Event;
 use recorder::run::{Recording, STEP_MAX};
+use source::interface::Link;
 use source::packer::Progress;
 
 use super::account::Over;
 use super::ending::{EndReason, SourceEnd};
 use super::feed::CountingFeed;
 use super::holds::Holds;
-use super::observer::{Observer, Started, View};
+use super::observer::{Counts, Observer, Started, View};
 use super::options::Options;
 use crate::array::protect;
 use crate::control::Asked;
@@ -27,6 +28,8 @@ pub struct Stage<'a> {
     /// Ends the recording; also set when a limit is reached.
     pub stop: &'a AtomicBool,
     pub progress: &'a Progress,
+    /// The link of the interface that is recorded.
+    pub link: Option<&'a Link>,
     /// What it means when the source ends by itself.
     pub source_end: SourceEnd,
     pub observer: &'a mut dyn Observer,
@@ -37,7 +40,7 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
     recording: &mut Recording<'_, B, M, F>,
     stage: Stage<'_>,
 ) -> Result<Over> {
-    let Stage { options, started, asked, stop, progress, source_end, observer } = stage;
+    let Stage { options, started, asked, stop, progress, link, source_end, observer } = stage;
     let start = recording.now();
     let deadline = options.duration.map(|duration| start + duration);
     let mut events = Vec::new();
@@ -67,7 +70,8 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
         events.clear();
         requests.serve(recording);
         over.buffers_most = over.buffers_most.max(recording.core().buffers_held());
-        observer.look(&View { now, start, core: recording.core(), progress });
+        let counts = Counts::Array(recording.core());
+        observer.look(&View { now, start, counts, progress, link });
         if ended {
             // The source's threads end the recording themselves at the limit, before all of it has come here.
             if enough {

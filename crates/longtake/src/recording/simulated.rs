@@ -77,6 +77,7 @@ pub fn record(
         simulated: true,
         rejections: Rejections::of(&options.filter),
         capacity,
+        file: None,
     };
     let progress = Arc::new(Progress::default());
     let sources = Sources {
@@ -91,15 +92,9 @@ pub fn record(
     let feed = sources.feed(&spec, data_chunks, observer)?;
     let mut recording =
         Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata);
-    let stage = Stage {
-        options,
-        started,
-        asked: never(),
-        stop: &stop.asked,
-        progress: &progress,
-        source_end: SourceEnd::of(&spec),
-        observer,
-    };
+    let (stop, progress, link) = (&stop.asked, &progress, None);
+    let (asked, source_end) = (never(), SourceEnd::of(&spec));
+    let stage = Stage { options, started, asked, stop, progress, link, source_end, observer };
     let over = run::run(&mut recording, stage)?;
     let ends = recording.feed().take_told();
     let mut account = Account::of(&recording, over, ends);

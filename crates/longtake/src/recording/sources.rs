@@ -5,10 +5,11 @@ use std::num::NonZero;
 use anyhow::{Context, Result};
 use base::Duration;
 use format::LinkType;
+use recorder::defaults;
 use source::capture_file::CaptureFile;
 use source::filter::Program;
 use source::filtering::Filtering;
-use source::interface::{Capture, InterfaceOptions, InterfaceWarning, LinkEvent};
+use source::interface::{Capture, InterfaceOptions, InterfaceWarning, Link, LinkEvent};
 use source::packer::{Packer, Pressure};
 use source::spec::{InterfaceSpec, SourceSpec, UdpSpec};
 use source::stream::{self, Stream};
@@ -16,6 +17,7 @@ use source::synthetic::Synthetic;
 use source::udp::{Framing, Group, UdpOptions, UdpSource};
 
 use super::observer::Rejections;
+use super::options::Options;
 use crate::instant::utc;
 
 /// What one queue does in its thread. It hands in all its chunks before it returns what is to be
@@ -32,6 +34,8 @@ pub struct Open {
     pub warnings: Vec<String>,
     /// What is known of the packets that the filter rejects.
     pub rejections: Rejections,
+    /// The interface's link, which may go down meanwhile.
+    pub link: Option<Link>,
 }
 
 /// How packets are taken.
@@ -45,6 +49,18 @@ pub struct Taking {
     pub kernel_buffer: usize,
     /// A block of a stream is delivered at this age at the latest.
     pub flush_interval: Duration,
+}
+
+impl Taking {
+    /// As a recording's options say.
+    pub fn of(options: &Options) -> Self {
+        Self {
+            filter: options.filter.clone(),
+            snap: options.snap_bytes,
+            kernel_buffer: options.kernel_buffer.0 as usize,
+            flush_interval: defaults::block_age_max(options.flush_interval),
+        }
+    }
 }
 
 /// Checks a source and its filter by opening it, before files are created for what it delivers. A source that waits stays
@@ -98,7 +114,11 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         SourceSpec::CaptureFile(path) => (vec![file(CaptureFile::open(path)?, taking)], Vec::new()),
         SourceSpec::CaptureStdin => (vec![file(CaptureFile::stdin()?, taking)], Vec::new()),
     };
-    Ok(Open { queues, pressure, warnings, rejections })
+    let link = match spec {
+        SourceSpec::Interface(spec) => Some(Link::open(&spec.name)?),
+        _ => None,
+    };
+    Ok(Open { queues, pressure, warnings, rejections, link })
 }
 
 /// Opens the sockets of a network interface: the work of each, and warnings. The kernel filters.
@@ -189,8 +209,13 @@ fn udp(source: UdpSource, taking: &Taking) -> Work {
 fn byte_stream(stream: Stream, taking: &Taking) -> Work {
     let taking = taking.clone();
     Box::new(move |packer| {
-        filtered(packer, &taking, |sink| Ok(stream.run(sink)?))?;
-        Ok(Vec::new())
+        let summary = filtered(packer, &taking, |sink| Ok(stream.run(sink)?))?;
+        let broken = NonZero::new(summary.broken).map(|broken| {
+            format!(
+                "{broken} connections ended with an error; what had arrived by then is recorded"
+            )
+        });
+        Ok(broken.into_iter().collect())
     })
 }
 

@@ -1,9 +1,10 @@
-//! Judges a recording under way by its counters and the time: says when loss or silence begins and ends, once for each episode.
+//! Judges a recording under way by its counters and the time: says when loss, silence or a link's failure begins and ends, once for each episode.
 
 use std::fmt;
 
 use base::{Duration, Instant};
 use format::Stage;
+use source::interface::LinkState;
 
 use super::observer::Snapshot;
 
@@ -22,6 +23,10 @@ pub enum Notice {
     Resumed(Duration),
     /// Packets are lost at this stage, so many since the last look.
     Losing(Stage, u64),
+    /// The interface's link is not up.
+    LinkDown(LinkState),
+    /// The link is up again after so long.
+    LinkUp(Duration),
 }
 
 impl Notice {
@@ -31,6 +36,8 @@ impl Notice {
             Self::Silent => "silent",
             Self::Resumed(_) => "resumed",
             Self::Losing(..) => "losing",
+            Self::LinkDown(_) => "link_down",
+            Self::LinkUp(_) => "link_up",
         }
     }
 }
@@ -40,6 +47,13 @@ impl fmt::Display for Notice {
         match self {
             Self::Silent => write!(f, "no packet for {SILENCE}; the recording goes on"),
             Self::Resumed(after) => write!(f, "packets come again after {after}"),
+            Self::LinkDown(LinkState::Down) => f.write_str(
+                "the interface is down; the recording goes on: `ip link set NAME up` brings it up",
+            ),
+            Self::LinkDown(_) => f.write_str(
+                "the link is down (no carrier); the recording goes on: check the cable and the other end",
+            ),
+            Self::LinkUp(after) => write!(f, "the link is up again after {after}"),
             Self::Losing(stage, packets) => {
                 let remedy = match stage {
                     Stage::Interface => {
@@ -71,6 +85,10 @@ pub struct Watch {
     lost: [u64; Stage::ALL.len()],
     /// When a stage last lost something.
     losing: [Option<Instant>; Stage::ALL.len()],
+    /// The link's last known state.
+    link: LinkState,
+    /// Since when the link is not up.
+    link_down: Option<Instant>,
 }
 
 impl Watch {
@@ -83,12 +101,14 @@ impl Watch {
             silent: false,
             lost: [0; Stage::ALL.len()],
             losing: [None; Stage::ALL.len()],
+            link: LinkState::Up,
+            link_down: None,
         }
     }
 
     /// Looks at the counters as they are now.
     pub fn look(&mut self, now: Instant, snapshot: &Snapshot) -> Vec<Notice> {
-        let mut notices = Vec::new();
+        let mut notices: Vec<Notice> = self.look_at_link(now, snapshot).into_iter().collect();
         if snapshot.offered_packets > self.offered {
             if self.silent {
                 notices.push(Notice::Resumed(now.since(self.heard)));
@@ -111,6 +131,17 @@ impl Watch {
             }
         }
         notices
+    }
+
+    /// Reports a link whose state has changed. One that is gone with its interface ends the source, which says so itself.
+    fn look_at_link(&mut self, now: Instant, snapshot: &Snapshot) -> Option<Notice> {
+        let state = snapshot.link.filter(|&state| state != self.link)?;
+        self.link = state;
+        if state == LinkState::Up {
+            return self.link_down.take().map(|since| Notice::LinkUp(now.since(since)));
+        }
+        self.link_down.get_or_insert(now);
+        Some(Notice::LinkDown(state))
     }
 }
 
@@ -171,5 +202,24 @@ mod tests {
     fn what_a_filter_rejects_is_no_loss() {
         let mut watch = Watch::new(at(0), 8);
         assert_eq!(watch.look(at(1), &lost(Stage::Filtered, 1000, 1000)), []);
+    }
+
+    #[test]
+    fn a_link_that_goes_down_or_loses_its_carrier_is_noticed_at_once_and_comes_back_with_a_length()
+    {
+        let mut watch = Watch::new(at(0), 8);
+        let link = |link, offered_packets| Snapshot { link, ..offered(offered_packets) };
+        let (up, none, down) = (LinkState::Up, LinkState::NoCarrier, LinkState::Down);
+        assert_eq!(watch.look(at(1), &link(Some(up), 1)), []);
+        assert_eq!(watch.look(at(2), &link(Some(none), 1)), [Notice::LinkDown(none)]);
+        assert_eq!(watch.look(at(3), &link(Some(none), 1)), []);
+        assert_eq!(watch.look(at(4), &link(Some(down), 1)), [Notice::LinkDown(down)]);
+        assert_eq!(watch.look(at(5), &link(None, 1)), []);
+        let back = Notice::LinkUp(Duration::from_secs(10));
+        assert_eq!(watch.look(at(12), &link(Some(up), 2)), [back]);
+        assert_eq!(watch.look(at(13), &link(Some(up), 3)), []);
+        // It may be down from the start.
+        let mut watch = Watch::new(at(0), 8);
+        assert_eq!(watch.look(at(0), &link(Some(none), 0)), [Notice::LinkDown(none)]);
     }
 }

@@ -29,7 +29,7 @@ pub fn files(folder: &Path, count: u16, bytes: u64) -> Vec<PathBuf> {
 fn options(parity: u8) -> Options {
     let new = NewArray {
         members: 6,
-        member_size: ByteSize(40 << 20),
+        member_size: Some(ByteSize(40 << 20)),
         segment: Some(ByteSize(4 << 20)),
         chunk: Some(ByteSize(252 << 10)),
         parity: Some(parity),

@@ -135,7 +135,7 @@ fn drives_that_have_no_sets_to_keep_apart_are_refused_with_the_reason() {
     let options = Options {
         new: longtake::recording::NewArray {
             members: 2,
-            member_size: ByteSize(40 << 20),
+            member_size: Some(ByteSize(40 << 20)),
             ..Default::default()
         },
         ..own()

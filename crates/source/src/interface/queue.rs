@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use format::{Interface, Packet};
 
+use super::link;
 use super::open::{Filter, keep};
 use super::ring::{Frame, Ring};
 use super::statistics::{InterfaceCounters, InterfaceDrops, RingCounts};
 use super::{EVENTS_MAX, InterfaceError, InterfaceSummary, LinkEvent};
 use crate::clock;
 use crate::sink::{Ended, Loss, Sink};
-use crate::socket::{self, Socket};
+use crate::socket::Socket;
 
 /// After how long the kernel hands over a block that is not full, in milliseconds: the longest that a
 /// packet waits on a quiet interface.
@@ -356,9 +357,5 @@ fn wait_for_packets_under_way() {
 
 /// Whether the interface is there and up.
 fn is_up(socket: &Socket, name: &str) -> bool {
-    let Ok(mut request) = socket::interface_request(name) else { return false };
-    // SAFETY: SIOCGIFFLAGS writes `ifru_flags` and follows no pointer.
-    let asked = unsafe { socket.ioctl_interface(libc::SIOCGIFFLAGS as libc::Ioctl, &mut request) };
-    // SAFETY: the call filled in `ifru_flags`.
-    asked.is_ok() && unsafe { request.ifr_ifru.ifru_flags } & libc::IFF_UP as i16 != 0
+    link::flags(socket, name).is_ok_and(|flags| flags & libc::IFF_UP as i16 != 0)
 }

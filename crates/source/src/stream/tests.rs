@@ -73,6 +73,22 @@ fn connections_at_the_same_time_are_interfaces_of_their_own() {
     }
 }
 
+/// A reset takes the place of this connection's end.
+fn reset_at_the_end(socket: &TcpStream) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    // SAFETY: the option's value is a `linger` that lives through the call.
+    let status = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_LINGER,
+            (&raw const linger).cast(),
+            size_of::<libc::linger>() as libc::socklen_t,
+        )
+    };
+    assert_eq!(status, 0);
+}
+
 #[test]
 fn a_peer_that_resets_is_named_after_its_data_was_delivered() {
     let (stream, address) = listening(1, blocks_of(1000));
@@ -82,18 +98,7 @@ fn a_peer_that_resets_is_named_after_its_data_was_delivered() {
         // Long enough for the receiver to have read it: a reset throws away what hasn't been.
         let mut answer = [0];
         let _ = io::Read::read(&mut socket, &mut answer);
-        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
-        // SAFETY: the option's value is a `linger` that lives through the call.
-        let status = unsafe {
-            libc::setsockopt(
-                socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_LINGER,
-                (&raw const linger).cast(),
-                size_of::<libc::linger>() as libc::socklen_t,
-            )
-        };
-        assert_eq!(status, 0);
+        reset_at_the_end(&socket);
         socket.local_addr().unwrap()
     });
     // Tells the sender to reset once everything has been seen.
@@ -175,4 +180,51 @@ fn a_block_that_does_not_fill_is_delivered_when_it_is_old_enough() {
     let mut sink = Recording::ending_at_tick(10);
     assert!(!stream.run(&mut sink).unwrap().complete);
     assert_eq!(content(&sink, 0), b"few");
+}
+
+#[test]
+fn whoever_connects_again_is_recorded_on_until_the_sink_ends() {
+    let endpoint = Endpoint::ListenOn { address: "127.0.0.1:0".to_owned() };
+    let stream = Stream::open(&endpoint, blocks_of(1000)).unwrap();
+    let address = stream.local_address().unwrap();
+    let sender = thread::spawn(move || {
+        for number in 0..5u8 {
+            let mut socket = TcpStream::connect(address).unwrap();
+            match number {
+                2 => reset_at_the_end(&socket),
+                number => socket.write_all(&[number; 1500]).unwrap(),
+            }
+        }
+    });
+    // It ends with the second block of the last sender, and there would be more senders otherwise.
+    let mut sink = Recording::ending_at_packet(7);
+    let summary = stream.run(&mut sink).unwrap();
+    sender.join().unwrap();
+    assert!(!summary.complete, "{summary:?}");
+    assert_eq!((summary.connections, summary.broken), (5, 1));
+    assert_eq!(sink.interfaces.len(), 1, "one after the other they are one interface");
+    assert_eq!(sink.interfaces[0].name, "tcp:127.0.0.1");
+    let sent = [0u8, 1, 3].map(|number| vec![number; 1500]).concat();
+    assert_eq!(content(&sink, 0), [sent, vec![4; 1000]].concat());
+}
+
+#[test]
+fn two_connections_of_a_host_at_the_same_time_are_two_interfaces() {
+    let endpoint = Endpoint::ListenOn { address: "127.0.0.1:0".to_owned() };
+    let mut stream = Stream::open(&endpoint, blocks_of(10)).unwrap();
+    let address = stream.local_address().unwrap();
+    let mut sink = Recording::ending_at_packet(3);
+    let mut senders = [(); 2].map(|()| TcpStream::connect(address).unwrap());
+    while stream.connections.len() < 2 {
+        stream.accept(&mut sink);
+    }
+    assert_eq!(sink.interfaces.len(), 2);
+    for (sender, number) in senders.iter_mut().zip(1..) {
+        sender.write_all(&[number; 20]).unwrap();
+    }
+    stream.run_on(&mut sink).unwrap();
+    for number in [1, 2u8] {
+        let own = content(&sink, u32::from(number) - 1);
+        assert!(!own.is_empty() && own.iter().all(|&byte| byte == number), "{own:?}");
+    }
 }

@@ -5,6 +5,8 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
@@ -26,7 +28,9 @@ pub struct Writer {
     /// Buffers that nothing is in.
     empty: Receiver<Buffer>,
     full: Option<Sender<Buffer>>,
-    thread: Option<JoinHandle<io::Result<u64>>>,
+    thread: Option<JoinHandle<io::Result<()>>>,
+    /// Bytes that are in the file.
+    written: Arc<AtomicU64>,
 }
 
 impl Writer {
@@ -39,13 +43,15 @@ impl Writer {
         // Some file systems have no direct writes.
         let direct = open_directly(file.as_raw_fd()).ok();
         let (full, to_write) = channel();
-        let (written, empty) = channel();
+        let (emptied, empty) = channel();
         for _ in 1..BUFFERS {
-            written.send(Buffer::new()).ok();
+            emptied.send(Buffer::new()).ok();
         }
-        let write = move || write_all(plain, direct, &to_write, &written);
+        let written = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&written);
+        let write = move || write_all(plain, direct, &to_write, &emptied, &counter);
         let thread = thread::Builder::new().name("output".to_owned()).spawn(write)?;
-        Ok(Self { filling: Buffer::new(), empty, full: Some(full), thread: Some(thread) })
+        Ok(Self { filling: Buffer::new(), empty, full: Some(full), thread: Some(thread), written })
     }
 
     /// Takes some of the bytes.
@@ -67,14 +73,21 @@ impl Writer {
     ///
     /// # Errors
     /// Those of all writes.
-    pub fn finish(mut self, file: &File) -> io::Result<()> {
-        let written = self.wait()?;
+    pub fn finish(&mut self, file: &File) -> io::Result<()> {
+        self.wait()?;
         // The end is no whole number of blocks.
-        file.write_all_at(self.filling.bytes(), written)
+        file.write_all_at(self.filling.bytes(), self.written.load(Ordering::Relaxed))
     }
 
-    /// Waits for the thread, and tells how many bytes it wrote.
-    fn wait(&mut self) -> io::Result<u64> {
+    /// Gives up after a failure. Returns how many bytes of the beginning are in the file.
+    pub fn abandon(&mut self) -> u64 {
+        // What failed was told by the write that found out.
+        self.wait().ok();
+        self.written.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the thread.
+    fn wait(&mut self) -> io::Result<()> {
         self.full = None;
         let gone = || io::Error::other("an earlier write failed");
         let thread = self.thread.take().ok_or_else(gone)?;
@@ -83,7 +96,7 @@ impl Writer {
 
     /// Why the thread ended early.
     fn failure(&mut self) -> io::Error {
-        self.wait().map_or_else(|error| error, |_| io::Error::other("the writing thread ended"))
+        self.wait().err().unwrap_or_else(|| io::Error::other("the writing thread ended"))
     }
 }
 
@@ -104,10 +117,11 @@ fn write_all(
     plain: File,
     mut direct: Option<File>,
     full: &Receiver<Buffer>,
-    written: &Sender<Buffer>,
-) -> io::Result<u64> {
-    let mut offset = 0;
+    emptied: &Sender<Buffer>,
+    written: &AtomicU64,
+) -> io::Result<()> {
     for mut buffer in full {
+        let offset = written.load(Ordering::Relaxed);
         let directly = direct.as_ref().map(|file| file.write_all_at(buffer.bytes(), offset));
         match directly {
             Some(Err(error)) if error.kind() == io::ErrorKind::InvalidInput => direct = None,
@@ -117,12 +131,12 @@ fn write_all(
         if direct.is_none() {
             plain.write_all_at(buffer.bytes(), offset)?;
         }
-        offset += buffer.bytes().len() as u64;
+        written.fetch_add(buffer.bytes().len() as u64, Ordering::Relaxed);
         buffer.length = 0;
         // Once the last bytes were taken, nobody waits for the thread any more.
-        written.send(buffer).ok();
+        emptied.send(buffer).ok();
     }
-    Ok(offset)
+    Ok(())
 }
 
 /// Memory that is aligned for direct writes.
@@ -189,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_fails_is_told_by_a_later_one_and_by_the_end() {
+    fn a_write_that_fails_is_told_by_a_later_one_and_what_is_written_stays_known() {
         let full = File::options().write(true).open("/dev/full").unwrap();
         let mut writer = Writer::new(&full).unwrap();
         let bytes = pattern(BUFFER_BYTES);
@@ -202,7 +216,7 @@ mod tests {
             }
         }
         assert_eq!(failed.unwrap().kind(), io::ErrorKind::StorageFull);
-        assert!(writer.finish(&full).is_err());
+        assert_eq!(writer.abandon(), 0);
     }
 
     #[test]

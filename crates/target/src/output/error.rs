@@ -31,6 +31,11 @@ pub enum OutputError {
         /// The output.
         path: PathBuf,
     },
+    /// A FIFO, a terminal or another stream, where a file is needed.
+    Stream {
+        /// The output.
+        path: PathBuf,
+    },
     /// Something else than a folder.
     NotFolder {
         /// The output.
@@ -120,6 +125,11 @@ impl fmt::Display for OutputError {
             Self::Terminal { path } => write!(
                 f,
                 "{} is a terminal, which can't show packets: add `| COMMAND` or `> FILE`, or name a file with -o",
+                path.display()
+            ),
+            Self::Stream { path } => write!(
+                f,
+                "{} is not a regular file, and whoever reads it would hold up the recording: name a file",
                 path.display()
             ),
             Self::NotFolder { path, found } => {

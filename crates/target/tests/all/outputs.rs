@@ -32,3 +32,31 @@ fn an_input_is_recognized_behind_another_name() {
     assert!(matches!(refused, OutputError::Input { .. }), "{refused}");
     assert_eq!(fs::read(&input).unwrap(), b"precious");
 }
+
+#[test]
+fn what_cannot_be_made_again_gets_a_name_beside_a_file_that_must_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.pcap");
+    let written = |overwrite, contents: &str, meanwhile: &dyn Fn()| {
+        let mut file = Outputs::new(overwrite).create(&path, Readers::Owner).unwrap();
+        file.write_all(contents.as_bytes()).unwrap();
+        meanwhile();
+        file.finish_beside().unwrap()
+    };
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(written(false, "first", &|| ()), path);
+    assert_eq!(written(true, "second", &|| ()), path);
+    // A directory takes the name of a file that was to be replaced.
+    let in_the_way = || {
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        fs::write(folder.path().join("out-2.pcap"), "somebody's").unwrap();
+    };
+    assert_eq!(written(true, "third", &in_the_way), folder.path().join("out-3.pcap"));
+    assert_eq!((read("out-2.pcap"), read("out-3.pcap")), ("somebody's".into(), "third".into()));
+    fs::remove_dir(&path).unwrap();
+    let appears = || fs::write(&path, "appeared").unwrap();
+    assert_eq!(written(false, "fourth", &appears), folder.path().join("out-4.pcap"));
+    assert_eq!((read("out.pcap"), read("out-4.pcap")), ("appeared".into(), "fourth".into()));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+}

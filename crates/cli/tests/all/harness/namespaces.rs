@@ -72,6 +72,12 @@ impl Hosts {
         run(tool("ip", "iproute2").args(["-n", &self.far]).args(arguments)).code(0)
     }
 
+    /// `ip` on the near host.
+    #[track_caller]
+    pub fn near_ip(&self, arguments: &[&str]) -> Ran {
+        run(tool("ip", "iproute2").args(["-n", &self.near]).args(arguments)).code(0)
+    }
+
     /// Sends one UDP datagram from near to far, to the discard port.
     #[track_caller]
     pub fn mark(&self, payload: &str) {
