@@ -550,7 +550,7 @@ mod tests {
         let (result, done) = run(&Snia { scope: scope(1_000), ..snia() }, vec![geometry()], fast);
         assert_eq!(result.rounds.len(), 5);
         // Twice the 64 MiB to precondition, and in five rounds the least that each writes at its end.
-        assert_eq!(done.written_bytes, (2 * 64 << 20) + (5 << 30));
+        assert_eq!(done.written_bytes, 2 * (64 << 20) + (5 << 30));
         assert!(
             result
                 .deviations
