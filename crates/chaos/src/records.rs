@@ -36,7 +36,7 @@ impl Records {
         }
     }
 
-    /// Holds the takes that were found against the records of those that are over. `there`: whether a member is.
+    /// Compares the takes that were found with the records of those that have ended. `there` tells whether a member is present.
     ///
     /// # Panics
     /// If an account has changed, or a take is not listed.

@@ -124,7 +124,7 @@ pub struct World<'c> {
     /// What takes that were cut short may have placed without asking a drive for it.
     unsubmitted: BTreeMap<Uuid, Count>,
     absent: Vec<u16>,
-    /// The newest take that a member's chunks told of at the last judgement.
+    /// The newest take of which any member held chunks at the last judgement.
     found: Option<Uuid>,
     /// Whether nothing has gone wrong so far, crashes included.
     clean: bool,

@@ -31,6 +31,7 @@ use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use target::output::OutputError;
+use terminal_size::{Width, terminal_size_of};
 
 use crate::commands::{Arguments, ArrayAction, Verb};
 use crate::measure::arguments::MeasureAction;
@@ -63,6 +64,9 @@ fn wrong(mut error: clap::Error) -> ! {
 }
 
 fn main() -> ExitCode {
+    if let Some((Width(columns), _)) = terminal_size_of(std::io::stdout()) {
+        ::report::text::set_columns(columns.into());
+    }
     let words = std::env::args_os().collect();
     let given = record::config::matches(Arguments::command(), words);
     given.and_then(|given| run(&given)).unwrap_or_else(failed)

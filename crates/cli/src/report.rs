@@ -116,7 +116,7 @@ fn tables(runs: &[Labelled], folder: &Path, kind: Series) -> Vec<(PathBuf, Colum
             let name = if runs.len() == 1 { name } else { format!("{label}-{name}") };
             (folder.join(format!("{name}.{extension}")), columns, kind)
         };
-        ::report::measured::series(run).into_iter().map(named).collect::<Vec<_>>()
+        ::report::measured::series(label, run).into_iter().map(named).collect::<Vec<_>>()
     };
     runs.iter().flat_map(of_run).collect()
 }

@@ -1,7 +1,7 @@
 //! What an open target holds, as reasons not to write it.
 //!
 //! A block device is judged by known marks, and the user's confirmation stands for the rest; a new file
-//! needs none, so in a file any byte that isn't zero is somebody's until its path is typed.
+//! needs none, so in a file any byte that isn't zero is somebody's until its path is typed, unless a measurement wrote it.
 
 use std::fs::File;
 use std::io;
@@ -11,6 +11,7 @@ use std::path::Path;
 
 use crate::identity::{Drive, Kind};
 use crate::refusal::Refusal;
+use crate::scratch;
 use crate::signature::{self, Content};
 
 /// Everything that speaks against writing over it.
@@ -40,7 +41,7 @@ pub(crate) fn refusals(path: &Path, file: &File, drive: &Drive) -> Vec<Refusal> 
         });
         return refusals;
     }
-    if drive.kind != Kind::File {
+    if drive.kind != Kind::File || scratch::is_marked(file) {
         return Vec::new();
     }
     match first_data(file, drive.size_bytes) {

@@ -36,6 +36,8 @@ pub struct Facts {
     pub link_verdict: Option<link::LinkVerdict>,
     /// Its temperatures as the kernel shows them.
     pub temperatures: Vec<Temperature>,
+    /// The kernel's I/O scheduler in front of it: `none`, `mq-deadline`; None where there is none to read.
+    pub scheduler: Option<String>,
     /// What only an NVMe drive tells.
     pub nvme: Option<NvmeFacts>,
 }
@@ -152,9 +154,18 @@ pub fn read_in(system: &System, path: &Path) -> Result<Facts, IdentityError> {
     Ok(Facts {
         link_verdict: drive.link.as_ref().map(link::Link::verdict),
         temperatures,
+        scheduler: disk(system, path)
+            .and_then(|disk| scheduler(&disk.attribute("queue/scheduler")?)),
         nvme: drive.nvme.as_ref().and_then(|namespace| nvme(system, namespace)),
         drive,
     })
+}
+
+/// The scheduler that is in use among those that the kernel lists: `none [mq-deadline] kyber`.
+fn scheduler(listed: &str) -> Option<String> {
+    let mut names = listed.split_whitespace();
+    let in_use = |name: &str| Some(name.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+    names.find_map(in_use).or_else(|| (listed == "none").then(|| listed.to_owned()))
 }
 
 /// The whole disk behind a path, if it is a block device.

@@ -26,6 +26,7 @@ pub mod retrain;
 mod ring;
 pub mod safety;
 pub mod sampler;
+pub mod scratch;
 pub mod shell;
 pub mod signature;
 mod slot;

@@ -41,6 +41,9 @@ pub struct Subject {
     pub trim_bytes: Option<u32>,
     /// Its link, in words.
     pub link: Option<String>,
+    /// The kernel's I/O scheduler in front of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduler: Option<String>,
     /// All that was known of it, as `longtake drives --json` shows it; of a striped set a list of its members'.
     pub facts: Option<serde_json::Value>,
     /// The drives of a striped set; none of a drive.
@@ -78,6 +81,9 @@ pub struct Run {
     pub version: String,
     /// When it began, UTC nanoseconds since 1970.
     pub started_ns: u64,
+    /// The machine and its kernel, in words; None if time was virtual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// The drives.
     pub subjects: Vec<Subject>,
     /// What was found.
@@ -97,6 +103,7 @@ impl Run {
         Self {
             version: version.to_owned(),
             started_ns,
+            host: None,
             subjects,
             outcomes: Vec::new(),
             left_out: Vec::new(),

@@ -314,7 +314,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         let members = self.drives.iter().zip(self.core.members());
         let working =
             members.filter(|(drive, member)| member.working && !self.update_failed.contains(drive));
-        self.update = take_records.update(working.map(|(drive, _)| *drive));
+        self.update = Some(take_records.update(working.map(|(drive, _)| *drive)));
         self.next_update_step();
     }
 

@@ -18,7 +18,13 @@ pub struct Axis {
     /// Where it ends; by its values if None.
     #[serde(default)]
     pub maximum: Option<f64>,
+    /// Values that have a tick each, in place of round numbers. Only a logarithmic axis heeds them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ticks: Vec<f64>,
 }
+
+/// More ticks than this would stand on each other.
+const TICKS_MAX: usize = 12;
 
 /// How values become places on an axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,6 +68,16 @@ impl Axis {
     /// An axis of percentiles in percent, spaced by nines.
     pub fn nines(label: impl Into<String>) -> Self {
         Self { scale: Scale::Nines, ..Self::linear(label, "%") }
+    }
+
+    /// The same with a tick at every value that was measured, if these aren't too many to tell apart.
+    #[must_use]
+    pub fn ticks_at(mut self, values: impl IntoIterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        self.ticks = if values.len() <= TICKS_MAX { values } else { Vec::new() };
+        self
     }
 
     /// Label and unit in one line: `Write rate, GB/s`.
@@ -118,7 +134,16 @@ impl Axis {
                     low = given(self.minimum).unwrap_or((low + 1e-9).floor());
                     high = given(self.maximum).unwrap_or((high - 1e-9).ceil());
                 }
-                Ruler { low, high, step: None, ticks: log_ticks(low, high) }
+                let wanted = self
+                    .ticks
+                    .iter()
+                    .map(|&value| Tick { place: value.log10(), label: short(value) });
+                let within = |tick: &Tick| tick.place >= low - 1e-9 && tick.place <= high + 1e-9;
+                let mut ticks: Vec<Tick> = wanted.filter(within).collect();
+                if ticks.is_empty() {
+                    ticks = log_ticks(low, high);
+                }
+                Ruler { low, high, step: None, ticks }
             }
             Scale::Nines => {
                 let low = given(self.minimum).unwrap_or(0.0).floor();

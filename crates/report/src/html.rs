@@ -137,8 +137,8 @@ impl Page {
 
     fn section(&mut self, section: &Section, index: usize, charts: &[Chart]) {
         let _ = writeln!(self.html, "<section id=\"{}\">", anchor(section, index));
+        // Its finding stands in the list at the top.
         self.element("h2", "h2", &section.title);
-        self.element("p class=\"answer\"", "p", &section.answer);
         for warning in &section.warnings {
             let text = markup(warning);
             let _ = writeln!(self.html, "<p class=\"warning\"><b>Warning</b>{text}</p>");
@@ -236,22 +236,24 @@ impl Page {
             None => String::new(),
         };
         let class = class(column);
+        // Where the page is too narrow for columns, each cell has its column's name beside it.
+        let name = format!(" data-column=\"{}\"", markup(&column.name));
         let _ = match &cell.value {
             // A name is one word to its readers, though browsers would break it at its hyphens.
             Value::Text(text)
                 if class.is_empty() && text.len() <= WORD_MAX && !text.contains(' ') =>
             {
-                write!(self.html, "<td class=\"word\">{}{note}</td>", markup(text))
+                write!(self.html, "<td class=\"word\"{name}>{}{note}</td>", markup(text))
             }
-            Value::Text(text) => write!(self.html, "<td{class}>{}{note}</td>", markup(text)),
+            Value::Text(text) => write!(self.html, "<td{class}{name}>{}{note}</td>", markup(text)),
             Value::Number { value, decimals } if value.is_finite() => write!(
                 self.html,
-                "<td{class} data-value=\"{value}\">{}{note}</td>",
+                "<td{class}{name} data-value=\"{value}\">{}{note}</td>",
                 grouped(*value, usize::from(*decimals))
             ),
             Value::Number { .. } | Value::Unknown => {
                 let right = if column.alignment == Alignment::Right { "right " } else { "" };
-                write!(self.html, "<td class=\"{right}unknown\">not known{note}</td>")
+                write!(self.html, "<td class=\"{right}unknown\"{name}>not known{note}</td>")
             }
         };
     }
@@ -422,6 +424,7 @@ mod tests {
         });
         document.sections.push(section);
         let page = page(&document);
-        assert_eq!(page.matches("<td class=\"right unknown\">not known</td>").count(), 2);
+        assert_eq!(page.matches("<td class=\"right unknown\" data-column=").count(), 2);
+        assert_eq!(page.matches(">not known</td>").count(), 2);
     }
 }

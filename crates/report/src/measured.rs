@@ -34,7 +34,7 @@ use lab::run::Run;
 use crate::document::{Document, Section};
 use crate::series::Columns;
 use crate::svg;
-use crate::text::{WIDTH, wrapped};
+use crate::text::{width, wrapped};
 use found::{Found, Shown};
 use single::Single;
 
@@ -84,7 +84,7 @@ pub fn text(outcome: &ExperimentOutcome) -> String {
     };
     // Its table has all that a line could show.
     let has_table = matches!(outcome, ExperimentOutcome::Diskmark(_));
-    let curves = if has_table { Vec::new() } else { sparklines(outcome, WIDTH - INDENT) };
+    let curves = if has_table { Vec::new() } else { sparklines(outcome, width() - INDENT) };
     let drawn = table.into_iter().chain(curves);
     lines.extend(drawn.map(|line| format!("{}{line}", " ".repeat(INDENT)).trim_end().to_owned()));
     lines.join("\n")
@@ -97,8 +97,9 @@ pub fn verdict(sentences: &[String]) -> String {
 }
 
 /// Everything that a run measured, as tables for files: a stem of a file's name for each. Of series over time there are as
-/// many intervals as the result keeps; the steps' own files have all.
-pub fn series(run: &Run) -> Vec<(String, Columns)> {
+/// many intervals as the result keeps; the steps' own files have all. Each table begins with the run's label and the drives, so
+/// that tables of several runs can be put below each other.
+pub fn series(label: &str, run: &Run) -> Vec<(String, Columns)> {
     let figures: Vec<_> = run
         .outcomes
         .iter()
@@ -135,7 +136,9 @@ pub fn series(run: &Run) -> Vec<(String, Columns)> {
             all.push((stem, columns));
         }
     }
-    all
+    let drives = subject::names(run);
+    let led = |columns: Columns| columns.led_by("drive", &drives).led_by("run", label);
+    all.into_iter().map(|(name, columns)| (name, led(columns))).collect()
 }
 
 /// Every picture of a document as an SVG file: its name and its content.

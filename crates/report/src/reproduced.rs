@@ -10,6 +10,7 @@ use crate::document::{Cell, Column, Document, Section, Table};
 use crate::picture::{
     Bar, BarSeries, Bars, Direction, Kind, Lines, Mark, Picture, Radar, Ring, Series, Spoke,
 };
+use crate::text::wrapped;
 
 /// The report of these groups.
 pub fn document(groups: &[Reproduced]) -> Document {
@@ -61,10 +62,10 @@ pub fn total(groups: &[Reproduced]) -> Option<String> {
 
 /// The claims as Markdown: a heading and a table for each group.
 pub fn markdown(groups: &[Reproduced]) -> String {
-    let mut lines: Vec<String> = total(groups).into_iter().map(|total| total + "\n").collect();
+    let mut lines: Vec<String> = total(groups).into_iter().map(paragraph).collect();
     for group in groups {
         lines.push(format!("## {}: {}\n", group.group, group.group.document()));
-        lines.push(format!("{}\n", summary(&group.rows)));
+        lines.push(paragraph(summary(&group.rows)));
         lines.push("| id | what | published | ours | difference | verdict |".to_owned());
         lines.push("|---|---|---|---|---|---|".to_owned());
         for row in &group.rows {
@@ -72,12 +73,24 @@ pub fn markdown(groups: &[Reproduced]) -> String {
         }
         lines.push(String::new());
         for row in &group.rows {
-            lines.extend(remarks(row).into_iter().map(|remark| format!("- {remark}")));
+            lines.extend(remarks(row).into_iter().map(item));
         }
-        lines.extend(ending(group).into_iter().map(|line| format!("- {line}")));
+        lines.extend(ending(group).into_iter().map(item));
         lines.push(String::new());
     }
     lines.join("\n").trim_end().to_owned()
+}
+
+/// A paragraph of Markdown, and the empty line after it.
+fn paragraph(text: String) -> String {
+    let lines: Vec<String> =
+        wrapped(&text, 0).lines().map(|line| line.trim_start().to_owned()).collect();
+    lines.join("\n") + "\n"
+}
+
+/// An item of a list.
+fn item(text: String) -> String {
+    wrapped(&format!("- {text}"), 0)
 }
 
 /// A cell of a Markdown table ends at a bar.
@@ -318,6 +331,7 @@ fn axis(axis: &PlotAxis) -> Axis {
 
 #[cfg(test)]
 mod tests {
+    use crate::text::fits;
     use lab::Unit;
     use lab::published::{Claim, Published};
 
@@ -435,5 +449,6 @@ mod tests {
             text.contains("2 claims: 1 contradicted, 1 not testable. Of their 2 figures: 1 calibrated, 1 contradicted."),
             "{text}"
         );
+        assert!(text.lines().all(|line| line.starts_with('|') || fits(line)), "{text}");
     }
 }

@@ -77,6 +77,17 @@ impl Columns {
         self.with(name, "", Values::Texts(values.into_iter().map(Into::into).collect()))
     }
 
+    /// The same with a column of one word in all rows before the others. Nothing is added to a table that has such a column.
+    #[must_use]
+    pub fn led_by(mut self, name: &str, word: &str) -> Self {
+        if self.columns.iter().any(|column| column.name == name) {
+            return self;
+        }
+        let values = Values::Texts(vec![Some(word.to_owned()); self.rows()]);
+        self.columns.insert(0, Column { name: name.to_owned(), unit: String::new(), values });
+        self
+    }
+
     /// Rows: the length of the first column.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |c| c.values.len())

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use comfy_table::{CellAlignment, ContentArrangement, presets};
 
@@ -61,8 +62,25 @@ pub fn json_escaped(json: &str) -> Cow<'_, str> {
     escape(json, |c| c == '\n', put)
 }
 
-/// Columns that a terminal is taken to have at least.
+/// Columns that text has at most. Longer lines are hard to read.
 pub const WIDTH: usize = 100;
+
+/// Columns that a sentence takes at least: with fewer, each word would have a line of its own.
+const WIDTH_LEAST: usize = 40;
+
+/// Columns of the terminal that text is printed on.
+static COLUMNS: AtomicUsize = AtomicUsize::new(WIDTH);
+
+/// Says how wide the terminal is that text is printed on. Until then it is taken to have [`WIDTH`] columns, and more than that are
+/// not used.
+pub fn set_columns(columns: usize) {
+    COLUMNS.store(columns.clamp(WIDTH_LEAST, WIDTH), Ordering::Relaxed);
+}
+
+/// Columns that text may take.
+pub fn width() -> usize {
+    COLUMNS.load(Ordering::Relaxed)
+}
 
 /// Whether every line fits into a terminal.
 pub fn fits(text: &str) -> bool {
@@ -76,7 +94,7 @@ pub fn wrapped(line: &str, indent: usize) -> String {
     let mut empty = true;
     for word in line.split(' ') {
         let last = lines.last().map_or(0, |line| line.chars().count());
-        if !empty && last + 1 + word.chars().count() > WIDTH {
+        if !empty && last + 1 + word.chars().count() > width() {
             lines.push(" ".repeat(indent + 2));
             empty = true;
         }
@@ -163,7 +181,7 @@ pub fn tables(first: &TextColumn, columns: Vec<TextColumn>, indent: usize) -> Ve
         }
         trimmed(&made)
     };
-    let fits = |text: &str| text.lines().all(|line| indent + line.chars().count() <= WIDTH);
+    let fits = |text: &str| text.lines().all(|line| indent + line.chars().count() <= width());
     let mut tables = Vec::new();
     let mut side_by_side: Vec<TextColumn> = Vec::new();
     for column in columns {

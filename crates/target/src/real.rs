@@ -3,12 +3,14 @@
 mod error;
 
 use std::cell::OnceCell;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use base::Geometry;
 use device::Warning;
 use device::facts::{self, Facts};
 use device::safety::{Authorized, Purpose};
+use device::scratch;
 use device::target::{self, Access, OpenTarget};
 
 use crate::authorize::authorize;
@@ -57,6 +59,11 @@ pub enum OpenNotice<'a> {
         /// Its size.
         bytes: u64,
     },
+    /// A file will be written over that holds nothing but what an earlier measurement wrote.
+    Reusing {
+        /// The file.
+        path: &'a Path,
+    },
     /// A drive will not work as well as it could.
     Warning(Warning),
 }
@@ -68,6 +75,21 @@ pub struct OpenDrives {
     pub targets: Vec<OpenTarget>,
     /// The proof that they may be written, if they are: claims that keep others off while they live.
     pub claims: Vec<Option<Authorized>>,
+    /// The files that hold nothing but what measurements write, if they are written.
+    pub scratch: Scratch,
+}
+
+/// Files that hold nothing but what measurements write. With this they are marked as such: see [`device::scratch`].
+#[derive(Debug, Default)]
+pub struct Scratch(Vec<File>);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for file in &self.0 {
+            // A file without a mark has to be given up by name the next time.
+            scratch::mark(file).ok();
+        }
+    }
 }
 
 impl RealDrives {
@@ -121,15 +143,23 @@ impl RealDrives {
         }
         self.make_files(&missing, mode, made, stopped, notice)?;
         let access = if writes { Access::Write { exclusive: false } } else { Access::Read };
-        let mut targets = Vec::new();
+        let (mut targets, mut scratch) = (Vec::new(), Scratch::default());
         for (index, path) in self.paths.iter().enumerate() {
             let proof = claims.get(index).and_then(Option::as_ref);
             let proof = proof.filter(|_| !made.holds(path));
+            // Opening it for writing tries what the file system can do, which changes the time that the mark names.
+            let reused = proof.and_then(Authorized::claim).is_some_and(scratch::is_marked);
+            if reused {
+                notice(OpenNotice::Reusing { path });
+            }
             let (target, warnings) = open_proven(path, access, proof)?;
+            if reused || made.holds(path) {
+                scratch.0.push(target.claimed().try_clone().map_err(OpenError::Claim)?);
+            }
             warnings.into_iter().for_each(|warning| notice(OpenNotice::Warning(warning)));
             targets.push(target);
         }
-        Ok(OpenDrives { targets, claims })
+        Ok(OpenDrives { targets, claims, scratch })
     }
 
     fn make_files(

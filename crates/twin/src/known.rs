@@ -116,6 +116,7 @@ pub fn subject(
         block_bytes: geometry.block_bytes,
         trim_bytes: geometry.trim_unit_bytes,
         link: drive.and_then(|drive| drive.link.as_ref()).map(ToString::to_string),
+        scheduler: facts.and_then(|facts| facts.scheduler.clone()),
         facts: facts.and_then(|facts| serde_json::to_value(facts).ok()),
         members: Vec::new(),
     }
@@ -139,6 +140,7 @@ pub fn subject_of_set(set: &StripedSet, members: Vec<Subject>, geometry: &Geomet
         block_bytes: geometry.block_bytes,
         trim_bytes: geometry.trim_unit_bytes,
         link: None,
+        scheduler: None,
         facts: members.iter().map(|member| member.facts.clone()).collect(),
         members: members.into_iter().map(|member| member.target).collect(),
     }

@@ -174,7 +174,10 @@ impl Setup {
     /// # Errors
     /// If the run there can't be read, or is of other drives.
     pub fn begin(&self, folder: &Path, version: &str) -> Result<Run, SetupError> {
-        let run = Run::begin(version, self.subjects());
+        let run = Run {
+            host: host().filter(|_| !self.is_simulated()),
+            ..Run::begin(version, self.subjects())
+        };
         let Some(before) = Run::begun(folder)? else { return Ok(run) };
         let folder = folder.to_owned();
         let is_gone = |target: &&String| !Path::new(target).exists();
@@ -299,6 +302,15 @@ fn suits_simulated(options: &SetupOptions) -> Result<(), SetupError> {
         Some((_, option)) => Err(SetupError::OptionOfReal { option }),
         None => Ok(()),
     }
+}
+
+/// The machine and its kernel, in words.
+fn host() -> Option<String> {
+    let told = |name: &str| {
+        let text = std::fs::read_to_string(Path::new("/proc/sys/kernel").join(name)).ok()?;
+        Some(text.trim().to_owned())
+    };
+    Some(format!("{}, {} {}", told("hostname")?, told("ostype")?, told("osrelease")?))
 }
 
 #[cfg(test)]

@@ -11,47 +11,58 @@ Regenerate this page, on a machine with nothing else to do, as root (page caches
 
     cargo xtask bench --markdown docs/benchmarks.md
 
-Each benchmark and its references are measured in turn, round by round, in one run; who goes first changes
-with every round. A figure is the median over the rounds with the least and the greatest; a ratio is formed
-within each round first, and more than 1 means that Longtake is faster. Nothing fails for being slow.
+Each benchmark and its references are measured in turn, round by round, in one run; who goes first
+changes with every round. A figure is the median over the rounds with the least and the greatest; a
+ratio is formed within each round first, and more than 1 means that Longtake is faster. Nothing
+fails for being slow.
 ";
 
 /// What a reader must know of each benchmark.
 const NOTES: [(&str, &str); 6] = [
     (
         "pack",
-        "One core, in processor time. Packets lie one behind the other in a ring of the given length; chunks are packed, sealed and \
-checksummed (CRC32C) in 16 buffers of 4190208 bytes in turn, the same that memcpy fills.",
+        "\
+One core, in processor time. Packets lie one behind the other in a ring of the given length; chunks
+are packed, sealed and checksummed (CRC32C) in 16 buffers of 4190208 bytes in turn, the same that
+memcpy fills.",
     ),
     (
         "record",
-        "Four preallocated files, 4 GiB a round, direct I/O by io_uring, 4 writes of a chunk under way on each file \
-(fio: 16 over all), flushed in the end. *Newly preallocated* files are made anew before each round, so that the file \
-system marks extents as written meanwhile; *written before* means over the same blocks again. fio is also run with huge \
-pages, as Longtake's buffers are: with pages of 4 KiB a block of 4 MiB exceeds the segments that a drive takes in one \
-request and is split.",
+        "\
+Four preallocated files, 4 GiB a round, direct I/O by io_uring, 4 writes of a chunk under way on
+each file (fio: 16 over all), flushed in the end. *Newly preallocated* files are made anew before
+each round, so that the file system marks extents as written meanwhile; *written before* means over
+the same blocks again. fio is also run with huge pages, as Longtake's buffers are: with pages of 4
+KiB a block of 4 MiB exceeds the segments that a drive takes in one request and is split.",
     ),
     (
         "extract",
-        "A take of 10 GB of 1,500 B packets on four member files, and the same packets as one pcapng file. \
-*Dropped* means that /proc/sys/vm/drop_caches was written before each run of each tool; *warm* that the pcapng file was in \
-the page cache (Longtake reads past it either way). editcap and longtake found the same packets.",
+        "\
+A take of 10 GB of 1,500 B packets on four member files, and the same packets as one pcapng file.
+*Dropped* means that /proc/sys/vm/drop_caches was written before each run of each tool; *warm* that
+the pcapng file was in the page cache (Longtake reads past it either way). editcap and longtake
+found the same packets.",
     ),
     (
         "generate",
-        "In processor time of one core. For information: no benchmark that is fed by the synthetic source can be \
-faster. Frames come out of a table and are not copied.",
+        "\
+In processor time of one core. For information: no benchmark that is fed by the synthetic source can
+be faster. Frames come out of a table and are not copied.",
     ),
     (
         "load",
-        "The same workload, printed by `longtake measure run --print fio`, on the same file of 8 GiB that was written before: io_uring, \
-direct I/O, registered buffers in reserved huge pages, registered files, up to four commands handed over at once, one thread; 6 s after 1 s of warm-up. Latency is from the start of a command to its reaping \
-(fio: `lat`). Processor time is user and kernel time of the thread.",
+        "\
+The same workload, printed by `longtake measure run --print fio`, on the same file of 8 GiB that was
+written before: io_uring, direct I/O, registered buffers in reserved huge pages, registered files,
+up to four commands handed over at once, one thread; 6 s after 1 s of warm-up. Latency is from the
+start of a command to its reaping (fio: `lat`). Processor time is user and kernel time of the
+thread.",
     ),
     (
         "simulate",
-        "In processor time of one core. The drive is `sim:ideal` (8 channels of 4 dies, 4 KiB units) with what is said changed. MQSim is not run: \
-its figures are those published for machines of this kind.",
+        "\
+In processor time of one core. The drive is `sim:ideal` (8 channels of 4 dies, 4 KiB units) with
+what is said changed. MQSim is not run: its figures are those published for machines of this kind.",
     ),
 ];
 

@@ -37,6 +37,27 @@ fn files_that_documents_name_exist() {
     }
 }
 
+/// Tables and what is indented, which are samples, are as wide as they have to be.
+#[test]
+fn prose_wraps_at_100_columns() {
+    let mut documents = files(&root().join("docs"), "md");
+    documents
+        .extend(["README.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    for document in documents {
+        let text = fs::read_to_string(&document).unwrap();
+        let mut fenced = false;
+        for (at, line) in text.lines().enumerate() {
+            fenced ^= line.starts_with("```");
+            let prose = !fenced && !line.starts_with('|') && !line.starts_with("    ");
+            // A word, or a command, that is too long for a line has one of its own.
+            let outside_code = line.trim_start_matches("- ").split('`').step_by(2);
+            let breakable = outside_code.flat_map(str::split_whitespace).count() > 1;
+            let fits = line.chars().count() <= 100 || !breakable;
+            assert!(!prose || fits, "{}, line {}: {line}", relative(&document), at + 1);
+        }
+    }
+}
+
 #[test]
 fn the_tests_of_a_room_are_one_program() {
     for (room, _) in ARROWS {

@@ -260,7 +260,7 @@ impl World<'_> {
         records.enter_newest(image);
         let there = image.members.iter().filter(|member| !member.is_missing());
         let update = records.update(there.map(|member| member.drive));
-        let whole = update.is_none_or(|update| self.carry_out(update, answers));
+        let whole = self.carry_out(update, answers);
         (records, whole)
     }
 

@@ -35,6 +35,11 @@ pub const TRICKS: [(Trick, u64); 4] = [
     (Trick::SwapsWrites, 200),
 ];
 
+/// Where the short form begins to look for bugs that few seeds find: a little before the first that does. It goes round to the first
+/// seed, so that a bug is found within the same seeds. The long form begins at the first for all bugs, and says how many it takes.
+pub const NOT_FROM_THE_FIRST: [(&str, u64); 2] =
+    [("PassesOverTheEndOfATake", 6_400), ("WritesGoodCopyFirst", 640)];
+
 /// Bugs in the recorder.
 pub const BUGS: [Bug; 40] = [
     // Which segment the ring takes next, and when it is closed.

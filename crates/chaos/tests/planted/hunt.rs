@@ -1,5 +1,6 @@
-//! Looks for planted bugs, two at a time: `hunt NAME=SEEDS...`, where `nothing` plants none. For each that it finds it
-//! prints a line: the name, the number of seeds that it took, the first line of the message.
+//! Looks for planted bugs, two at a time: `hunt NAME=FROM..SEEDS...`, where `nothing` plants none. The seeds below `SEEDS` are tried
+//! from `FROM` on, and then those before it. For each bug that it finds it prints a line: the name, the number of the seed, counted
+//! from 1, the first line of the message.
 
 use std::cell::Cell;
 use std::sync::Mutex;
@@ -23,22 +24,25 @@ struct Hunted {
     name: String,
     bug: Option<Bug>,
     trick: Option<Trick>,
+    from: u64,
     seeds: u64,
 }
 
 impl Hunted {
     fn parsed(argument: &str) -> Self {
-        let (name, seeds) = argument.split_once('=').expect("NAME=SEEDS");
+        let (name, range) = argument.split_once('=').expect("NAME=FROM..SEEDS");
+        let (from, seeds) = range.split_once("..").expect("NAME=FROM..SEEDS");
+        let number = |text: &str| text.parse().expect("a number");
         let bug = BUGS.into_iter().find(|bug| format!("{bug:?}") == name);
         let trick = TRICKS.into_iter().find(|trick| format!("{trick:?}") == name);
         assert!(bug.is_some() || trick.is_some() || name == "nothing", "{name} is no bug");
-        Self { name: name.to_owned(), bug, trick, seeds: seeds.parse().expect("a number") }
+        Self { name: name.to_owned(), bug, trick, from: number(from), seeds: number(seeds) }
     }
 
     /// The first seed that finds it, and how.
     fn find(&self) -> Option<(u64, String)> {
         plant(self.bug);
-        let found = (0..self.seeds).find_map(|seed| {
+        let found = (self.from..self.seeds).chain(0..self.from).find_map(|seed| {
             let case = Case { trick: self.trick, ..Case::of(seed) };
             judged(&case, None).err().map(|violation| (seed, violation.message))
         });

@@ -91,6 +91,10 @@ fn open(
             OpenNotice::Making { path, bytes } => {
                 format!("longtake: note: making {} of {}", path.display(), ByteSize(bytes))
             }
+            OpenNotice::Reusing { path } => {
+                let path = path.display();
+                format!("longtake: note: writing over {path}, which an earlier measurement made")
+            }
             OpenNotice::Warning(warning) => format!("longtake: warning: {warning}"),
         });
     };

@@ -20,7 +20,7 @@ const TRIES: u32 = 16;
 #[derive(Debug)]
 pub struct ServiceManager {
     socket: UnixDatagram,
-    /// How often it is told that the recording is alive: half the time after which it would end it.
+    /// How often the watchdog is told that the recording is alive: half the time after which it would end the service.
     alive_every: Option<Duration>,
     alive: Instant,
     /// When it was last tried to tell, heard or not.

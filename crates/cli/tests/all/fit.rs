@@ -99,6 +99,7 @@ fn measure(spec: &Spec, asked: &[Ask], folder: &Path) {
         block_bytes: spec.block_bytes,
         trim_bytes: Some(512),
         link: None,
+        scheduler: None,
         facts: None,
         members: Vec::new(),
     };

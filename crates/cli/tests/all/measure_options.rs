@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::harness::{Ran, ran, scratch};
+use crate::harness::{Ran, longtake, ran, run, scratch, tool};
 use serde_json::Value;
 
 const NVME: &str = "sim:patriot-hellfire-240gb:full";
@@ -224,4 +224,29 @@ fn a_slow_drive_fails_an_application_that_asks_for_absolute_figures() {
     refused(&format!("{wrong} --shares"), &["cannot be used with"]);
     refused("apps sim:ideal --app films", &["give one of cache-tier", "content-delivery"]);
     refused("apps sim:ideal --load 0", &["above 0"]);
+}
+
+#[test]
+fn sentences_wrap_at_the_width_of_the_terminal_that_they_are_printed_on() {
+    let folder = scratch();
+    let program = longtake().get_program().to_string_lossy().into_owned();
+    let widest = |columns: u32, name: &str| {
+        let output = folder.path().join(name);
+        let measure = format!(
+            "'{program}' measure steady sim:ideal --size 1GiB --point 100ms -o {}",
+            output.display()
+        );
+        // `script` runs it on a terminal of its own.
+        let command = format!(
+            "stty rows 24 cols {columns}; {measure} 2>'{}'",
+            folder.path().join("said").display()
+        );
+        let printed =
+            run(tool("script", "bsdutils").args(["-qec", &command, "/dev/null"])).code(0).text();
+        let sentences = printed.lines().filter(|line| line.contains(". ") || line.ends_with('.'));
+        sentences.map(|line| line.trim_end().chars().count()).max().expect("it says something")
+    };
+    let (narrow, wide, widest) = (widest(60, "narrow"), widest(100, "wide"), widest(240, "widest"));
+    assert!((40..=60).contains(&narrow), "{narrow}");
+    assert!((61..=100).contains(&wide) && widest == wide, "{wide}, {widest}");
 }

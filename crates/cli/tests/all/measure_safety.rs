@@ -2,6 +2,7 @@
 //! written, no folder of results left behind.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::harness::{Ran, line, longtake, new_in, number, run, scratch, tool};
@@ -57,6 +58,26 @@ fn a_file_with_something_in_it_is_refused_by_everything_that_writes() {
         assert_eq!(names(&folder), ["content"], "{words}");
     }
     assert!(fs::read(&path).expect("it is there") == before, "it was changed");
+}
+
+#[test]
+fn a_file_that_a_measurement_made_is_used_again_until_somebody_writes_to_it() {
+    let folder = scratch();
+    let path = folder.path().join("made");
+    let words = "run @ --size 8MiB --write 1 --bytes 8MiB --output";
+    measure(&format!("{words} first"), &path, &folder).code(0).says(&["making"]);
+    let reused = "writing over";
+    measure(&format!("{words} second"), &path, &folder)
+        .code(0)
+        .says(&[reused, "earlier measurement"]);
+    // One that only reads leaves the mark as it is.
+    measure("run @ --for 100ms --output third", &path, &folder).code(0);
+    measure(&format!("{words} fourth"), &path, &folder).code(0).says(&[reused]);
+    let mut file = fs::File::options().write(true).open(&path).expect("it is there");
+    file.write_all(b"mine").expect("writing to it");
+    drop(file);
+    measure(&format!("{words} fifth"), &path, &folder).code(1).says(&["is not empty", "--erase"]);
+    assert_eq!(fs::read(&path).expect("it is there")[..4], *b"mine");
 }
 
 #[test]

@@ -85,7 +85,7 @@ pub fn of_sata(told: SataDrive) -> Facts {
 
 fn facts(drive: Drive, nvme: Option<NvmeFacts>) -> Facts {
     let link_verdict = drive.link.as_ref().map(Link::verdict);
-    Facts { drive, link_verdict, temperatures: Vec::new(), nvme }
+    Facts { drive, link_verdict, temperatures: Vec::new(), scheduler: None, nvme }
 }
 
 /// What every drive without a node has in common: nothing that the kernel could have put on it.

@@ -10,5 +10,6 @@ mod safety_refusals;
 mod safety_rig;
 mod safety_signatures;
 mod safety_sysfs;
+mod scratch;
 mod targets;
 mod uring;

@@ -5,8 +5,9 @@ mod shape;
 
 use std::cmp::Reverse;
 
-use base::{ByteSize, Geometry};
+use base::{ByteSize, Duration, Geometry};
 use load::measurement::LatencySummary;
+use load::quantity::Size;
 use load::workload::{Blocks, Pattern, Stream};
 use load::{Verb, Workload};
 use serde::{Deserialize, Serialize};
@@ -139,14 +140,16 @@ impl Mix {
         let (blocks, skipped) = usable(&self.blocks, &scope, &drives);
         let jobs = if self.depth.is_multiple_of(2) { 2 } else { 1 };
         let depth = self.depth / jobs;
-        let (mut points, mut notes) = (Vec::new(), Vec::new());
+        let (mut points, mut notes, mut ended_early) = (Vec::new(), Vec::new(), false);
         for (block, read) in self.gentlest_first(&blocks) {
             let name = format!("{block}-r{read}");
-            let workload = workload(&scope, &name, block, read, jobs, depth);
+            let workload = workload(&scope, &drives, &name, (block, read), (jobs, depth));
             let step = lab.point(NAME, &name, &workload)?;
             notes.extend(troubles(&words(block, read), &step));
+            ended_early |= Duration::from_nanos(step.measurement.elapsed_ns) < scope.point;
             points.push(point(block, read, &step));
         }
+        notes.extend(enough(&scope, &drives).filter(|_| ended_early));
         points.sort_by_key(|point| {
             (place(&blocks, point.block_bytes), place(&self.read_percents, point.read_percent))
         });
@@ -184,14 +187,14 @@ fn place<T: PartialEq>(all: &[T], value: T) -> Option<usize> {
     all.iter().position(|one| *one == value)
 }
 
-/// Random commands of one block size and share of reads on all drives.
+/// Random commands of one block size and share of reads on all drives, of so many jobs and so many under way for each. It ends once it
+/// has written enough.
 pub(super) fn workload(
     scope: &Scope,
+    drives: &[Geometry],
     name: &str,
-    block: u64,
-    read: u32,
-    jobs: u32,
-    depth: u32,
+    (block, read): (u64, u32),
+    (jobs, depth): (u32, u32),
 ) -> Workload {
     let stream = Stream {
         name: "mix".to_owned(),
@@ -203,7 +206,15 @@ pub(super) fn workload(
         depth,
         ..Stream::default()
     };
-    scope.point(name, vec![stream])
+    let mut workload = scope.point(name, vec![stream]);
+    workload.stop.bytes = scope.bytes_enough(drives, read).map(Size);
+    workload
+}
+
+/// That points ended before their time, and why.
+pub(super) fn enough(scope: &Scope, drives: &[Geometry]) -> Option<String> {
+    let written = ByteSize(scope.bytes_enough(drives, 0)?);
+    Some(format!("Points that had written {written} before their time was over ended then."))
 }
 
 /// A point's figures from its step.
@@ -236,7 +247,9 @@ pub(super) fn point_cost(
     let write_rate = scope.write_guess.0.min(beside_reads);
     let read_share = f64::from(read) / 100.0;
     let mut cost = scope.points_cost(1, write_rate / scope.write_guess.0, read_share);
-    if read < 100 {
+    if let Some(enough) = scope.bytes_enough(drives, read) {
+        cost.written_bytes = cost.written_bytes.min((enough as f64 * share / 100.0) as u64);
+        cost.read_bytes = cost.read_bytes.min((enough as f64 * read_share) as u64);
         // Commands under way at the end are waited for.
         cost.written_bytes += u64::from(depth) * block * drives.len() as u64;
     }

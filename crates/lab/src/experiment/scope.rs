@@ -10,6 +10,9 @@ use crate::cost::Cost;
 const WRITE_GUESS: Rate = Rate(1e9);
 const READ_GUESS: Rate = Rate(2e9);
 
+/// A point may write this much even if that is more than its region: fewer writes would be too few to judge by.
+const WRITTEN_LEAST_BYTES: u64 = 1 << 30;
+
 /// The part of each drive that is used, and the time for each point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scope {
@@ -58,6 +61,16 @@ impl Scope {
     /// The same of all drives together.
     pub fn bytes_of_all(&self, drives: &[Geometry], unit: u64) -> u64 {
         drives.iter().map(|drive| self.bytes(drive, unit)).sum()
+    }
+
+    /// Bytes after which a point of random commands ends before its time, if `read_percent` of them are reads: by then it has written as
+    /// much as the region holds, and more of the same would wear the drives for nothing. None for reads alone.
+    pub fn bytes_enough(&self, drives: &[Geometry], read_percent: u32) -> Option<u64> {
+        let written = self.bytes_of_all(drives, 1).max(WRITTEN_LEAST_BYTES);
+        match 100u64.saturating_sub(read_percent.into()) {
+            0 => None,
+            percent => Some((u128::from(written) * 100 / u128::from(percent)) as u64),
+        }
     }
 
     /// A workload of these streams on the region, for the time of one point.

@@ -158,13 +158,16 @@ impl Snia {
         let mut rounds: Vec<Round> = Vec::new();
         let mut measured: Vec<Vec<PointAverage>> = Vec::new();
         let mut steady = steady_state::judge(&[], &self.criteria);
+        let mut cut_short = false;
         while !steady.ended {
             let number = rounds.len() as u32 + 1;
             let mut of_round = Vec::new();
             for &(block, read) in &points {
                 let name = format!("round-{number:02}-{block}-r{read}");
-                let workload = mix::workload(&scope, &name, block, read, self.jobs, self.depth);
+                let workload =
+                    mix::workload(&scope, &drives, &name, (block, read), (self.jobs, self.depth));
                 let step = lab.step(NAME, &name, &workload)?;
+                cut_short |= Duration::from_nanos(step.measurement.elapsed_ns) < scope.point;
                 let words = format!("round {number}, {}", mix::words(block, read));
                 notes.extend(troubles(&words, &step));
                 let iops = step.measurement.commands_per_s();
@@ -177,6 +180,8 @@ impl Snia {
             let values: Vec<f64> = rounds.iter().map(|round| round.iops).collect();
             steady = steady_state::judge(&values, &self.criteria);
         }
+        let mut deviations = self.deviations(&scope, &drives, purged_bytes, settled);
+        deviations.extend(mix::enough(&scope, &drives).filter(|_| cut_short));
         let result = SniaResult {
             tracked_bytes: TRACKED_BYTES,
             purged_bytes,
@@ -185,7 +190,7 @@ impl Snia {
             criteria: self.criteria.clone(),
             averages: averages(&measured, &steady),
             steady,
-            deviations: self.deviations(&scope, &drives, purged_bytes, settled),
+            deviations,
             notes,
             drives: drives.into_iter().map(|drive| drive.name).collect(),
         };
@@ -537,6 +542,26 @@ mod tests {
         assert!(covers(&done, 0, 64 << 20));
         let cost = snia().cost(&[geometry()]);
         assert!(done.written_bytes <= cost.written_bytes, "{cost:?}");
+    }
+
+    #[test]
+    fn a_round_ends_once_it_has_written_the_region_which_bounds_what_the_test_costs() {
+        let fast = by_write(|_| Duration::from_micros(1));
+        let (result, done) = run(&Snia { scope: scope(1_000), ..snia() }, vec![geometry()], fast);
+        assert_eq!(result.rounds.len(), 5);
+        // Twice the 64 MiB to precondition, and in five rounds the least that each writes at its end.
+        assert_eq!(done.written_bytes, (2 * 64 << 20) + (5 << 30));
+        assert!(
+            result
+                .deviations
+                .iter()
+                .any(|line| line.contains("had written 1.07 GB before their time")),
+            "{:?}",
+            result.deviations
+        );
+        let minutes = Snia { scope: Scope { region: Some(4 << 30), ..Scope::default() }, ..snia() };
+        let cost = minutes.cost(&[Geometry { capacity_bytes: 1 << 40, ..geometry() }]);
+        assert_eq!(cost.written_bytes, 2 * (4 << 30) + 25 * ((4 << 30) + 2 * 16 * 4096));
     }
 
     #[test]

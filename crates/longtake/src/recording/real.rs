@@ -209,9 +209,8 @@ fn enter_newest_take(opened: &mut Opened, image: &mut ArrayImage) -> Result<Take
     let mut take_records = TakeRecords::read(&mut opened.reader(), image)?;
     take_records.enter_newest(image);
     let there = image.members.iter().filter(|member| !member.is_missing());
-    if let Some(update) = take_records.update(there.map(|member| member.drive)) {
-        superblocks::carry_out(&mut opened.reader(), update)?;
-    }
+    let update = take_records.update(there.map(|member| member.drive));
+    superblocks::carry_out(&mut opened.reader(), update)?;
     image.next_sequence = image.next_sequence.max(take_records.next_sequence());
     Ok(take_records)
 }

@@ -469,6 +469,17 @@ fn below(data: &Axis, ruler: &Ruler) -> Value {
     if data.scale == Scale::Nines {
         option["interval"] = json!(1);
     }
+    if !data.ticks.is_empty() {
+        option["axisTick"]["customValues"] = json!(data.ticks);
+        option["axisLabel"]["customValues"] = json!(data.ticks);
+        // A tick at an end isn't drawn if rounding puts it outside.
+        let ends = data.ticks.iter().fold(
+            (unplaced(data.scale, ruler.low), unplaced(data.scale, ruler.high)),
+            |(low, high), &tick| (low.min(tick), high.max(tick)),
+        );
+        option["min"] = json!(ends.0);
+        option["max"] = json!(ends.1);
+    }
     // An end that isn't round has no label: it would stand on the one beside it.
     let at_tick = |end: f64| ruler.ticks.iter().any(|t| (t.place - end).abs() < 1e-9);
     option["axisLabel"]["showMinLabel"] = json!(at_tick(ruler.low));

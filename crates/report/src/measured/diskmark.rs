@@ -155,7 +155,7 @@ fn table(result: &DiskmarkResult, caption: String) -> Table {
         };
         let iops = |direction: &Direction| match at(direction) {
             Some(point) if test.random => Cell::number(point.iops, 0),
-            // Of sequential tests nobody asks for it.
+            // Nobody asks how many commands a second a sequential test carries out.
             Some(_) => Cell::text(""),
             None => Cell::default(),
         };

@@ -5,7 +5,7 @@ use std::path::Path;
 use lab::Answer;
 
 use crate::document::Table;
-use crate::picture::Picture;
+use crate::picture::{Picture, Series};
 use crate::series::Columns;
 
 /// One run's result.
@@ -58,6 +58,11 @@ impl<R> Found<'_, R> {
     pub fn title(&self, found: &[Self], what: &str) -> String {
         if found.len() < 2 { what.to_owned() } else { format!("{what}: {}", self.label) }
     }
+}
+
+/// Where the points of series stand on the axis below.
+pub(super) fn places(series: &[Series]) -> impl Iterator<Item = f64> + '_ {
+    series.iter().flat_map(|series| series.points.iter().map(|point| point.x))
 }
 
 /// All values of a kind, each once, in rising order.

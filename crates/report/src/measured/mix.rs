@@ -4,7 +4,7 @@ use base::Rate;
 use lab::Unit;
 use lab::experiment::mix::{MixPoint, MixResult};
 
-use super::found::{Found, Shown, distinct};
+use super::found::{Found, Shown, distinct, places};
 use super::grid::{Grid, block_words, kib};
 use super::quantity::Quantity;
 use crate::axis::{Axis, Scale, short};
@@ -135,7 +135,7 @@ fn lines(found: &[Found<'_, MixResult>]) -> Vec<Picture> {
         };
         let mut add = |title: String, caption: &str, y: Axis, series: Vec<Series>| {
             if !series.is_empty() {
-                let x = Axis::log("Block size", "KiB");
+                let x = Axis::log("Block size", "KiB").ticks_at(places(&series));
                 let lines = Lines { x, y, series, ..Lines::default() };
                 pictures.push(Picture::new(title, caption, Kind::Lines(lines)));
             }

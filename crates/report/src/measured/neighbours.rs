@@ -5,7 +5,7 @@ use lab::Unit;
 use lab::experiment::neighbours::{Beside, NeighboursResult, ReadPoint};
 use load::Verb;
 
-use super::found::{Found, Shown, distinct};
+use super::found::{Found, Shown, distinct, places};
 use super::percentiles::{self, Curve};
 use super::quantity::Quantity;
 use crate::axis::Axis;
@@ -138,7 +138,7 @@ fn reads(found: &[Found<'_, NeighboursResult>]) -> Option<Picture> {
     if series.is_empty() {
         return None;
     }
-    let x = Axis::log("Reads under way", "");
+    let x = Axis::log("Reads under way", "").ticks_at(places(&series));
     let y = Quantity::of(Unit::CommandsPerSecond, []).axis("Reads a second");
     let caption = "Random reads a second by depth, alone and beside a writer.";
     let lines = Lines { x, y, series, ..Lines::default() };

@@ -3,7 +3,7 @@
 
 use super::figures;
 use super::found::{Found, Shown};
-use crate::document::{Column, Section, Table};
+use crate::document::Section;
 use lab::Figure;
 
 /// Warnings of one run that a section shows, at most; the rest is counted.
@@ -92,11 +92,4 @@ fn unknown<R: Shown>(run: &Found<'_, R>, found: &[Found<'_, R>]) -> Option<Strin
     let said =
         format!("{} of {} figures of the grid are not known{why}.", unknown.len(), of_grid.len());
     Some(labelled(run, found, &said))
-}
-
-/// A table of words: names at the left, a column for each run.
-pub(super) fn words(caption: &str, head: &str, labels: &[&str]) -> Table {
-    let mut columns = vec![Column::text(head)];
-    columns.extend(labels.iter().map(|label| Column::text(*label)));
-    Table { caption: caption.to_owned(), columns, rows: Vec::new() }
 }

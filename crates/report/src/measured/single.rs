@@ -417,7 +417,7 @@ mod tests {
             lines.series[0].points.len() > lines.series[1].points.len(),
             "the folder's histograms make a finer curve"
         );
-        let series = measured::series(&runs[0].1);
+        let series = measured::series("ours", &runs[0].1);
         assert!(
             series
                 .iter()
@@ -433,7 +433,7 @@ mod tests {
             measurements: vec![("workload".to_owned(), Step { counters, ..step })],
             ..runs[0].1.clone()
         };
-        let series = measured::series(&counted);
+        let series = measured::series("ours", &counted);
         let slow = series.iter().find(|(name, _)| name == "slow").map(|(_, columns)| columns);
         assert_eq!(slow.map(Columns::rows), Some(1));
         let document = measured::document(&[("ours".to_owned(), counted, folder.path().into())]);

@@ -30,9 +30,23 @@ pub(super) fn introduce(document: &mut Document, runs: &[(&str, &Run)]) {
             "" => String::new(),
             version => format!(" by longtake {version}"),
         };
-        Some(format!("Measured {}{version}", when(run.started_ns)?))
+        let host = run.host.as_ref().map_or_else(String::new, |host| format!(" on {host}"));
+        Some(format!(
+            "{} measured {}{version}{host}{}",
+            names(run),
+            when(run.started_ns)?,
+            scheduled(run)
+        ))
     });
     document.made = made.collect::<Vec<_>>().join("; ");
+}
+
+/// Behind which I/O schedulers the drives were.
+fn scheduled(run: &Run) -> String {
+    let mut names: Vec<&str> =
+        run.subjects.iter().filter_map(|subject| subject.scheduler.as_deref()).collect();
+    names.dedup();
+    if names.is_empty() { String::new() } else { format!(", I/O scheduler {}", names.join(", ")) }
 }
 
 fn facts(document: &mut Document, run: &Run) {
@@ -54,14 +68,18 @@ fn facts(document: &mut Document, run: &Run) {
         fact("Kind", Some(subject.kind.clone()));
         fact("Members", Some(subject.members.join(", ")));
         fact("Link", subject.link.clone());
+        fact("I/O scheduler", subject.scheduler.clone());
     }
     if let Some(when) = when(run.started_ns) {
         document.fact("Measured", when);
     }
+    if let Some(host) = &run.host {
+        document.fact("Host", host.clone());
+    }
 }
 
 /// The drives' models, or their targets where those aren't known.
-fn names(run: &Run) -> String {
+pub(super) fn names(run: &Run) -> String {
     let name = |subject: &Subject| subject.model.clone().unwrap_or_else(|| subject.target.clone());
     let mut counted: Vec<(String, usize)> = Vec::new();
     for name in run.subjects.iter().map(name) {
@@ -151,6 +169,7 @@ mod tests {
             block_bytes: 512,
             trim_bytes: None,
             link: None,
+            scheduler: None,
             facts: None,
             members: Vec::new(),
         };

@@ -1,13 +1,11 @@
 //! The summary: the figures that decide whether drives suit, every question with its answer in short, and what was left out.
 
 use lab::Figure;
-use lab::experiment::any::{Experiment, ExperimentOutcome};
 use lab::run::Run;
 use profile::name;
 
-use super::found::Shown;
-use super::{figures, section};
-use crate::document::{Cell, Section};
+use super::figures;
+use crate::document::Section;
 
 /// The figures of the summary, in order.
 const KEY: [&str; 23] = [
@@ -44,6 +42,9 @@ const LABELS: [(&str, &str); 4] = [
     ("steady.read.deviation", "one stream of reads: mean deviation"),
 ];
 
+/// Runs that differ by no more than this share are called alike: a run that is repeated differs by as much.
+const ALIKE: f64 = 0.03;
+
 /// What the summary's first sentence tells of each run, if it is known.
 const HEADLINES: [(&str, &str); 6] = [
     ("sustained writing", name::WRITE_SUSTAINED),
@@ -61,9 +62,20 @@ pub(super) fn section(runs: &[(&str, &Run)]) -> Section {
     let labelled = |label: &str, text: String| {
         if runs.len() < 2 { text } else { format!("{label}: {text}") }
     };
-    let said: Vec<String> =
+    let mut said: Vec<String> =
         all.iter().map(|(label, figures)| labelled(label, headline(figures))).collect();
+    if let Some((first, others)) = all.split_first() {
+        said.extend(others.iter().map(|other| compared(first, other)));
+    }
     let mut section = Section::new("summary", "Summary", said.join(" "));
+    for (label, run) in runs {
+        let answers = lab::verdict::findings(run);
+        if lab::verdict::is_known(&answers) {
+            let sentences: Vec<String> =
+                answers.into_iter().map(|answer| answer.sentence).collect();
+            section.paragraphs.push(labelled(label, sentences.join(" ")));
+        }
+    }
     for (label, run) in runs {
         for (experiment, why) in &run.left_out {
             let end = if why.ends_with('.') { "" } else { "." };
@@ -72,28 +84,6 @@ pub(super) fn section(runs: &[(&str, &Run)]) -> Section {
         }
     }
     section.tables.extend(figures::table("Key figures", &all));
-    let labels: Vec<&str> = if runs.len() < 2 {
-        vec!["Answer"]
-    } else {
-        runs.iter().map(|(label, _)| *label).collect()
-    };
-    let mut answers = section::words("Answers in short", "Question", &labels);
-    for experiment in Experiment::NAMES {
-        let of = |run: &Run| run.outcomes.iter().rev().find(|o| o.name() == *experiment).cloned();
-        let outcomes: Vec<Option<ExperimentOutcome>> =
-            runs.iter().map(|(_, run)| of(run)).collect();
-        let Some(question) = outcomes.iter().flatten().next().map(|o| o.answer().question()) else {
-            continue;
-        };
-        let mut row = vec![Cell::text(question)];
-        let cell = |outcome: &Option<ExperimentOutcome>| match outcome {
-            Some(outcome) => Cell::text(finding(outcome)),
-            None => Cell::text("not asked"),
-        };
-        row.extend(outcomes.iter().map(cell));
-        answers.rows.push(row);
-    }
-    section.tables.extend((!answers.rows.is_empty()).then_some(answers));
     section
 }
 
@@ -114,6 +104,38 @@ fn headline(figures: &[Figure]) -> String {
     }
 }
 
+/// In how many of the headline's figures a run does better than the first, and by how much.
+fn compared(first: &(&str, Vec<Figure>), other: &(&str, Vec<Figure>)) -> String {
+    let value = |figures: &[Figure], name: &str| {
+        figures.iter().find(|figure| figure.name == name)?.value.filter(|value| *value > 0.0)
+    };
+    let ratios: Vec<(&str, f64)> = HEADLINES
+        .into_iter()
+        .filter_map(|(what, name)| Some((what, value(&other.1, name)? / value(&first.1, name)?)))
+        .collect();
+    let (first, other) = (first.0, other.0);
+    let part = |of: &dyn Fn(f64) -> bool| -> Vec<String> {
+        let kept = ratios.iter().filter(|(_, ratio)| of(*ratio));
+        kept.map(|(what, ratio)| format!("{what} ({ratio:.2} x)")).collect()
+    };
+    let better = part(&|ratio| ratio > 1.0 + ALIKE);
+    let worse = part(&|ratio| ratio < 1.0 - ALIKE);
+    let list = |what: &str, parts: Vec<String>| match parts.is_empty() {
+        true => None,
+        false => Some(format!("{what} in {}", parts.join(", "))),
+    };
+    let said: Vec<String> =
+        [list("better", better), list("worse", worse)].into_iter().flatten().collect();
+    match (ratios.is_empty(), said.is_empty()) {
+        (true, _) => format!("{other} and {first} have none of these figures in common."),
+        (_, true) => format!(
+            "{other} and {first} are alike in all {} of these that both have.",
+            ratios.len()
+        ),
+        _ => format!("Against {first}, {other} is {}.", said.join(", and ")),
+    }
+}
+
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
@@ -130,19 +152,4 @@ fn key(run: &Run) -> Vec<Figure> {
         Some(Figure { label: label.unwrap_or(figure.label), ..figure })
     };
     KEY.iter().filter_map(best).collect()
-}
-
-fn finding(outcome: &ExperimentOutcome) -> String {
-    match outcome {
-        ExperimentOutcome::Fill(result) => result.finding(),
-        ExperimentOutcome::Steady(result) => result.finding(),
-        ExperimentOutcome::Stream(result) => result.finding(),
-        ExperimentOutcome::Link(result) => result.finding(),
-        ExperimentOutcome::Mix(result) => result.finding(),
-        ExperimentOutcome::Neighbours(result) => result.finding(),
-        ExperimentOutcome::Viewers(result) => result.finding(),
-        ExperimentOutcome::Apps(result) => result.finding(),
-        ExperimentOutcome::Snia(result) => result.finding(),
-        ExperimentOutcome::Diskmark(result) => result.finding(),
-    }
 }

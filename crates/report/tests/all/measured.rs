@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use crate::runs::{Measured, faster, with_cache};
+use lab::analysis::series::WorstWindow;
 use lab::experiment::any::ExperimentOutcome;
 use lab::experiment::fill::FillResult;
 use lab::experiment::mix::MixResult;
@@ -76,9 +77,14 @@ fn renders(document: &Document, run: &Run) {
         assert!(!svg.contains("NaN") && !svg.contains("inf\""), "{name}");
         assert!(files[..index].iter().all(|(used, _)| used != name), "{name} twice");
     }
-    for (stem, columns) in measured::series(run) {
+    for (stem, columns) in measured::series("label", run) {
         let mut csv = Vec::new();
         columns.write_csv(&mut csv).unwrap_or_else(|error| panic!("{stem}: {error}"));
+        let csv = String::from_utf8(csv).unwrap();
+        let (heads, rows) = csv.split_once("\r\n").unwrap();
+        assert!(heads.starts_with("run,drive,") || heads.starts_with("run,"), "{stem}: {heads}");
+        assert!(heads.split(',').any(|head| head == "drive"), "{stem}: {heads}");
+        assert!(rows.lines().all(|row| row.starts_with("label,")), "{stem}: {rows}");
         columns.write_parquet(Vec::new()).unwrap_or_else(|error| panic!("{stem}: {error}"));
     }
     for outcome in &run.outcomes {
@@ -117,7 +123,6 @@ fn a_whole_run_has_a_section_for_each_experiment_with_the_finding_first() {
     }
     let summary = section(&document, "summary");
     assert_eq!(summary.warnings, ["later was not done: nobody had the time."]);
-    assert_eq!(summary.tables[1].rows.len(), 10, "a row for each question");
     assert_eq!(document.title, "Model of a drive");
     assert!(document.facts.iter().any(|fact| fact.value == "SERIAL-1"), "{:?}", document.facts);
     renders(&document, &run.run);
@@ -300,4 +305,48 @@ fn terminal_lines_show_each_experiment() {
         assert!(!lines.is_empty(), "{}", outcome.name());
         assert!(lines.iter().all(|line| !line.trim().is_empty()), "{lines:?}");
     }
+}
+
+#[test]
+fn a_finding_stands_once_in_the_page_and_cells_name_their_columns() {
+    let document = document(&[("one", crate::runs::all())]);
+    let page = html::page(&document);
+    let (shown, _) = page.split_once("<script type=\"application/json\"").unwrap();
+    for section in &document.sections {
+        let found = shown.matches(&section.answer.replace('&', "&amp;")).count();
+        assert_eq!(found, 1, "{}: {}", section.id, section.answer);
+        for table in &section.tables {
+            let name = format!("data-column=\"{}\"", table.columns[0].name);
+            assert!(table.rows.is_empty() || shown.contains(&name), "{name}");
+        }
+    }
+}
+
+#[test]
+fn compared_runs_begin_with_which_is_better_in_what() {
+    let fill = with_cache();
+    let sustained = fill.sustained.map(|worst| WorstWindow { rate: 2.0 * worst.rate, ..worst });
+    let of = |fill: FillResult| crate::runs::of(vec![ExperimentOutcome::Fill(Box::new(fill))]);
+    let (slow, fast) = (of(fill.clone()), of(FillResult { sustained, ..fill }));
+    let answer = |runs: &[(&str, &Measured)]| section(&document(runs), "summary").answer.clone();
+    let said = answer(&[("slow", &slow), ("fast", &fast)]);
+    assert!(said.contains("Against slow, fast is better in sustained writing (2.00 x)"), "{said}");
+    let said = answer(&[("fast", &fast), ("slow", &slow)]);
+    assert!(said.contains("Against fast, slow is worse in sustained writing (0.50 x)"), "{said}");
+    let said = answer(&[("a", &fast), ("b", &fast)]);
+    assert!(said.contains("b and a are alike in all"), "{said}");
+}
+
+#[test]
+fn block_sizes_that_were_measured_have_a_tick_each() {
+    let document = document(&[("one", crate::runs::all())]);
+    let picture = picture(section(&document, "mix"), "IOPS of random commands");
+    let lines = lines(picture);
+    let mut measured: Vec<f64> = lines.series[0].points.iter().map(|point| point.x).collect();
+    measured.sort_by(f64::total_cmp);
+    assert!(measured.len() > 2 && lines.x.ticks == measured, "{:?}", lines.x);
+    let ruler = lines.x.ruler(measured.iter().copied(), false);
+    let labels: Vec<String> =
+        measured.iter().map(|&kib| longtake_report::axis::short(kib)).collect();
+    assert_eq!(ruler.ticks.iter().map(|tick| tick.label.clone()).collect::<Vec<_>>(), labels);
 }

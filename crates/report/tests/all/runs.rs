@@ -46,6 +46,7 @@ fn subject() -> Subject {
         block_bytes: 512,
         trim_bytes: Some(4096),
         link: Some("8 GT/s x4".to_owned()),
+        scheduler: None,
         facts: None,
         members: Vec::new(),
     }

@@ -133,7 +133,7 @@ fn write_all(
         }
         written.fetch_add(buffer.bytes().len() as u64, Ordering::Relaxed);
         buffer.length = 0;
-        // Nobody waits for it any more once the last bytes were taken.
+        // Once the last bytes were taken, nobody waits for the thread any more.
         emptied.send(buffer).ok();
     }
     Ok(())

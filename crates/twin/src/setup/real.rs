@@ -12,7 +12,7 @@ use lab::run::Subject;
 use lab::threads::ThreadRig;
 use lab::{Cost, Go, Rig, RigError, sensors};
 use load::{Measurement, Workload};
-use target::real::{OpenDrives, OpenError, OpenNotice, RealOptions};
+use target::real::{OpenDrives, OpenError, OpenNotice, RealOptions, Scratch};
 use target::{NewFiles, RealDrives, wear};
 
 use super::SetupOptions;
@@ -26,6 +26,7 @@ pub struct RealRig {
     /// The ports whose links may be retrained. When the rig goes out of scope, links are as they were.
     ports: Vec<Port>,
     /// The proof that they may be written, where that is wanted: claims that keep others off while they live.
+    _scratch: Scratch,
     _claims: Vec<Option<Authorized>>,
 }
 
@@ -93,7 +94,7 @@ impl RealRig {
     ) -> Result<Self, OpenError> {
         let SetupOptions { erase, mode, threads, .. } = options;
         let opened = RealOptions { writes, erase: &erase, mode };
-        let OpenDrives { targets, claims } = drives.open(opened, made, stopped, notice)?;
+        let OpenDrives { targets, claims, scratch } = drives.open(opened, made, stopped, notice)?;
         let paths = drives.paths();
         let threads =
             ThreadRig::new(targets, threads, sensors::of(paths)).counting(counters::of(paths));
@@ -101,7 +102,7 @@ impl RealRig {
             return Err(OpenError::Stopped);
         }
         made.keep();
-        Ok(Self { threads, ports: Vec::new(), _claims: claims })
+        Ok(Self { threads, ports: Vec::new(), _scratch: scratch, _claims: claims })
     }
 
     /// The same, with ports whose links may be retrained.

@@ -4,7 +4,7 @@
 use lab::experiment::link::sweep::{SweepResult, SweepTest, SweptLink};
 use load::Verb;
 
-use super::super::found::distinct;
+use super::super::found::{distinct, places};
 use super::super::quantity::Quantity;
 use crate::axis::Axis;
 use crate::document::{Cell, Column, Table};
@@ -90,7 +90,7 @@ fn by_depth(sweep: &SweepResult, verb: Verb, title: &dyn Fn(&str) -> String) -> 
         return None;
     }
     let lines = Lines {
-        x: Axis::log("Commands under way on each drive", ""),
+        x: Axis::log("Commands under way on each drive", "").ticks_at(places(&series)),
         y: rate.axis("Rate"),
         series,
         ..Lines::default()
