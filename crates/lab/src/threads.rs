@@ -335,8 +335,12 @@ fn open_and_run(
     let spare = set.map_or(0, |set| set.spare_buffers(own, targets.len(), bytes));
     // Which pages the buffers lie in makes no difference that could be measured here.
     let (pool, _) = Pool::new(own + spare, bytes as usize, Pages::Huge).map_err(|e| open(&e))?;
-    let bank_options =
-        Options { depth_max: plan.depth_of_one_drive(), poll: options.poll, ..Options::default() };
+    let bank_options = Options {
+        depth_max: plan.depth_of_one_drive(),
+        poll: options.poll,
+        tight_loop: true,
+        ..Options::default()
+    };
     let (bank, warnings) =
         UringBank::open(targets, Arc::clone(&pool), bank_options).map_err(|e| open(&e))?;
     let ending = match set {
