@@ -117,14 +117,14 @@ pub(crate) enum Stay {
 
 /// A ring. It is disabled until [`Ring::enable`] binds it to a thread.
 pub(crate) struct Ring {
+    /// The kernel keeps the ring itself at hand for one thread. It goes before the ring does.
+    own: Option<OwnDescriptor>,
     queues: Queues,
     polled: bool,
     /// The pool's memory is locked for good.
     buffers_registered: bool,
     /// The kernel keeps the files at hand, by their index.
     files_registered: bool,
-    /// The kernel keeps the ring itself at hand for this thread.
-    own: Option<OwnDescriptor>,
 }
 
 enum Queues {

@@ -1,9 +1,10 @@
 //! The real bank: all drives of a run on one io_uring, with direct I/O from registered memory.
 //!
 //! `submit` queues, and hands what is queued to the kernel whenever it is [`HAND_OVER_AT`] commands.
-//! `wait` hands over the rest in the system call in which it sleeps, or before it returns. So a
-//! caller submits what it has and then waits (or polls, with an `until` that has passed): a command
-//! sits unseen by its drive while its caller does something else.
+//! `wait` hands over the rest in the system call in which it sleeps, or before it returns (with
+//! [`Options::tight_loop`], up to three commands go with what is submitted next). So a caller submits
+//! what it has and then waits (or polls, with an `until` that has passed): a command sits unseen by
+//! its drive while its caller does something else.
 //!
 //! Drives that are polled have a second ring for their reads and writes, because in such a ring nothing
 //! else is allowed. Long commands of passthrough drives go out in pieces, as the block layer would cut
@@ -422,7 +423,8 @@ impl UringBank {
     /// was added since the last one left something.
     fn hand_over_or_leave(&mut self) -> Result<(), BankError> {
         let queued = self.ring.queued();
-        if self.tight_loop && self.polled.is_none() && queued > self.left_queued {
+        let few = (self.left_queued + 1..HAND_OVER_AT).contains(&queued);
+        if self.tight_loop && self.polled.is_none() && few {
             self.left_queued = queued;
             return Ok(());
         }
@@ -558,13 +560,17 @@ impl Bank for UringBank {
             None if nothing => self.answered.push((number, Ok(()))),
             None => {
                 self.start(number);
-                self.hand_over_many();
+                // In a tight loop full drives are waited for next, and what is queued goes with that.
+                if !(self.tight_loop && self.free_slots.is_empty()) {
+                    self.hand_over_many();
+                }
             }
         }
         Ok(())
     }
 
-    /// Hands over what is queued before it looks, sleeps or returns.
+    /// Hands over what is queued before it looks, sleeps or returns; in a [tight loop](Options::tight_loop), with completions, the next
+    /// wait does so.
     fn wait(
         &mut self,
         until: Option<Instant>,
