@@ -1,7 +1,7 @@
 //! What experiments say of random simulated drives: no finding contradicts another one or its figures, and the figures are those of
 //! the steps' own files, computed once more in another way.
 //!
-//! A few drives, or a thousand with `LONGTAKE_LONG=1`, which takes an hour of one core. Each case follows from its number alone, so
+//! A few drives, or a thousand with `LONGTAKE_LONG=1`, which takes half an hour of one core. Each case follows from its number alone, so
 //! that `LONGTAKE_CASES=250..500` (or `LONGTAKE_CASES=137`) measures a part of them, beside other parts or again. Which case was measured,
 //! how long that took and what is wrong with it is printed at once with `--nocapture`.
 
@@ -221,6 +221,7 @@ fn judge(case: &Case) -> Vec<String> {
 }
 
 #[test]
+#[expect(clippy::disallowed_macros, reason = "a test of an hour tells how it goes")]
 fn findings_of_random_drives_do_not_contradict_each_other_or_the_series() {
     let numbers = numbers();
     assert!(!numbers.is_empty(), "no cases in {numbers:?}");
