@@ -17,6 +17,7 @@ mod mapping;
 mod mounts;
 pub mod nvme;
 mod overlap;
+mod own_descriptor;
 mod passthrough;
 pub mod pool;
 mod preallocate;

@@ -4,11 +4,13 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 
 use base::{BufferId, Duration};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
-use io_uring::{Builder, IoUring, cqueue, squeue};
+use io_uring::{Builder, EnterFlags, IoUring, cqueue, squeue};
+
+use crate::own_descriptor::OwnDescriptor;
 
 use crate::pool::Pool;
 use crate::target::OpenTarget;
@@ -115,6 +117,8 @@ pub(crate) enum Stay {
 
 /// A ring. It is disabled until [`Ring::enable`] binds it to a thread.
 pub(crate) struct Ring {
+    /// The kernel keeps the ring itself at hand for one thread. It goes before the ring does.
+    own: Option<OwnDescriptor>,
     queues: Queues,
     polled: bool,
     /// The pool's memory is locked for good.
@@ -160,7 +164,8 @@ impl Ring {
             }
         }
         let (buffers_registered, files_registered) = (false, false);
-        Ok(Self { queues, polled: needs.polled, buffers_registered, files_registered })
+        let polled = needs.polled;
+        Ok(Self { queues, polled, buffers_registered, files_registered, own: None })
     }
 
     /// Has the kernel lock the pool's memory for good. The pool must stay until it was unregistered,
@@ -200,11 +205,19 @@ impl Ring {
                 drop(ring.submitter().unregister_buffers());
             }
         });
+        self.own = None;
     }
 
-    /// Lets the ring take commands, from now on from this thread.
-    pub(crate) fn enable(&self) -> io::Result<()> {
-        with!(&self.queues, ring => ring.submitter().register_enable_rings())
+    /// Lets the ring take commands, from now on from this thread. With `register_own`, the kernel also keeps the ring at hand for this
+    /// thread, where it can (Linux 5.18).
+    pub(crate) fn enable(&mut self, register_own: bool) -> io::Result<()> {
+        with!(&self.queues, ring => ring.submitter().register_enable_rings())?;
+        self.own = register_own.then(|| OwnDescriptor::register(self.descriptor())).flatten();
+        Ok(())
+    }
+
+    fn descriptor(&self) -> RawFd {
+        with!(&self.queues, ring => ring.as_raw_fd())
     }
 
     /// How an entry names a file: by its index where it is registered, and a flag says so.
@@ -267,29 +280,70 @@ impl Ring {
 
     /// Gives the kernel what is queued, and stays. It may come back early.
     pub(crate) fn enter(&mut self, stay: Stay) -> io::Result<()> {
+        let (queued, more) = self.state();
+        let waits = stay != Stay::Not;
+        // A polled ring finds out what is done only by entering.
+        if !waits && queued == 0 && !more && !self.polled {
+            return Ok(());
+        }
+        let mut flags = EnterFlags::empty();
+        if waits || more || self.polled {
+            flags |= EnterFlags::GETEVENTS;
+        }
+        let span = match stay {
+            Stay::For(span) => Some(Timespec::from(std::time::Duration::from(span.min(SLEEP_MAX)))),
+            Stay::Not | Stay::UntilDone => None,
+        };
+        self.call(queued, u32::from(waits), flags, span.as_ref())
+    }
+
+    /// Takes what the kernel has ready and hasn't put into the queue of completions, and gives it nothing; false if there is nothing.
+    pub(crate) fn take_ready(&mut self) -> io::Result<bool> {
+        let (_, more) = self.state();
+        if more {
+            self.call(0, 0, EnterFlags::GETEVENTS, None)?;
+        }
+        Ok(more)
+    }
+
+    /// How many entries the kernel hasn't seen, and whether it has completions that only entering brings.
+    fn state(&mut self) -> (u32, bool) {
         with!(&mut self.queues, ring => {
             let queue = ring.submission();
-            // A polled ring finds out what is done only by entering.
-            let needless =
-                !self.polled && queue.is_empty() && !queue.taskrun() && !queue.cq_overflow();
-            drop(queue);
-            let submitter = ring.submitter();
-            let entered = match stay {
-                Stay::Not if needless => return Ok(()),
-                Stay::Not => submitter.submit(),
-                Stay::UntilDone => submitter.submit_and_wait(1),
-                Stay::For(span) => {
-                    let span = Timespec::from(std::time::Duration::from(span.min(SLEEP_MAX)));
-                    submitter.submit_with_args(1, &SubmitArgs::new().timespec(&span))
-                }
-            };
-            let Err(error) = entered else { return Ok(()) };
-            match error.raw_os_error() {
-                // Time is up, or a signal came, or the kernel has to be emptied first: look again.
-                Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
-                _ => Err(error),
-            }
+            (queue.len() as u32, queue.taskrun() || queue.cq_overflow())
         })
+    }
+
+    fn call(
+        &self,
+        queued: u32,
+        done_min: u32,
+        flags: EnterFlags,
+        span: Option<&Timespec>,
+    ) -> io::Result<()> {
+        let entered = match (&self.own, span) {
+            (Some(own), _) if own.is_of_this_thread() => own.enter(queued, done_min, flags, span),
+            (_, Some(span)) => with!(&self.queues, ring => {
+                let arguments = SubmitArgs::new().timespec(span);
+                ring.submitter().submit_with_args(done_min as usize, &arguments).map(drop)
+            }),
+            (_, None) => with!(&self.queues, ring => {
+                // SAFETY: without an argument, the call names no memory but the ring's own.
+                let entered = unsafe {
+                    ring.submitter().enter::<()>(queued, done_min, flags.bits(), None)
+                };
+                entered.map(drop)
+            }),
+        };
+        entered.or_else(look_again)
+    }
+}
+
+/// Time is up, or a signal came, or the kernel has to be emptied first: none of these is a failure.
+fn look_again(error: io::Error) -> io::Result<()> {
+    match error.raw_os_error() {
+        Some(libc::ETIME | libc::EINTR | libc::EBUSY | libc::EAGAIN) => Ok(()),
+        _ => Err(error),
     }
 }
 

@@ -60,6 +60,18 @@ impl Slot {
         self.command.operation.buffer().is_some()
     }
 
+    /// Whether this result, of its only piece, is that of a whole transfer: what most results are.
+    #[inline]
+    pub(crate) fn is_whole(&self, result: i32) -> bool {
+        let length = self.range().1;
+        self.pieces == 1
+            && self.moved == Some(0)
+            && self.handed == length
+            && u64::try_from(result) == Ok(length)
+            && self.failure.is_none()
+            && self.busy.is_none()
+    }
+
     /// Its outcome, when nothing of it is in a ring; None if it, or the rest of it, is to be started.
     pub(crate) fn verdict(
         &mut self,
@@ -116,6 +128,24 @@ mod tests {
         let mut half = Slot { handed: LENGTH / 2, ..slot(LENGTH / 2) };
         assert_eq!(half.verdict(LENGTH / 2, BLOCK), None);
         assert_eq!((half.handed, half.moved), (LENGTH / 2, Some(LENGTH / 2)));
+    }
+
+    #[test]
+    fn the_one_piece_of_a_command_that_moved_all_of_it_finishes_it() {
+        let whole = Slot { pieces: 1, ..slot(0) };
+        assert!(whole.is_whole(LENGTH as i32));
+        for result in [0, 4096, -libc::EIO] {
+            assert!(!whole.is_whole(result), "{result}");
+        }
+        let others = [
+            Slot { pieces: 2, ..slot(0) },
+            Slot { pieces: 1, handed: LENGTH / 2, ..slot(0) },
+            Slot { pieces: 1, ..slot(4096) },
+            Slot { pieces: 1, busy: Some(DeviceError::Os(libc::EAGAIN)), ..slot(0) },
+            Slot { pieces: 1, failure: Some(DeviceError::Medium), ..slot(0) },
+            Slot { pieces: 1, moved: None, ..slot(0) },
+        ];
+        assert!(others.iter().all(|slot| !slot.is_whole(LENGTH as i32)));
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The real bank: all drives of a run on one io_uring, with direct I/O from registered memory.
 //!
 //! `submit` queues, and hands what is queued to the kernel whenever it is [`HAND_OVER_AT`] commands.
-//! `wait` hands over the rest in the system call in which it sleeps, or before it returns. So a
-//! caller submits what it has and then waits (or polls, with an `until` that has passed): a command
-//! sits unseen by its drive while its caller does something else.
+//! `wait` hands over the rest in the system call in which it sleeps, or before it returns (with
+//! [`Options::tight_loop`], up to three commands go with what is submitted next). So a caller submits
+//! what it has and then waits (or polls, with an `until` that has passed): a command sits unseen by
+//! its drive while its caller does something else.
 //!
 //! Drives that are polled have a second ring for their reads and writes, because in such a ring nothing
 //! else is allowed. Long commands of passthrough drives go out in pieces, as the block layer would cut
@@ -58,6 +59,10 @@ pub struct Options {
     /// Poll drives for their completions, where their driver can, instead of being interrupted:
     /// shorter latency, for all the time of the processor while reads or writes are under way.
     pub poll: bool,
+    /// The thread that waits does nothing else than take what is done, submit and wait again, and it drops the bank. Then a few
+    /// commands that are queued when [`Bank::wait`] returns with completions are handed over together with those that come next, and
+    /// the kernel keeps the ring at hand for the thread.
+    pub tight_loop: bool,
 }
 
 impl Default for Options {
@@ -68,6 +73,7 @@ impl Default for Options {
             register_files: true,
             trim_by_ring: true,
             poll: false,
+            tight_loop: false,
         }
     }
 }
@@ -103,6 +109,9 @@ pub struct UringBank {
     listens: bool,
     /// The poll of the waker's eventfd is in the ring.
     poll_armed: bool,
+    tight_loop: bool,
+    /// Commands that were left queued when the last wait returned.
+    left_queued: usize,
     enabled: bool,
 }
 
@@ -182,6 +191,8 @@ impl UringBank {
             discards,
             waker,
             poll_armed: false,
+            tight_loop: options.tight_loop,
+            left_queued: 0,
             enabled: false,
         };
         Ok((bank, warnings))
@@ -309,6 +320,9 @@ impl UringBank {
     /// Finishes a command with its last piece, or asks for the rest.
     fn react(&mut self, number: u32, result: i32, now: Instant, done: &mut Vec<Completion>) {
         let slot = self.slots[number as usize].as_mut().expect("each piece is answered once");
+        if slot.is_whole(result) {
+            return self.finish(number, Ok(()), now, done);
+        }
         let drive = &self.drives[slot.command.drive.index()];
         let answer = match &drive.target.namespace {
             Some(_) => passthrough::answer(result),
@@ -360,8 +374,8 @@ impl UringBank {
     /// Binds the rings to this thread, the first time.
     fn enable(&mut self) -> Result<(), BankError> {
         if !self.enabled {
-            for ring in std::iter::once(&self.ring).chain(&self.polled) {
-                ring.enable().map_err(|reason| BankError {
+            for ring in std::iter::once(&mut self.ring).chain(&mut self.polled) {
+                ring.enable(self.tight_loop).map_err(|reason| BankError {
                     attempted: "enabling the io_uring",
                     reason: reason.to_string(),
                 })?;
@@ -373,11 +387,18 @@ impl UringBank {
 
     /// Gives the kernel what is queued if it is enough to be worth it, once the bank has its thread.
     fn hand_over_many(&mut self) {
-        for ring in std::iter::once(&mut self.ring).chain(&mut self.polled) {
-            if self.enabled && ring.queued() >= HAND_OVER_AT {
-                // If this fails, the queue stays as it is, and the next wait says so.
-                drop(ring.enter(Stay::Not));
-            }
+        if !self.enabled {
+            return;
+        }
+        // If this fails, the queue stays as it is, and the next wait says so.
+        if self.ring.queued() >= HAND_OVER_AT {
+            drop(self.ring.enter(Stay::Not));
+            self.left_queued = 0;
+        }
+        if let Some(polled) = &mut self.polled
+            && polled.queued() >= HAND_OVER_AT
+        {
+            drop(polled.enter(Stay::Not));
         }
     }
 
@@ -389,6 +410,26 @@ impl UringBank {
             }
         }
         Ok(())
+    }
+
+    /// In a tight loop, before a few commands are handed over by themselves: takes what was done in the meantime, because what its
+    /// caller submits next can go with them. A drive answers many commands at once, and the first of them ends a sleep.
+    fn take_ready(&mut self) -> Result<bool, BankError> {
+        let few = self.tight_loop && (1..HAND_OVER_AT).contains(&self.ring.queued());
+        if few { self.ring.take_ready().map_err(cannot_enter) } else { Ok(false) }
+    }
+
+    /// Before a wait returns with completions: hands over what is queued, or in a tight loop leaves it to the next wait, unless nothing
+    /// was added since the last one left something.
+    fn hand_over_or_leave(&mut self) -> Result<(), BankError> {
+        let queued = self.ring.queued();
+        let few = (self.left_queued + 1..HAND_OVER_AT).contains(&queued);
+        if self.tight_loop && self.polled.is_none() && few {
+            self.left_queued = queued;
+            return Ok(());
+        }
+        self.left_queued = 0;
+        self.hand_over()
     }
 
     /// Hands over what is queued and sleeps until something may be done, for at most `span` (None:
@@ -519,13 +560,17 @@ impl Bank for UringBank {
             None if nothing => self.answered.push((number, Ok(()))),
             None => {
                 self.start(number);
-                self.hand_over_many();
+                // In a tight loop full drives are waited for next, and what is queued goes with that.
+                if !(self.tight_loop && self.free_slots.is_empty()) {
+                    self.hand_over_many();
+                }
             }
         }
         Ok(())
     }
 
-    /// Hands over what is queued before it looks, sleeps or returns.
+    /// Hands over what is queued before it looks, sleeps or returns; in a [tight loop](Options::tight_loop), with completions, the next
+    /// wait does so.
     fn wait(
         &mut self,
         until: Option<Instant>,
@@ -533,11 +578,16 @@ impl Bank for UringBank {
     ) -> Result<(), BankError> {
         self.enable()?;
         let before = done.len();
+        let mut took_ready = false;
         loop {
             self.reap(done);
             if done.len() > before || (until.is_none() && self.under_way() == 0) {
-                return self.hand_over();
+                return self.hand_over_or_leave();
             }
+            if !std::mem::replace(&mut took_ready, true) && self.take_ready()? {
+                continue;
+            }
+            self.left_queued = 0;
             let span = until.map(|until| until.since(self.now()));
             let woken = self.sleep(span)?;
             if woken || span == Some(Duration::ZERO) {

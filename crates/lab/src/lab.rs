@@ -352,8 +352,10 @@ pub fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), LabError> 
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder.unwrap_or(Path::new(".")))
         .map_err(fail)?;
-    serde_json::to_writer_pretty(&mut file, value).map_err(|error| fail(error.into()))?;
-    file.write_all(b"\n").and_then(|()| file.as_file().sync_all()).map_err(fail)?;
+    // Whole in memory first: the serializer writes every bracket by itself.
+    let mut text = serde_json::to_vec_pretty(value).map_err(|error| fail(error.into()))?;
+    text.push(b'\n');
+    file.write_all(&text).and_then(|()| file.as_file().sync_all()).map_err(fail)?;
     file.persist(path).map(drop).map_err(|failed| fail(failed.error))
 }
 

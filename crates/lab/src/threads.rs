@@ -41,6 +41,9 @@ impl Default for ThreadOptions {
     }
 }
 
+/// Buffers up to here get pages of their own, in bytes.
+const SMALL_BUFFER_BYTES: u32 = 4096;
+
 /// How often the drives' sensors are read.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
@@ -333,10 +336,15 @@ fn open_and_run(
     let open = |error: &dyn std::fmt::Display| RigError::Open(error.to_string());
     let (own, bytes) = (plan.depth(), plan.buffer_bytes());
     let spare = set.map_or(0, |set| set.spare_buffers(own, targets.len(), bytes));
-    // Which pages the buffers lie in makes no difference that could be measured here.
-    let (pool, _) = Pool::new(own + spare, bytes as usize, Pages::Huge).map_err(|e| open(&e))?;
-    let bank_options =
-        Options { depth_max: plan.depth_of_one_drive(), poll: options.poll, ..Options::default() };
+    // A page of its own spares a small buffer the kernel's look whether it must be split; larger ones are split less in huge pages.
+    let pages = if bytes <= SMALL_BUFFER_BYTES { Pages::Normal } else { Pages::Huge };
+    let (pool, _) = Pool::new(own + spare, bytes as usize, pages).map_err(|e| open(&e))?;
+    let bank_options = Options {
+        depth_max: plan.depth_of_one_drive(),
+        poll: options.poll,
+        tight_loop: true,
+        ..Options::default()
+    };
     let (bank, warnings) =
         UringBank::open(targets, Arc::clone(&pool), bank_options).map_err(|e| open(&e))?;
     let ending = match set {

@@ -54,6 +54,10 @@ pub struct Engine<'a, B, M> {
     due: BinaryHeap<Reverse<(Instant, u32)>>,
     /// Jobs whose command a drive had no room for, by drive.
     waiting: Vec<VecDeque<u32>>,
+    /// How many there are.
+    waiting_count: usize,
+    /// Some job checks what it reads.
+    verifies: bool,
     room: Vec<u32>,
     phase: Phase,
     start: Instant,
@@ -65,6 +69,8 @@ pub struct Engine<'a, B, M> {
     /// What happened in the interval, by stream and verb: an index beats a map for every command.
     counts: Vec<[StreamInterval; 3]>,
     done: Vec<Completion>,
+    /// Jobs of completions that were taken. Kept for its memory.
+    freed: Vec<u32>,
 }
 
 impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
@@ -94,6 +100,8 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             free_slots: (0..plan.depth()).rev().collect(),
             due: BinaryHeap::new(),
             waiting: vec![VecDeque::new(); bank.drives().len()],
+            waiting_count: 0,
+            verifies: jobs.iter().any(|job| job.verifier.is_some()),
             room,
             phase: Phase::Running,
             start,
@@ -103,6 +111,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             interval_end: start,
             counts: (0..workload.streams.len()).map(|_| Default::default()).collect(),
             done: Vec::new(),
+            freed: Vec::new(),
             bank,
             memory,
             workload,
@@ -153,11 +162,10 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             }
         }
         self.bank.wait(Some(self.wake_up()), &mut self.done)?;
-        let mut done = std::mem::take(&mut self.done);
-        for completion in done.drain(..) {
-            self.take(&completion, closed);
-        }
+        let done = std::mem::take(&mut self.done);
+        self.take_all(&done, closed);
         self.done = done;
+        self.done.clear();
         if self.phase == Phase::Running {
             let now = self.bank.now();
             while now >= self.interval_end {
@@ -232,13 +240,14 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             if self.end.is_some_and(|end| due >= end) {
                 continue;
             }
-            self.start_job(index, due, false);
+            self.start_job(index, due, false, usize::MAX);
         }
     }
 
     /// Starts all that a job may start now. `free` is since when it could have; `held_up` says that until then it could not,
-    /// because too much was under way.
-    fn start_job(&mut self, index: u32, free: Instant, held_up: bool) {
+    /// because too much was under way. After `commands_max` the job is held up again.
+    fn start_job(&mut self, index: u32, free: Instant, held_up: bool, commands_max: usize) {
+        let mut started = 0;
         while self.phase == Phase::Running {
             let job = &mut self.jobs[index as usize];
             if job.failures >= FAILURES_MAX || self.bytes_left == Some(0) {
@@ -251,15 +260,17 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
                 self.due.push(Reverse((next, index)));
                 return;
             }
-            let Some(&buffer) = job.buffers.last() else {
+            let Some(&buffer) = job.buffers.last().filter(|_| started < commands_max) else {
                 job.held_up = true;
                 return;
             };
+            started += 1;
             let drive = job.drive.index();
             if self.room[drive] == 0 {
                 job.held_up = true;
                 if !std::mem::replace(&mut job.waiting, true) {
                     self.waiting[drive].push_back(index);
+                    self.waiting_count += 1;
                 }
                 return;
             }
@@ -319,8 +330,36 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         submitted
     }
 
-    /// Takes a completion: counts it, and starts what it made room for.
-    fn take(&mut self, completion: &Completion, closed: &mut Vec<Interval>) {
+    /// Takes completions, and starts what each of them made room for.
+    fn take_all(&mut self, done: &[Completion], closed: &mut Vec<Interval>) {
+        if !self.can_take_all_first(done) {
+            for completion in done {
+                let job = self.take(completion, closed);
+                self.go_on(job, completion, usize::MAX);
+            }
+            return;
+        }
+        let mut freed = std::mem::take(&mut self.freed);
+        freed.extend(done.iter().map(|completion| self.take(completion, closed)));
+        for (job, completion) in freed.drain(..).zip(done) {
+            self.go_on(job, completion, 1);
+        }
+        self.freed = freed;
+    }
+
+    /// Whether it makes no difference to what is started, and in which order, that all completions are taken before anything is. It
+    /// makes one to the processor: a bank goes through the kernel once for a few commands, which leaves little of our code and data in
+    /// the nearest caches.
+    fn can_take_all_first(&self, done: &[Completion]) -> bool {
+        done.len() > 1
+            && self.phase == Phase::Running
+            && self.waiting_count == 0
+            && !self.verifies
+            && self.end.is_none_or(|end| done.iter().all(|completion| completion.reaped < end))
+    }
+
+    /// Takes a completion and counts it. Returns its job.
+    fn take(&mut self, completion: &Completion, closed: &mut Vec<Interval>) -> u32 {
         let slot = self.slots[completion.tag as usize].take().expect("a command completes once");
         self.free_slots.push(completion.tag as u32);
         self.room[completion.drive.index()] += 1;
@@ -334,21 +373,26 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         if self.end.is_some_and(|end| completion.reaped >= end) {
             self.stop();
         }
-        let index = slot.job;
-        let job = &mut self.jobs[index as usize];
+        let job = &mut self.jobs[slot.job as usize];
         job.finish(&slot.next, slot.buffer, &completion.outcome, self.memory);
+        slot.job
+    }
+
+    /// Starts what a completion of this job made room for, at most so many commands of the job itself.
+    fn go_on(&mut self, index: u32, completion: &Completion, commands_max: usize) {
         match self.phase {
             Phase::Running => {
-                let held_up = std::mem::take(&mut job.held_up);
+                let held_up = std::mem::take(&mut self.jobs[index as usize].held_up);
                 // Those that wait for the drive come first, or a fast job would never let them in.
                 if let Some(other) = self.waiting[completion.drive.index()].pop_front() {
+                    self.waiting_count -= 1;
                     let other_job = &mut self.jobs[other as usize];
                     other_job.waiting = false;
                     other_job.held_up = false;
-                    self.start_job(other, completion.reaped, true);
+                    self.start_job(other, completion.reaped, true, usize::MAX);
                 }
                 if held_up && !self.jobs[index as usize].waiting {
-                    self.start_job(index, completion.reaped, true);
+                    self.start_job(index, completion.reaped, true, commands_max);
                 }
             }
             Phase::ReadingBack => self.read_back(index),

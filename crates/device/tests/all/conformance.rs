@@ -51,12 +51,23 @@ fn plain() -> Options {
         register_files: false,
         trim_by_ring: false,
         poll: false,
+        tight_loop: false,
     }
+}
+
+/// As the load engine uses a bank.
+fn tight() -> Options {
+    Options { tight_loop: true, ..Options::default() }
 }
 
 mod files {
     use super::*;
     conformance_tests!(on_files(Folder::on_disk(), Options::default()));
+}
+
+mod files_in_a_tight_loop {
+    use super::*;
+    conformance_tests!(on_files(Folder::on_disk(), tight()));
 }
 
 mod files_without_registration {
@@ -72,6 +83,11 @@ mod files_in_memory {
 mod block_devices {
     use super::*;
     conformance_tests!(on_loops(Options::default()));
+}
+
+mod block_devices_in_a_tight_loop {
+    use super::*;
+    conformance_tests!(on_loops(tight()));
 }
 
 mod block_devices_without_registration_and_trimmed_by_thread {

@@ -196,10 +196,11 @@ impl Link {
                 (gigatransfers, lanes, Ceiling::of_pcie(&link))
             })
         });
+        let (ceiling, best) = ceilings(&links, &points);
         let result = LinkResult {
             drives: drives.into_iter().map(|drive| drive.name).collect(),
-            ceiling: links.iter().map(DriveLink::ceiling).sum(),
-            best: links.iter().map(DriveLink::best_ceiling).sum(),
+            ceiling,
+            best,
             links,
             table: table.collect(),
             preparation,
@@ -272,6 +273,17 @@ fn own_mode(links: &[DriveLink]) -> Option<PcieMode> {
     links.iter().all(|link| mode(link) == Some(first)).then_some(first)
 }
 
+/// What all links together carry, and could at best, with packets as large as the fastest sequential point shows them to be.
+fn ceilings(links: &[DriveLink], points: &[LinkPoint]) -> (Option<Ceiling>, Option<Ceiling>) {
+    let sequential = points.iter().filter(|point| !point.random);
+    let fastest = sequential.filter_map(|point| point.bytes_per_s).fold(0.0, f64::max);
+    let now: Option<Ceiling> = links.iter().map(DriveLink::ceiling).sum();
+    let best: Option<Ceiling> = links.iter().map(DriveLink::best_ceiling).sum();
+    let payload = now.map_or(0.0, |now| now.payload_for(fastest));
+    let with_payload = |ceiling: Ceiling| ceiling.with_payload(payload);
+    (now.map(with_payload), best.map(with_payload))
+}
+
 /// What a point may write at most, so that drives faster than thought don't wear more than was said.
 fn write_limit(scope: &Scope, block: u64) -> u64 {
     (scope.points_cost(1, 1.0, 0.0).written_bytes / block).max(1) * block
@@ -334,6 +346,16 @@ impl LinkResult {
                 Rate(ceiling.payload.1)
             ));
         }
+        let usual: Option<Ceiling> = self.links.iter().map(DriveLink::ceiling).sum();
+        if let Some((ceiling, usual)) = self.ceiling.zip(usual)
+            && ceiling.payload.1 > usual.payload.1
+        {
+            said.push(format!(
+                "The drives reach more than the {} that usual packets carry, so larger packets are assumed, which carry {}.",
+                Rate(usual.payload.1),
+                Rate(ceiling.payload.1)
+            ));
+        }
         said
     }
 
@@ -344,6 +366,13 @@ impl LinkResult {
             let sentence = format!("Sequential {operation}s reach {{0}}.");
             return Some(Finding::new(&subject, FindingKind::States, vec![reached], &sentence));
         };
+        if reached.value > ceiling.line {
+            let sentence = format!(
+                "Sequential {operation}s reach {{0}}, more than the {} of the link that the system reports: they don't go through it alone.",
+                Rate(ceiling.line)
+            );
+            return Some(Finding::new(&subject, FindingKind::States, vec![reached], &sentence));
+        }
         let (kind, verdict) = match self.held_back(operation)? {
             HeldBack::Yes => (FindingKind::Limits, "the link is the limit"),
             HeldBack::Maybe => (

@@ -343,3 +343,75 @@ fn a_stream_with_fua_forces_each_of_its_writes_and_a_stream_without_none() {
     let refused = Plan::new(&nothing.unwrap(), &drives).unwrap_err().to_string();
     assert!(refused.contains("fua") && refused.contains("writes nothing"), "{refused}");
 }
+
+/// A bank that notes where commands go, and may return completions one at a time.
+struct Ordered {
+    bank: MemoryBank,
+    one_at_a_time: bool,
+    kept: std::collections::VecDeque<base::Completion>,
+    most_at_once: usize,
+    commands: Vec<(base::DriveId, base::Operation)>,
+}
+
+impl Bank for Ordered {
+    fn drives(&self) -> &[base::Geometry] {
+        self.bank.drives()
+    }
+    fn now(&self) -> Instant {
+        self.bank.now()
+    }
+    fn submit(&mut self, command: base::Command) -> Result<(), base::Full> {
+        let operation = match command.operation {
+            // Which of its buffers a job takes makes no difference.
+            base::Operation::Read { offset, length, .. } => {
+                base::Operation::Read { offset, length, buffer: BufferId(0) }
+            }
+            base::Operation::Write { offset, length, fua, .. } => {
+                base::Operation::Write { offset, length, buffer: BufferId(0), fua }
+            }
+            other => other,
+        };
+        self.commands.push((command.drive, operation));
+        self.bank.submit(command)
+    }
+    fn wait(
+        &mut self,
+        until: Option<Instant>,
+        done: &mut Vec<base::Completion>,
+    ) -> Result<(), base::BankError> {
+        if self.kept.is_empty() {
+            let mut all = Vec::new();
+            self.bank.wait(until, &mut all)?;
+            self.most_at_once = self.most_at_once.max(all.len());
+            self.kept.extend(all);
+        }
+        let count = if self.one_at_a_time { 1.min(self.kept.len()) } else { self.kept.len() };
+        done.extend(self.kept.drain(..count));
+        Ok(())
+    }
+}
+
+#[test]
+fn commands_are_the_same_whether_completions_come_together_or_one_at_a_time() {
+    let text = "stop = { bytes = '64MiB' }\n\
+        [[stream]]\nname = 'a'\nread = 2\nwrite = 1\npattern = 'random'\nblock = '4KiB'\ndepth = 7\n\
+        [[stream]]\nname = 'b'\nread = 1\nblock = '64KiB'\ndepth = 4\n";
+    let commands = |one_at_a_time: bool| {
+        let memory = MemoryBuffers::new(64, 1 << 20);
+        let bank = MemoryBank::new(vec![latency(100), latency(100)], memory.clone());
+        let (kept, commands) = (std::collections::VecDeque::new(), Vec::new());
+        let mut bank = Ordered { bank, one_at_a_time, kept, most_at_once: 0, commands };
+        let workload = Workload::from_toml(text).unwrap();
+        let plan = Plan::new(&workload, bank.drives()).unwrap();
+        let buffers = (0..64).map(BufferId).collect();
+        let mut engine = Engine::new(&plan, &mut bank, &memory, buffers);
+        engine.begin(Instant::START);
+        while !engine.step(&mut Vec::new()).unwrap() {}
+        drop(engine);
+        assert!(bank.most_at_once > 4, "{}", bank.most_at_once);
+        bank.commands
+    };
+    let together = commands(false);
+    assert!(together.len() > 1_000);
+    assert!(together == commands(true));
+}

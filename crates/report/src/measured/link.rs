@@ -31,6 +31,11 @@ impl Shown for LinkResult {
             (None, Some(_)) => {
                 format!("Reached: {}. What the links carry is not known.", parts.join(", "))
             }
+            (Some(ceiling), Some(fastest)) if fastest > ceiling.line => format!(
+                "Reached: {}; the links that the system reports carry {}.",
+                parts.join(", "),
+                Rate(ceiling.line)
+            ),
             (Some(ceiling), Some(fastest)) => format!(
                 "The links carry {}; reached: {}, at most {:.0} % of it.",
                 Rate(ceiling.payload.1),

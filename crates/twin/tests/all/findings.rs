@@ -1,11 +1,16 @@
 //! What experiments say of random simulated drives: no finding contradicts another one or its figures, and the figures are those of
 //! the steps' own files, computed once more in another way.
 //!
-//! A few drives, or a thousand with `LONGTAKE_LONG=1`.
+//! A few drives, or a thousand with `LONGTAKE_LONG=1`, which takes half an hour of one core. Each case follows from its number alone, so
+//! that `LONGTAKE_CASES=250..500` (or `LONGTAKE_CASES=137`) measures a part of them, beside other parts or again. Which case was measured,
+//! how long that took and what is wrong with it is printed at once with `--nocapture`.
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::time::Instant;
 
 use base::Duration;
 use lab::experiment::{Experiment, ExperimentOutcome};
@@ -19,7 +24,7 @@ use profile::{Profile, name};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use proptest::strategy::ValueTree;
-use proptest::test_runner::TestRunner;
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use ssd::Spec;
 use target::{NewFiles, Profiles};
 
@@ -43,6 +48,30 @@ fn cases() -> impl Strategy<Value = Case> {
         names,
         point: Duration::from_millis(ms),
     })
+}
+
+/// The case of a number, whatever other cases are measured.
+fn case(number: u64) -> Case {
+    let mut seed = [0; 32];
+    seed[..8].copy_from_slice(&number.to_le_bytes());
+    let random = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    cases().new_tree(&mut TestRunner::new_with_rng(Config::default(), random)).unwrap().current()
+}
+
+/// Numbers of the cases asked for: `from..to`, or one.
+fn numbers() -> Range<u64> {
+    let Ok(asked) = std::env::var("LONGTAKE_CASES") else {
+        let long = std::env::var_os("LONGTAKE_LONG").is_some_and(|value| value == "1");
+        return 0..if long { 1_000 } else { 8 };
+    };
+    let number = |text: &str| match text.trim().parse::<u64>() {
+        Ok(number) => number,
+        Err(_) => panic!("LONGTAKE_CASES is {asked:?}: give a number, or a range such as 250..500"),
+    };
+    match asked.split_once("..") {
+        Some((from, to)) => number(from)..number(to),
+        None => number(&asked)..number(&asked) + 1,
+    }
 }
 
 /// Measures, and gives what was found and what failed.
@@ -181,18 +210,32 @@ fn wrong(run: &Run, folder: &Path) -> Vec<String> {
     wrong
 }
 
+/// What is wrong with a case, which may also be that it can't be measured.
+fn judge(case: &Case) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let judged = catch_unwind(AssertUnwindSafe(|| {
+        let run = measure(case, folder.path());
+        wrong(&run, folder.path())
+    }));
+    judged.unwrap_or_else(|_| vec!["it panicked, as printed above".to_owned()])
+}
+
 #[test]
+#[expect(clippy::disallowed_macros, reason = "a test of an hour tells how it goes")]
 fn findings_of_random_drives_do_not_contradict_each_other_or_the_series() {
-    let long = std::env::var_os("LONGTAKE_LONG").is_some_and(|value| value == "1");
-    let mut runner = TestRunner::deterministic();
+    let numbers = numbers();
+    assert!(!numbers.is_empty(), "no cases in {numbers:?}");
     let mut failed = Vec::new();
-    for number in 0..if long { 1_000 } else { 8 } {
-        let case = cases().new_tree(&mut runner).unwrap().current();
-        let folder = tempfile::tempdir().unwrap();
-        let run = measure(&case, folder.path());
-        let wrong = wrong(&run, folder.path());
+    for number in numbers {
+        let case = case(number);
+        let begin = Instant::now();
+        let wrong = judge(&case);
+        let (seconds, names) = (begin.elapsed().as_secs_f64(), case.names.join(", "));
+        eprintln!("case {number} ({names}): {} wrong, {seconds:.1} s", wrong.len());
         if !wrong.is_empty() {
-            failed.push(format!("{number}: {case:?}\n{}", wrong.join("\n")));
+            let failure = format!("{number}: {case:?}\n{}", wrong.join("\n"));
+            eprintln!("{failure}\n");
+            failed.push(failure);
         }
     }
     assert!(failed.is_empty(), "{} drives:\n{}", failed.len(), failed.join("\n\n"));

@@ -4,6 +4,7 @@
 //! read becomes), four bytes of LCRC and four of framing and sequence number: 24 bytes (PCI Express Base Specification
 //! 3.0, sections 2.2.1, 3.6.1 and 4.2.2). In 64 GT/s flits, framing and checks are part of the flit and only the header
 //! is left. Flow control takes another one or two percent that are not counted, so that a ceiling is never too low.
+//! Packets of more than 256 bytes, which some servers agree on, carry more; drives that reach more show that they have them.
 //! A SATA frame carries up to 8,192 bytes beside 16 of header, check and primitives (Serial ATA 3.x, data FIS).
 
 use std::fmt;
@@ -17,6 +18,8 @@ use crate::rig::PcieMode;
 
 /// Payload of a PCIe packet in bytes: what is always possible, and what most machines agree on.
 const PAYLOADS: (f64, f64) = (128.0, 256.0);
+/// Greater payloads that a PCIe packet can have, in bytes (PCI Express Base Specification 3.0, section 7.8.4).
+const GREATER_PAYLOADS: [f64; 4] = [512.0, 1024.0, 2048.0, 4096.0];
 /// Header, LCRC, framing and sequence number of a packet in bytes.
 const PACKET_BYTES: f64 = 16.0 + 4.0 + 4.0;
 /// The header alone.
@@ -33,8 +36,8 @@ const SATA_CODING: f64 = 8.0 / 10.0;
 pub struct Ceiling {
     /// After coding, packets and all.
     pub line: f64,
-    /// Data in packets: at the least and at the greatest payload for each packet that is usual. The greater is what
-    /// drives are held against.
+    /// Data in packets: at the least and at the greatest payload for each packet that is usual, or with more where drives reach more.
+    /// The greater is what drives are held against.
     pub payload: (f64, f64),
 }
 
@@ -70,6 +73,27 @@ impl Ceiling {
         let beside = if link.gigatransfers >= FLITS_FROM { HEADER_BYTES } else { PACKET_BYTES };
         let carried = |payload: f64| line * payload / (payload + beside);
         Self { line, payload: (carried(PAYLOADS.0), carried(PAYLOADS.1)) }
+    }
+
+    /// The least payload of packets, in bytes, with which it carries this rate in bytes a second, from the greatest that is usual
+    /// on; infinite if none does.
+    pub(super) fn payload_for(&self, rate: f64) -> f64 {
+        let enough = |payload: &f64| self.with_payload(*payload).payload.1 >= rate;
+        if self.payload.1 >= rate {
+            return PAYLOADS.1;
+        }
+        GREATER_PAYLOADS.into_iter().find(enough).unwrap_or(f64::INFINITY)
+    }
+
+    /// The same with packets of up to so many bytes; no less than is usual. With infinite ones all of it is data.
+    pub(super) fn with_payload(self, bytes: f64) -> Self {
+        if bytes <= PAYLOADS.1 {
+            return self;
+        }
+        // What goes with a packet follows from what is lost to it.
+        let beside = PAYLOADS.0 * (self.line / self.payload.0 - 1.0);
+        let most = self.line / (1.0 + beside / bytes);
+        Self { payload: (self.payload.0, most), ..self }
     }
 
     /// Of a SATA link of so many Gb/s on the wire.

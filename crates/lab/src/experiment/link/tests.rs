@@ -3,6 +3,7 @@
 use super::*;
 use crate::analysis;
 use crate::experiment::testing::{Done, Model, geometry, rated, run_in, scope};
+use crate::finding::contradictions;
 use base::Duration;
 
 fn link(links: Vec<DriveLink>) -> Link {
@@ -36,6 +37,36 @@ fn a_drive_behind_a_degraded_link_is_warned_of_with_what_it_costs() {
     let share = result.figures().into_iter().find(|f| f.name == "link.read_share").unwrap();
     assert!((share.value.unwrap() - 96.3).abs() < 1.0);
     assert!(done.written_bytes <= link.cost(&[geometry()]).written_bytes);
+}
+
+#[test]
+fn drives_that_reach_more_than_usual_packets_carry_have_larger_packets() {
+    // A lane of 8 GT/s carries 900 MB/s in packets of 256 bytes, 941 in packets of 512, and 985 of whatever it is.
+    let links = || vec![DriveLink::Pcie { now: pcie(8.0, 1), best: pcie(8.0, 1), slot: None }];
+    for (rate, at_most) in [(912e6, 941e6), (950e6, 962e6), (984e6, 984.7e6)] {
+        let model = rated(Rate(rate), Rate(300e6), Duration::from_micros(80));
+        let (result, _) = run(&link(links()), vec![geometry()], model);
+        let (ceiling, best) = (result.ceiling.unwrap(), result.best.unwrap());
+        assert!((ceiling.payload.1 / at_most - 1.0).abs() < 0.001, "{rate}: {ceiling:?}");
+        assert_eq!(ceiling, best, "{rate}");
+        let (findings, figures) = (result.findings(), result.figures());
+        assert!(contradictions(&findings, &figures).is_empty(), "{rate}: {findings:?}");
+        let said = result.answer().join(" ");
+        assert!(said.contains("so larger packets are assumed"), "{said}");
+        assert!(said.contains("what the link carries: the link is the limit"), "{said}");
+    }
+}
+
+#[test]
+fn drives_that_reach_more_than_their_link_do_not_run_against_it() {
+    let links = vec![DriveLink::Pcie { now: pcie(8.0, 1), best: pcie(8.0, 1), slot: None }];
+    let model = rated(Rate(1.5e9), Rate(300e6), Duration::from_micros(80));
+    let (result, _) = run(&link(links), vec![geometry()], model);
+    assert_eq!(result.held_back(Verb::Read), Some(HeldBack::No));
+    let (findings, figures) = (result.findings(), result.figures());
+    assert!(contradictions(&findings, &figures).is_empty(), "{findings:?}");
+    let said = result.answer().join(" ");
+    assert!(said.contains("more than the 985 MB/s"), "{said}");
 }
 
 #[test]

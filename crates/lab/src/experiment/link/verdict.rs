@@ -34,7 +34,8 @@ pub fn judge(rates: &[f64], ceiling: &Ceiling, other: Option<f64>) -> HeldBack {
         [.., before, last] => Some(close(*before, *last)),
         _ => None,
     };
-    if other.is_some_and(|other| other > OUTDONE * top) {
+    // What goes faster than a link can doesn't go through it, whatever the system says of it.
+    if top > ceiling.line || other.is_some_and(|other| other > OUTDONE * top) {
         return HeldBack::No;
     }
     let share = top / ceiling.payload.0;
@@ -68,6 +69,7 @@ mod tests {
             (&[100e6, 100e6, 100e6], Some(100e6), HeldBack::No),
             (&[200e6], None, HeldBack::Yes),
             (&[160e6], None, HeldBack::Maybe),
+            (&[260e6, 260e6, 260e6], Some(260e6), HeldBack::No),
             (&[], None, HeldBack::No),
         ] {
             assert_eq!(judge(rates, &lane, other), held_back, "{rates:?}");
