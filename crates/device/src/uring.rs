@@ -317,6 +317,14 @@ impl UringBank {
         self.answered = answered;
     }
 
+    /// The open targets once more, for another bank of this process.
+    ///
+    /// # Errors
+    /// If the process may have no more open files.
+    pub fn targets(&self) -> io::Result<Vec<OpenTarget>> {
+        self.drives.iter().map(|drive| drive.target.try_clone()).collect()
+    }
+
     /// Finishes a command with its last piece, or asks for the rest.
     fn react(&mut self, number: u32, result: i32, now: Instant, done: &mut Vec<Completion>) {
         let slot = self.slots[number as usize].as_mut().expect("each piece is answered once");

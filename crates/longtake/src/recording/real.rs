@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use base::{Bank, BufferId, ByteSize, DriveId, Timestamp};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::safety::{Authorized, Purpose};
-use device::target::Access;
-use device::{Pool, UringBank, Waker};
+use device::target::{Access, OpenTarget};
+use device::{Pages, Pool, UringBank, Waker, uring};
 use format::Superblock;
 use format::parity::OVERHEAD_BYTES;
 use nix::unistd::User;
+use recorder::reader::Reader;
 use recorder::run::Recording;
+use recorder::superblocks::Update;
 use recorder::take_records::TakeRecords;
 use recorder::{ArrayImage, Recorder, WhenFull, defaults, superblocks};
 use source::clock;
@@ -210,9 +212,21 @@ fn enter_newest_take(opened: &mut Opened, image: &mut ArrayImage) -> Result<Take
     take_records.enter_newest(image);
     let there = image.members.iter().filter(|member| !member.is_missing());
     let update = take_records.update(there.map(|member| member.drive));
-    superblocks::carry_out(&mut opened.reader(), update)?;
+    let AnyBank::Real(bank) = &opened.bank else { unreachable!("the targets are real drives") };
+    let targets = bank.targets()?;
+    // In a thread of its own, so that the kernel's workers for it end with it: they would keep the privileges that are given up.
+    std::thread::scope(|scope| scope.spawn(|| carry_out(targets, update)).join())
+        .map_err(|_| anyhow!("entering the newest take panicked"))??;
     image.next_sequence = image.next_sequence.max(take_records.next_sequence());
     Ok(take_records)
+}
+
+/// Carries out an update of these drives on a bank of its own.
+fn carry_out(targets: Vec<OpenTarget>, update: Update) -> Result<()> {
+    let (pool, _) = Pool::new(2, 1 << 20, Pages::Transparent)?;
+    let (mut bank, _) = UringBank::open(targets, pool.clone(), uring::Options::default())?;
+    let buffers = pool.buffer_ids().collect();
+    Ok(superblocks::carry_out(&mut Reader { bank: &mut bank, memory: &pool, buffers }, update)?)
 }
 
 /// The part of each member, if parts are written in turn. A missing member is in whichever.
