@@ -267,7 +267,7 @@ pub struct RecordArguments {
     /// Size of each new member file [default: 2GiB, more if --for needs it].
     ///
     /// If the source's rate and --for are known and need more, the default is what they need, as far as the file system has
-    /// room: a tenth stays free, or half if the rate is that of an interface's link. A ring's default is always 2GiB.
+    /// room: a tenth stays free. The speed of an interface's link is no such rate. A ring's default is always 2GiB.
     #[arg(long, value_name = "SIZE", help_heading = ARRAY)]
     pub member_size: Option<ByteSize>,
     /// Members of a new array that may be lost, 0 to 2 [default: 0].

@@ -72,12 +72,16 @@ impl Offered {
             SourceSpec::Interface(interface) => {
                 let file = format!("/sys/class/net/{}/speed", interface.name);
                 let megabits: i64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
-                let rate =
-                    Rate(u64::try_from(megabits).ok().filter(|&m| m > 0)? as f64 * 125_000.0);
-                Some(Self { rate, growth: 1.0, line_rate: true })
+                let megabits = u64::try_from(megabits).ok().filter(|&megabits| megabits > 0)?;
+                Some(Self::of_link(Rate(megabits as f64 * 125_000.0)))
             }
             _ => None,
         }
+    }
+
+    /// What comes over a link of this speed at most.
+    pub(super) fn of_link(rate: Rate) -> Self {
+        Self { rate, growth: 1.0, line_rate: true }
     }
 }
 

@@ -26,9 +26,8 @@ const MEMBER_BYTES_DEFAULT: u64 = 2 << 30;
 /// Room in a member beside what the recording needs: a segment that is not full, superblocks and records.
 const MEMBER_BYTES_EXTRA: u64 = (256 << 20) + (16 << 20);
 
-/// What is left free, as one part of so many: of all the space at a rate that is known, and at one that is only possible (a
-/// link's).
-const LEFT_FREE: (u64, u64) = (10, 2);
+/// What is left free of all the space: one part of so many.
+const LEFT_FREE: u64 = 10;
 
 impl NewArray {
     /// Bytes of each file.
@@ -36,21 +35,23 @@ impl NewArray {
         self.member_size.map_or(MEMBER_BYTES_DEFAULT, |size| size.0) / PAGE_BYTES * PAGE_BYTES
     }
 
-    /// The same array, with its members' size chosen.
+    /// The same array, with its members' size chosen. The speed of a link is only the most that an interface may deliver, and nobody
+    /// wants it set aside for hours.
     ///
     /// # Errors
     /// If the file system doesn't tell how much space there is.
     pub fn sized(&self, directory: &Path, fits: &Fits) -> Result<Self> {
         let needed = match (self.member_size, fits.needs_bytes) {
-            (None, Some(needs)) if self.members > 0 => member_bytes_for(needs, self.members),
+            (None, Some(needs)) if self.members > 0 && fits.is_certain() => {
+                member_bytes_for(needs, self.members)
+            }
             _ => return Ok(self.clone()),
         };
         if needed <= MEMBER_BYTES_DEFAULT {
             return Ok(self.clone());
         }
-        let parts = if fits.is_certain() { LEFT_FREE.0 } else { LEFT_FREE.1 };
         let available = new_files::available_bytes(directory)?;
-        let most = (available - available / parts) / u64::from(self.members);
+        let most = (available - available / LEFT_FREE) / u64::from(self.members);
         let bytes = needed.min(most).max(MEMBER_BYTES_DEFAULT);
         Ok(Self { member_size: Some(ByteSize(bytes)), ..self.clone() })
     }
@@ -200,6 +201,11 @@ mod tests {
         assert_eq!(sized("synthetic:1MB/s", 1, &new), MEMBER_BYTES_DEFAULT);
         assert_eq!(sized("synthetic:max", 1000, &new), MEMBER_BYTES_DEFAULT);
         assert_eq!(sized("udp:127.0.0.1:5000", 1000, &new), MEMBER_BYTES_DEFAULT);
+        let time = Some(base::Duration::from_secs(3600));
+        let link = Offered::of_link(base::Rate(1.25e9));
+        let link = Fits::new((recorder::WhenFull::Stop, time), 0, (4, 0), Some(link));
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(new.sized(folder.path(), &link).unwrap().member_bytes(), MEMBER_BYTES_DEFAULT);
         let given = NewArray { member_size: Some(ByteSize(64 << 20)), ..new };
         assert_eq!(sized("synthetic:1GB/s", 1000, &given), 64 << 20);
     }
