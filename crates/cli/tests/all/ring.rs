@@ -302,22 +302,28 @@ fn ten_takes_in_a_wrapped_ring_keep_their_accounts() {
         ["take", "started", "state", "ledger", "last_sequence"].map(|key| take[key].clone())
     };
     let mut accounts = Vec::new();
-    // A fifth of the ring each.
-    for at in 0..10 {
+    let is_overwritten = |take: &&Value| {
+        number(take, "on_media.packets") == 0 && number(take, "overwritten.packets") > 0
+    };
+    // A fifth of the ring each; less on a machine that is too busy to store all, so that there may have to be more.
+    for at in 0.. {
         let new = if at == 0 { "--members 2 --member-size 26MiB --segment 4MiB" } else { "" };
         let command =
             format!("record --from {FROM} --to @ {new} --when-full wrap --until-bytes 10MB -q");
         let ran = line(&command, &array);
         assert!(ran.code == 0 || ran.code == 3, "{}", ran.stderr);
         let takes = asked("takes @", &array);
-        accounts.push(account(takes.as_array().and_then(|takes| takes.last()).expect("a take")));
+        let takes = takes.as_array().expect("a list");
+        accounts.push(account(takes.last().expect("a take")));
+        if accounts.len() >= 10 && takes.iter().any(|take| is_overwritten(&take)) {
+            break;
+        }
+        assert!(at < 200, "the ring never comes round");
     }
     let takes = asked("takes @", &array);
     let takes = takes.as_array().expect("a list");
     assert_eq!(takes.iter().map(account).collect::<Vec<_>>(), accounts);
-    let overwritten: Vec<&Value> =
-        takes.iter().filter(|take| number(take, "on_media.packets") == 0).collect();
-    assert!(!overwritten.is_empty(), "the ring has come round");
+    let overwritten: Vec<&Value> = takes.iter().filter(is_overwritten).collect();
     for take in takes {
         assert_eq!(take["state"], "complete");
         assert_eq!(number(take, "missing.packets"), 0, "{take}");
