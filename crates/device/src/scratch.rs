@@ -1,8 +1,10 @@
-//! Files that hold nothing but what measurements wrote. Such a file is marked when a measurement ends, and may be written over
-//! for as long as nobody else has written to it.
+//! Files that hold nothing but what measurements wrote. Such a file is marked when a measurement ends, unless another program
+//! opened it meanwhile, and may be written over for as long as nobody else has written to it.
 
+use std::ffi::CString;
 use std::fs::File;
-use std::io;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
@@ -15,14 +17,50 @@ const NAME: &str = "user.longtake.scratch";
 /// right after the mark is made must change the stamp.
 const EARLIER: Duration = Duration::from_secs(1);
 
-/// Marks an open file, to which nobody else has written, as it now is.
-///
-/// # Errors
-/// If the file system keeps no such marks. The file is then refused like any other.
-pub fn mark(file: &File) -> io::Result<()> {
-    file.sync_all()?;
-    file.set_modified(SystemTime::now() - EARLIER)?;
-    file.set_xattr(NAME, state(file)?.as_bytes())
+/// A file that a measurement writes to, watched so that it isn't marked if another program may have written to it as well.
+#[derive(Debug)]
+pub struct Measured {
+    file: File,
+    /// An inotify instance that tells who opens the file.
+    opened: File,
+}
+
+impl Measured {
+    /// Watches an open file that holds nothing to keep. A program that has opened it before isn't noticed.
+    ///
+    /// # Errors
+    /// If it can't be watched.
+    pub fn watch(file: File) -> io::Result<Self> {
+        let path = CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        // SAFETY: it takes no memory.
+        let instance = unsafe { libc::inotify_init1(libc::IN_NONBLOCK | libc::IN_CLOEXEC) };
+        if instance < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new, and nobody else's.
+        let opened = unsafe { File::from_raw_fd(instance) };
+        // SAFETY: the path is a string that ends with a zero, and lives until the call returns.
+        if unsafe { libc::inotify_add_watch(instance, path.as_ptr(), libc::IN_OPEN) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { file, opened })
+    }
+
+    /// Marks the file as it now is, unless another program has opened it since it is watched. Returns whether it was marked.
+    ///
+    /// # Errors
+    /// If the file system keeps no such marks. The file is then refused like any other.
+    pub fn mark(self) -> io::Result<bool> {
+        self.file.sync_all()?;
+        match (&self.opened).read(&mut [0; 256]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+            Ok(_) => return Ok(false),
+        }
+        self.file.set_modified(SystemTime::now() - EARLIER)?;
+        self.file.set_xattr(NAME, state(&self.file)?.as_bytes())?;
+        Ok(true)
+    }
 }
 
 /// Whether an open file is marked and nobody has written to it since. A copy or a file that was put in its place isn't.

@@ -10,7 +10,7 @@ use base::Geometry;
 use device::Warning;
 use device::facts::{self, Facts};
 use device::safety::{Authorized, Purpose};
-use device::scratch;
+use device::scratch::{self, Measured};
 use device::target::{self, Access, OpenTarget};
 
 use crate::authorize::authorize;
@@ -79,15 +79,15 @@ pub struct OpenDrives {
     pub scratch: Scratch,
 }
 
-/// Files that hold nothing but what measurements write. With this they are marked as such: see [`device::scratch`].
+/// Files that hold nothing but what measurements write. When this is dropped they are marked as such: see [`device::scratch`].
 #[derive(Debug, Default)]
-pub struct Scratch(Vec<File>);
+pub struct Scratch(Vec<Measured>);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        for file in &self.0 {
+        for file in self.0.drain(..) {
             // A file without a mark has to be given up by name the next time.
-            scratch::mark(file).ok();
+            file.mark().ok();
         }
     }
 }
@@ -154,7 +154,8 @@ impl RealDrives {
             }
             let (target, warnings) = open_proven(path, access, proof)?;
             if reused || made.holds(path) {
-                scratch.0.push(target.claimed().try_clone().map_err(OpenError::Claim)?);
+                let file = target.claimed().try_clone().map_err(OpenError::Claim)?;
+                scratch.0.extend(Measured::watch(file));
             }
             warnings.into_iter().for_each(|warning| notice(OpenNotice::Warning(warning)));
             targets.push(target);
