@@ -155,6 +155,7 @@ impl Packer {
         self.publish();
     }
 
+    #[inline]
     fn stopping(&self) -> bool {
         self.supply.stop.load(Ordering::Relaxed)
     }
