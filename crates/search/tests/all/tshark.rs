@@ -1,0 +1,171 @@
+//! Dissection and Community ID against what tshark finds in the same packets.
+
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::process::Command;
+
+use longtake_search::{Layer, Layers, community_id, dissect, protocol};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+
+use crate::stack::{Carries, Link, Stack, plain, stack};
+
+/// Packets that are made for a comparison.
+const PACKETS: usize = 600;
+
+/// Fields of the layers, with every occurrence of each.
+const FIELDS: [&str; 13] = [
+    "vlan.id",
+    "mpls.label",
+    "ip.src",
+    "ip.dst",
+    "ipv6.src",
+    "ipv6.dst",
+    "tcp.srcport",
+    "tcp.dstport",
+    "udp.srcport",
+    "udp.dstport",
+    "sctp.srcport",
+    "sctp.dstport",
+    "dccp.dstport",
+];
+
+/// A pcap file of packets of one link type.
+fn pcap(path: &Path, link: Link, packets: &[Vec<u8>]) {
+    let mut file = Vec::new();
+    for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65535, u32::from(link.link_type().0)] {
+        file.extend(u32::to_le_bytes(word));
+    }
+    for (second, packet) in packets.iter().enumerate() {
+        let length = packet.len() as u32;
+        for word in [second as u32, 0, length, length] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(packet);
+    }
+    fs::write(path, file).expect("there is space");
+}
+
+/// What tshark prints for these fields, a line a packet. Nothing is reassembled, and the Community ID is told.
+fn tshark(path: &Path, fields: &[&str]) -> Vec<String> {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r"]).arg(path).args(["--enable-protocol", "communityid"]);
+    command.args(["-o", "ip.defragment:FALSE", "-o", "ipv6.defragment:FALSE", "-T", "fields"]);
+    command.args(fields.iter().flat_map(|field| ["-e", *field]));
+    let output = command.output().expect("install tshark: `apt-get install tshark`");
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{complaint}");
+    String::from_utf8(output.stdout).expect("it is text").lines().map(str::to_owned).collect()
+}
+
+/// The same fields from layers.
+fn fields(layers: &Layers) -> Vec<String> {
+    let mut found: [Vec<String>; FIELDS.len()] = Default::default();
+    let mut put = |field: &str, value: String| {
+        let at = FIELDS.iter().position(|known| *known == field);
+        if let Some(at) = at {
+            found[at].push(value);
+        }
+    };
+    for layer in layers.all() {
+        match layer {
+            Layer::Vlan(id) => put("vlan.id", id.to_string()),
+            Layer::Mpls(label) => put("mpls.label", label.to_string()),
+            _ => {}
+        }
+    }
+    let named = |protocol| match protocol {
+        Some(protocol::TCP) => "tcp",
+        Some(protocol::UDP | protocol::UDP_LITE) => "udp",
+        Some(protocol::SCTP) => "sctp",
+        Some(protocol::DCCP) => "dccp",
+        _ => "",
+    };
+    for (ip, transport) in layers.ips() {
+        let version = if ip.source.is_ipv4() { "ip" } else { "ipv6" };
+        put(&format!("{version}.src"), ip.source.to_string());
+        put(&format!("{version}.dst"), ip.destination.to_string());
+        if let longtake_search::Transport::Ports { source, destination } = transport {
+            put(&format!("{}.srcport", named(ip.protocol)), source.to_string());
+            put(&format!("{}.dstport", named(ip.protocol)), destination.to_string());
+        }
+    }
+    found.iter().map(|values| values.join(",")).collect()
+}
+
+fn generated() -> Vec<Stack> {
+    let mut runner = TestRunner::deterministic();
+    let strategy = stack();
+    (0..PACKETS).map(|_| strategy.new_tree(&mut runner).expect("it makes one").current()).collect()
+}
+
+fn dissected(stack: &Stack) -> Layers {
+    let mut layers = Layers::new();
+    dissect(stack.link.link_type(), &stack.bytes(), &mut layers);
+    layers
+}
+
+#[test]
+fn tshark_finds_the_same_vlans_labels_addresses_and_ports() {
+    let folder = tempfile::tempdir().expect("there is space");
+    let all = generated();
+    let mut compared = 0;
+    for link in [Link::Ethernet, Link::Snap, Link::Raw, Link::Null, Link::Sll, Link::Sll2] {
+        let of_link: Vec<&Stack> = all.iter().filter(|stack| stack.link == link).collect();
+        let path = folder.path().join("packets.pcap");
+        pcap(&path, link, &of_link.iter().map(|stack| stack.bytes()).collect::<Vec<_>>());
+        let found = tshark(&path, &FIELDS);
+        assert_eq!(found.len(), of_link.len());
+        for (found, stack) in found.iter().zip(of_link) {
+            assert_eq!(*found, fields(&dissected(stack)).join("\t"), "{stack:?}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, PACKETS);
+}
+
+/// Packets of every kind that Community ID defines: two addresses in both orders and on one, every type of ICMP.
+fn identified() -> Vec<Stack> {
+    let pairs = [
+        ["10.0.0.1", "10.0.0.2"],
+        ["10.0.0.2", "10.0.0.1"],
+        ["192.0.2.200", "10.9.9.9"],
+        ["2001:db8::1", "2001:db8::2"],
+        ["2001:db8:ffff::1", "2001:db8::2"],
+        ["10.0.0.1", "10.0.0.1"],
+    ];
+    let mut packets = Vec::new();
+    for pair in pairs {
+        let [source, destination] =
+            pair.map(|address| address.parse::<IpAddr>().expect("it is an address"));
+        for protocol in [protocol::TCP, protocol::UDP, protocol::SCTP] {
+            for (from, to) in [(50_100, 50_200), (50_200, 50_100), (50_100, 50_100)] {
+                let carries = Carries::Ports { protocol, source: from, destination: to };
+                packets.push(plain(source, destination, carries));
+            }
+        }
+        for kind in 0..=255 {
+            packets.push(plain(source, destination, Carries::Icmp { kind, code: 3 }));
+        }
+    }
+    for stack in packets.iter_mut().step_by(2) {
+        stack.frame.vlans.push((0x8100, 7));
+    }
+    packets
+}
+
+#[test]
+fn tshark_gives_every_flow_the_same_community_id() {
+    let folder = tempfile::tempdir().expect("there is space");
+    let path = folder.path().join("packets.pcap");
+    let packets = identified();
+    pcap(&path, Link::Ethernet, &packets.iter().map(Stack::bytes).collect::<Vec<_>>());
+    let found = tshark(&path, &["communityid"]);
+    assert_eq!(found.len(), packets.len());
+    for (found, stack) in found.iter().zip(&packets) {
+        let (flow, _) = dissected(stack).flow().expect("it has an IP header");
+        let id = community_id(&flow, 0).expect("its ports are known");
+        assert_eq!(*found, id.to_string(), "{stack:?}");
+    }
+}
