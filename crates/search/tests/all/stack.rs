@@ -60,13 +60,37 @@ pub struct Ip {
 /// What an IP header carries.
 #[derive(Clone, Debug)]
 pub enum Carries {
-    Ports { protocol: u8, source: u16, destination: u16 },
-    Icmp { kind: u8, code: u8 },
+    Ports {
+        protocol: u8,
+        source: u16,
+        destination: u16,
+    },
+    /// With so many bytes behind the checksum.
+    Icmp {
+        kind: u8,
+        code: u8,
+        body: usize,
+    },
     Other(u8),
     Ip(Ip),
-    Gre { key: Option<u32>, sequence: bool, checksum: bool, bridged: bool, frame: Frame },
-    Vxlan { id: u32, port: u16, frame: Frame },
-    Gtp { id: u32, port: u16, extensions: u8, ip: Ip },
+    Gre {
+        key: Option<u32>,
+        sequence: bool,
+        checksum: bool,
+        bridged: bool,
+        frame: Frame,
+    },
+    Vxlan {
+        id: u32,
+        port: u16,
+        frame: Frame,
+    },
+    Gtp {
+        id: u32,
+        port: u16,
+        extensions: u8,
+        ip: Ip,
+    },
 }
 
 impl Stack {
@@ -212,7 +236,9 @@ impl Carries {
             Self::Ports { protocol, source, destination } => {
                 transport(*protocol, *source, *destination)
             }
-            Self::Icmp { kind, code } => vec![*kind, *code, 0, 0, 0, 1, 0, 2],
+            Self::Icmp { kind, code, body } => {
+                [&[*kind, *code, 0, 0][..], &vec![0; *body]].concat()
+            }
             Self::Other(_) => vec![0; 16],
             Self::Ip(inner) => inner.encode(),
             Self::Gre { key, sequence, checksum, bridged, frame } => {
@@ -255,7 +281,7 @@ impl Carries {
             Self::Ports { source, destination, .. } => {
                 layers.push(Layer::Ports(*source, *destination));
             }
-            Self::Icmp { kind, code } => layers.push(Layer::Icmp(*kind, *code)),
+            Self::Icmp { kind, code, .. } => layers.push(Layer::Icmp(*kind, *code)),
             Self::Other(_) => {}
             Self::Ip(inner) => inner.expect(layers),
             Self::Gre { key, frame, .. } => {
@@ -345,7 +371,7 @@ fn last() -> BoxedStrategy<Carries> {
             Carries::Ports { protocol, source, destination }
         }),
         1 => (prop_oneof![Just(8_u8), Just(0)], Just(0_u8))
-            .prop_map(|(kind, code)| Carries::Icmp { kind, code }),
+            .prop_map(|(kind, code)| Carries::Icmp { kind, code, body: 4 }),
         // Numbers for experiments (RFC 3692).
         1 => (253_u8..=254).prop_map(Carries::Other),
     ]
@@ -360,7 +386,11 @@ fn carried() -> impl Strategy<Value = Carries> {
             2 => last(),
             1 => ip(inner.clone()).prop_map(Carries::Ip),
             1 => (gre_key, any::<[bool; 3]>(), frame(ip(inner.clone()))).prop_map(
-                |(key, [sequence, checksum, bridged], frame)| {
+                |(key, [sequence, checksum, bridged], mut frame)| {
+                    if !bridged {
+                        // A tag belongs to an Ethernet header.
+                        frame.vlans.clear();
+                    }
                     Carries::Gre { key, sequence, checksum, bridged, frame }
                 }
             ),
