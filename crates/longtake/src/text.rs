@@ -1,6 +1,8 @@
 //! The library's values as text, as the program prints them: tables, and lines. Names and paths are in them as they are: whoever
 //! prints them escapes what is not printable.
 
+mod flows;
+
 use base::units::grouped;
 use base::{ByteSize, Rate, Timestamp};
 use device::identity::Drive;
@@ -15,6 +17,8 @@ use crate::array::{
     ParityCoverage, Take, TakeDetails, link_name,
 };
 use crate::instant::utc;
+
+pub use flows::{flow_sums, flows};
 
 /// A table: its head, the columns that are aligned to the right, and its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -32,8 +32,11 @@ fn vxlan(from: u16) -> Vec<u8> {
     [&[2; 12][..], &[8, 0], &ip.concat(), &udp, &inner].concat()
 }
 
+/// Its name, and how to make one of a flow.
+type Kind = (&'static str, fn(u16) -> Vec<u8>);
+
 fn speeds(criterion: &mut Criterion) {
-    let kinds: [(&str, fn(u16) -> Vec<u8>); 3] =
+    let kinds: [Kind; 3] =
         [("ipv4-tcp", ipv4_tcp), ("vlan-ipv6-udp", vlan_ipv6_udp), ("vxlan-ipv4-tcp", vxlan)];
     for (name, packet) in kinds {
         let packets: Vec<Vec<u8>> = (0..PACKETS).map(|from| packet(from as u16)).collect();

@@ -100,6 +100,15 @@ impl Flow {
         }
     }
 
+    /// Of ICMP, the type of the messages that the sender of that direction sends, and their code if they have no answer.
+    pub fn icmp(&self, direction: Direction) -> Option<(u16, Option<u16>)> {
+        let [(_, kind), (_, other)] = self.ends(direction);
+        let kind = kind.filter(|_| self.is_icmp())?;
+        let has_answer =
+            u8::try_from(kind).is_ok_and(|kind| counterpart(self.protocol, kind).is_some());
+        Some((kind, other.filter(|_| !has_answer)))
+    }
+
     /// Whether it is ICMP or ICMPv6, whose ports are types and codes.
     pub const fn is_icmp(&self) -> bool {
         matches!(self.protocol, protocol::ICMP | protocol::ICMPV6)

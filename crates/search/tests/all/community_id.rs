@@ -4,9 +4,12 @@ use std::net::IpAddr;
 
 use longtake_search::{CommunityId, Direction, Flow, Transport, community_id, protocol};
 
+/// A packet, and what its flow is called.
+type Published = (u8, &'static str, &'static str, Option<(u16, u16)>, &'static str, &'static str);
+
 /// Protocol, source, destination, then ports or ICMP type and code, then the ids with seed 0 and seed 1: the baseline of
 /// <https://github.com/corelight/community-id-spec>.
-const BASELINE: &[(u8, &str, &str, Option<(u16, u16)>, &str, &str)] = &[
+const BASELINE: &[Published] = &[
     (
         58,
         "fe80::200:86ff:fe05:80da",

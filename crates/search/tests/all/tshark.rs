@@ -40,6 +40,7 @@ const FIELDS: [&str; 17] = [
 const TAGS: usize = 4;
 
 /// A pcap file of packets of one link type.
+#[allow(clippy::disallowed_methods, reason = "a test hands tshark a file")]
 fn pcap(path: &Path, link: Link, packets: &[Vec<u8>]) {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65535, u32::from(link.link_type().0)] {
