@@ -16,6 +16,16 @@ pub fn print(account: &ReadAccount) {
     print_holes(&account.holes);
 }
 
+/// Prints what is missing from the takes on standard error.
+pub fn print_missing(missing: Count) {
+    if missing.packets > 0 {
+        printer::tell(&format!(
+            "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
+            printer::number(missing.packets)
+        ));
+    }
+}
+
 /// Prints what parity recovered on standard error.
 pub fn print_recovered(recovered: &RecoveredChunks) {
     if recovered.chunks > 0 {

@@ -36,7 +36,11 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         outputs.check(&arguments.output)?;
     }
     let mut array = opening::options(arguments.array.degraded).open_members(&members)?;
-    let selection = Selection { hold: arguments.hold, ..selection(&arguments.selection)? };
+    let selection = Selection {
+        hold: arguments.hold,
+        community_ids: arguments.community_id.clone(),
+        ..selection(&arguments.selection)?
+    };
     let create = || {
         let target = match to_stdout {
             true => outputs.stdout()?,
@@ -129,7 +133,7 @@ pub fn selection(arguments: &arguments::Selection) -> Result<Selection> {
         take: arguments.take.clone(),
         filter: arguments.filter.clone(),
         read_rate: arguments.read_rate,
-        hold: false,
+        ..Selection::default()
     })
 }
 
@@ -171,11 +175,5 @@ fn print(extracted: &Extracted, output: &Path, rate: Rate) {
         output.display()
     ));
     account::print(&extracted.read);
-    let missing = extracted.read.missing;
-    if missing.packets > 0 {
-        printer::tell(&format!(
-            "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
-            printer::number(missing.packets)
-        ));
-    }
+    account::print_missing(extracted.read.missing);
 }

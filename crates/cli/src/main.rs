@@ -8,6 +8,7 @@ mod commands;
 mod drives;
 mod extract;
 mod fit;
+mod flows;
 mod measure;
 mod opening;
 mod plan;
@@ -101,6 +102,7 @@ fn run(given: &ArgMatches) -> Result<ExitCode> {
         Verb::Takes(arguments) => take_list::takes(&arguments),
         Verb::Ledger(arguments) => take_list::ledger(&arguments),
         Verb::Extract(arguments) => extract::extract(&arguments),
+        Verb::Flows(arguments) => flows::flows(&arguments),
         Verb::Replay(arguments) => replay::replay(&arguments),
         Verb::Protect(arguments) => protect::protect(&arguments),
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),

@@ -51,11 +51,16 @@ pub fn text(text: &str) -> Result<()> {
 /// # Errors
 /// If standard output is gone.
 pub fn listing(listed: &longtake::text::Table) -> Result<()> {
+    text(&rows(listed))
+}
+
+/// A table of the library as text.
+pub fn rows(listed: &longtake::text::Table) -> String {
     let mut shown = table(listed.heads, listed.right);
     for row in &listed.rows {
         shown.add_row(row);
     }
-    text(&trimmed(&shown))
+    trimmed(&shown)
 }
 
 /// Prints messages, each on a line of its own.
