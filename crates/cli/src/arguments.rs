@@ -490,14 +490,17 @@ pub struct FlowsArguments {
     /// Make a running recording overwrite this span last, until the command ends.
     ///
     /// Use it when the ring may overtake the reading. The recording goes on even if it has to overwrite the span.
-    #[arg(long, help_heading = SELECTION)]
+    #[arg(long, hide_short_help = true, help_heading = SELECTION)]
     pub hold: bool,
-    /// Count by flow, by address, or by protocol and service port (the lower one of the two ports).
-    #[arg(long, value_name = "GROUP", default_value = "flows", help_heading = COUNTING,
+    /// Count by flows, hosts or ports.
+    ///
+    /// flows are pairs of addresses and ports. hosts are addresses, with what each sent and received. ports are protocols with the
+    /// port of the service, which is the lower one of the two ports.
+    #[arg(long, value_name = "GROUP", hide_possible_values = true, default_value = "flows", help_heading = COUNTING,
         value_parser = names(["flows", "hosts", "ports"], [Group::Flows, Group::Hosts, Group::Ports]))]
     pub group: Group,
-    /// Sort by bytes on the wire, or by packets.
-    #[arg(long, value_name = "COUNT", default_value = "bytes", help_heading = COUNTING,
+    /// Sort by bytes or packets, most first.
+    #[arg(long, value_name = "COUNT", hide_possible_values = true, default_value = "bytes", help_heading = COUNTING,
         value_parser = names(["bytes", "packets"], [Order::Bytes, Order::Packets]))]
     pub by: Order,
     /// List the first N only [default: 20 in a table, all in other formats].
