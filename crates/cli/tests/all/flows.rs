@@ -393,6 +393,37 @@ fn what_can_t_be_read_is_said_and_the_exit_code_is_3() {
     line(&format!("flows @ --since {after}"), &array).code(0);
 }
 
+#[test]
+fn what_a_missing_member_held_is_counted_as_missing() {
+    let folder = scratch();
+    let array = new_in(&folder, "array");
+    let three = SMALL.replace("--members 1", "--members 3");
+    let source = "--from synthetic:50MB/s,size=1000 --until-bytes 1MB";
+    line(&format!("record -q {source} --to @ {three}"), &array).code(0);
+    let whole = asked("flows @", &array);
+    fs::remove_file(array.join("member1")).expect("it is there");
+    line("flows @", &array).code(1).says(&["--degraded"]);
+    let ran = line("flows @ --degraded --json", &array).code(3);
+    let left = ran.json();
+    let missing = number(&left, "missing.packets");
+    assert!(missing > 0);
+    assert_eq!(number(&left, "total.packets") + missing, number(&whole, "total.packets"));
+    ran.says(&["missing from the takes", "longtake ledger"]);
+}
+
+#[test]
+fn packets_that_were_cut_count_with_their_length_on_the_wire() {
+    let folder = scratch();
+    let (whole, array) = (recorded(&folder).0, new_in(&folder, "cut"));
+    let capture = new_in(&folder, "traffic.pcap");
+    let cut = new_in(&folder, "cut.pcap");
+    run(tool("editcap", "wireshark-common").args(["-s", "58", text(&capture), text(&cut)])).code(0);
+    line(&format!("record -q --from {} --to @ {SMALL}", text(&cut)), &array).code(0);
+    let [whole, cut] = [whole, array].map(|array| asked("flows @ --filter tcp", &array));
+    assert!(number(&cut, "total.bytes") > number(&cut, "total.packets") * 58);
+    assert_eq!(rows(&cut, "flows"), rows(&whole, "flows"));
+}
+
 /// A value as CSV has it.
 fn plain(field: &Field) -> String {
     match field {
