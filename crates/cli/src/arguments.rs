@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use base::{ByteSize, Duration, Rate};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args, ValueEnum};
 use device::target::FILE_MODE_DEFAULT;
 use recorder::Placement;
@@ -496,12 +495,10 @@ pub struct FlowsArguments {
     ///
     /// flows are pairs of addresses and ports. hosts are addresses, with what each sent and received. ports are protocols with the
     /// port of the service, which is the lower one of the two ports.
-    #[arg(long, value_name = "GROUP", hide_possible_values = true, default_value = "flows", help_heading = COUNTING,
-        value_parser = names(["flows", "hosts", "ports"], [Group::Flows, Group::Hosts, Group::Ports]))]
+    #[arg(long, value_name = "GROUP", default_value = "flows", help_heading = COUNTING)]
     pub group: Group,
     /// Sort by bytes or packets, most first.
-    #[arg(long, value_name = "COUNT", hide_possible_values = true, default_value = "bytes", help_heading = COUNTING,
-        value_parser = names(["bytes", "packets"], [Order::Bytes, Order::Packets]))]
+    #[arg(long, value_name = "COUNT", default_value = "bytes", help_heading = COUNTING)]
     pub by: Order,
     /// List the first N only [default: 20 in a table, all in other formats].
     #[arg(long, value_name = "N", help_heading = COUNTING)]
@@ -526,17 +523,6 @@ pub struct FlowsArguments {
     /// Print no progress.
     #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,
-}
-
-/// Reads one of these names as the value in the same place.
-fn names<T: Copy + Send + Sync + 'static, const N: usize>(
-    names: [&'static str; N],
-    values: [T; N],
-) -> impl TypedValueParser<Value = T> {
-    PossibleValuesParser::new(names).map(move |name| {
-        let at = names.iter().position(|known| *known == name);
-        values[at.unwrap_or_default()]
-    })
 }
 
 /// `replay`.

@@ -12,13 +12,13 @@ use lab::Go;
 use longtake::Selection;
 use longtake::array::{Array, Extracted, OutputFormat};
 use longtake::instant::utc;
-use longtake::json;
+use longtake::{json, text};
 use source::clock;
 use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::{self, ExtractArguments};
 use crate::signals::stop_or_go_on;
-use crate::{account, exit, opening, printer, progress};
+use crate::{exit, opening, printer, progress};
 
 /// Extracts packets to a file or standard output.
 ///
@@ -174,6 +174,6 @@ fn print(extracted: &Extracted, output: &Path, rate: Rate) {
         printer::number(extracted.bytes),
         output.display()
     ));
-    account::print(&extracted.read);
-    account::print_missing(extracted.read.missing);
+    printer::tell_all(text::unread(&extracted.read));
+    printer::tell_all(text::missing(extracted.read.missing));
 }

@@ -14,7 +14,7 @@ use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::FlowsArguments;
 use crate::extract::selection;
-use crate::{account, exit, opening, printer, progress};
+use crate::{exit, opening, printer, progress};
 
 /// Rows of a table, unless the user asks for another number.
 const TABLE_TOP: usize = 20;
@@ -31,7 +31,8 @@ pub fn flows(arguments: &FlowsArguments) -> Result<ExitCode> {
         let why = "--community-id belongs to flows: leave out --group\n";
         return Err(clap::Error::raw(ErrorKind::ArgumentConflict, why).into());
     }
-    let format = format(arguments)?;
+    let named = arguments.format.or(arguments.array.json.then_some(FlowFormat::Json));
+    let format = FlowFormat::choose(named, arguments.output.as_deref())?;
     let members = target::array::resolve(&arguments.array.array)?;
     let outputs = Outputs::new(arguments.overwrite).reads(&members);
     match &arguments.output {
@@ -64,19 +65,9 @@ pub fn flows(arguments: &FlowsArguments) -> Result<ExitCode> {
         }
         None => print(&flows, format, arguments.community_id, &outputs)?,
     }
-    account::print(&flows.read);
-    account::print_missing(flows.read.missing);
+    printer::tell_all(text::unread(&flows.read));
+    printer::tell_all(text::missing(flows.read.missing));
     Ok(exit::lossless(flows.is_complete()))
-}
-
-/// The format that the command names, or that the name of its file selects.
-fn format(arguments: &FlowsArguments) -> Result<FlowFormat> {
-    Ok(match (arguments.format, arguments.array.json, &arguments.output) {
-        (Some(format), ..) => format,
-        (None, true, _) => FlowFormat::Json,
-        (None, false, Some(path)) => FlowFormat::of(path)?,
-        (None, false, None) => FlowFormat::Table,
-    })
 }
 
 /// Prints to standard output. The sums of what has no place for them go to standard error.
@@ -102,12 +93,10 @@ fn write(flows: &Flows, format: FlowFormat, with_ids: bool, file: &mut NewFile) 
             let rows = printer::rows(&text::flows(flows, with_ids));
             format!("{rows}\n\n{}\n", sums.join("\n")).into_bytes()
         }
-        FlowFormat::Csv => flows.csv(with_ids).into_bytes(),
-        FlowFormat::Json => format!("{:#}\n", json::flows(flows, with_ids)).into_bytes(),
-        FlowFormat::Parquet => flows.parquet(with_ids)?,
+        _ => flows.encode(format, with_ids)?,
     };
     let written = file.write_all(&bytes);
     written.with_context(|| format!("writing {}", file.path().display()))?;
-    sums.iter().for_each(|line| printer::tell(line));
+    printer::tell_all(sums);
     Ok(())
 }

@@ -1,6 +1,5 @@
 //! The program: parses arguments, calls the libraries, prints.
 
-mod account;
 mod arguments;
 mod array;
 mod check;

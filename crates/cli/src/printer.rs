@@ -17,6 +17,11 @@ pub fn tell(text: &str) {
     writeln!(std::io::stderr().lock(), "{}", indented(text)).ok();
 }
 
+/// Says each of these to the user on standard error.
+pub fn tell_all(texts: impl IntoIterator<Item = String>) {
+    texts.into_iter().for_each(|text| tell(&text));
+}
+
 /// Prints one JSON value as a line, at once.
 ///
 /// # Errors

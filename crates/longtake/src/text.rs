@@ -1,6 +1,7 @@
 //! The library's values as text, as the program prints them: tables, and lines. Names and paths are in them as they are: whoever
 //! prints them escapes what is not printable.
 
+mod account;
 mod flows;
 
 use base::units::grouped;
@@ -18,6 +19,7 @@ use crate::array::{
 };
 use crate::instant::utc;
 
+pub use account::{missing, recovered_chunks, unread};
 pub use flows::{flow_sums, flows};
 
 /// A table: its head, the columns that are aligned to the right, and its rows.

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::IpAddr;
+use std::str::FromStr;
 
 use base::Timestamp;
 
@@ -23,6 +24,19 @@ pub enum Group {
     Hosts,
     /// By protocol and service port, which is the lower one of the two ports.
     Ports,
+}
+
+impl FromStr for Group {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "flows" => Ok(Self::Flows),
+            "hosts" => Ok(Self::Hosts),
+            "ports" => Ok(Self::Ports),
+            _ => Err("give flows, hosts or ports"),
+        }
+    }
 }
 
 /// What a row of a table counts.
@@ -99,6 +113,18 @@ pub enum Order {
     Bytes,
     /// By packets, most first.
     Packets,
+}
+
+impl FromStr for Order {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "bytes" => Ok(Self::Bytes),
+            "packets" => Ok(Self::Packets),
+            _ => Err("give bytes or packets"),
+        }
+    }
 }
 
 /// Counts packets.

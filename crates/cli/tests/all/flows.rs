@@ -89,8 +89,11 @@ fn packet(around: Around, ends: [&str; 2], ports: [u16; 2], bytes: usize) -> Vec
     }
 }
 
-/// Conversations with the packets there and back: each tunnel, each version of IP.
-const TALKS: [(Around, [&str; 2], [u16; 2], usize, usize); 5] = [
+/// A conversation: its ends, and how many packets go there and back.
+type Talk = (Around, [&'static str; 2], [u16; 2], usize, usize);
+
+/// One in each tunnel and each version of IP.
+const TALKS: [Talk; 5] = [
     (Around::Nothing, ["10.0.0.1", "10.0.0.2"], [50601, 50443], 30, 10),
     (Around::Vlan, ["10.0.0.3", "10.0.0.2"], [50602, 50443], 5, 6),
     (Around::Nothing, ["2001:db8::1", "2001:db8::2"], [50603, 50080], 8, 4),

@@ -47,6 +47,18 @@ impl FromStr for FlowFormat {
 }
 
 impl FlowFormat {
+    /// The format that was named, or that the output's name selects; a table if nothing does.
+    ///
+    /// # Errors
+    /// As [`FlowFormat::of`].
+    pub fn choose(named: Option<Self>, output: Option<&Path>) -> Result<Self, FormatError> {
+        match (named, output) {
+            (Some(format), _) => Ok(format),
+            (None, Some(path)) => Self::of(path),
+            (None, None) => Ok(Self::Table),
+        }
+    }
+
     /// The format that a file's name selects by its extension.
     ///
     /// # Errors
@@ -64,8 +76,22 @@ impl FlowFormat {
 }
 
 impl Flows {
+    /// A file of this format, with Community IDs if they are wanted. A table has the rows of CSV: whoever shows it aligns them.
+    ///
+    /// # Errors
+    /// If it can't be encoded.
+    pub fn encode(&self, format: FlowFormat, with_ids: bool) -> crate::Result<Vec<u8>> {
+        match format {
+            FlowFormat::Table | FlowFormat::Csv => Ok(self.csv(with_ids).into_bytes()),
+            FlowFormat::Json => {
+                Ok(format!("{:#}\n", crate::json::flows(self, with_ids)).into_bytes())
+            }
+            FlowFormat::Parquet => self.parquet(with_ids),
+        }
+    }
+
     /// The rows as CSV (RFC 4180), with Community IDs if they are wanted. No value needs quotes.
-    pub fn csv(&self, with_ids: bool) -> String {
+    fn csv(&self, with_ids: bool) -> String {
         let columns = columns(&self.ranking, with_ids);
         let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
         let mut out = names.join(",");
@@ -110,7 +136,7 @@ impl Flows {
     ///
     /// # Errors
     /// If it can't be encoded.
-    pub fn parquet(&self, with_ids: bool) -> crate::Result<Vec<u8>> {
+    fn parquet(&self, with_ids: bool) -> crate::Result<Vec<u8>> {
         let written = write_parquet(&columns(&self.ranking, with_ids));
         Ok(written.map_err(anyhow::Error::from)?)
     }
