@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::layers::{Fragment, IpLayer, Layer, Layers, Part};
 
-/// A good number of datagrams to remember: about 9 MB, and more than a second of a fragmented 10 Gb/s.
+/// A good number of datagrams to remember, in 16 MB at most: the fragments of one mostly come within a few packets of each other.
 pub const FRAGMENTS_MAX: usize = 1 << 16;
 
 /// What all fragments of a datagram have in common (RFC 791, RFC 8200).

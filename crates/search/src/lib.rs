@@ -32,6 +32,7 @@ mod dissect;
 mod flow;
 mod flow_table;
 mod fragments;
+mod key_hash;
 mod layers;
 pub mod protocol;
 
