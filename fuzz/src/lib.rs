@@ -8,6 +8,7 @@ mod capture_file;
 mod checksums;
 mod media;
 mod moments;
+mod packet;
 mod planned;
 mod profiles;
 mod quantities;
@@ -32,7 +33,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 14] = [
     Target {
         name: "array",
         about: "changes to the golden members of an array, which is then read in every way and repaired",
@@ -50,6 +51,7 @@ pub const TARGETS: [Target; 13] = [
     },
     Target { name: "media", about: "a segment: chunk, packets, index", run: media::run },
     Target { name: "moments", about: "a point in time on the command line", run: moments::run },
+    Target { name: "packet", about: "a packet, whose layers and flow are found", run: packet::run },
     Target {
         name: "profile",
         about: "a drive's profile in TOML, and the drive that is simulated from it",

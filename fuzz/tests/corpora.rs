@@ -86,6 +86,11 @@ fn any_bytes_are_survived_as_a_superblock() {
 }
 
 #[test]
+fn any_bytes_are_survived_as_a_packet() {
+    replay("packet");
+}
+
+#[test]
 fn any_text_is_survived_as_a_point_in_time() {
     replay("moments");
 }

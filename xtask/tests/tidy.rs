@@ -15,13 +15,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
     ("recorder", &["base", "format"]),
     ("source", &["base", "format", "device"]),
     ("load", &["base"]),
+    ("search", &["base", "format"]),
     ("profile", &["base"]),
     ("ssd", &["base", "profile"]),
     ("chaos", &["base", "format", "recorder"]),
@@ -32,13 +33,16 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("report", &["base", "device", "format", "lab", "load", "plan", "profile"]),
     (
         "longtake",
-        &["base", "device", "format", "plan", "profile", "recorder", "source", "ssd", "target"],
+        &[
+            "base", "device", "format", "plan", "profile", "recorder", "search", "source", "ssd",
+            "target",
+        ],
     ),
     (
         "cli",
         &[
             "base", "device", "format", "lab", "load", "longtake", "plan", "profile", "recorder",
-            "report", "source", "target", "twin",
+            "report", "search", "source", "target", "twin",
         ],
     ),
 ];
@@ -47,7 +51,8 @@ const ARROWS: [(&str, &[&str]); 16] = [
 const TESTS_MAY: [(&str, &str); 2] = [("recorder", "chaos"), ("cli", "ssd")];
 
 /// Rooms that read no clock, start no thread, open no file.
-const PURE: [&str; 8] = ["base", "chaos", "format", "load", "plan", "profile", "recorder", "ssd"];
+const PURE: [&str; 9] =
+    ["base", "chaos", "format", "load", "plan", "profile", "recorder", "search", "ssd"];
 
 /// Lines of a file above which it is taken to have a second subject, tests not counted.
 const LINES_MAX: usize = 700;

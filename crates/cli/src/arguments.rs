@@ -11,7 +11,7 @@ use device::target::FILE_MODE_DEFAULT;
 use recorder::Placement;
 use source::spec::FORMS;
 
-use longtake::array::OutputFormat;
+use longtake::array::{CommunityId, FLOWS_MAX, FlowFormat, Group, Order, OutputFormat};
 use longtake::instant::When;
 use longtake::names;
 use longtake::recording::Rotation;
@@ -24,6 +24,7 @@ const RINGS: &str = "Rings and resting";
 const SIMULATED: &str = "Simulated drives";
 const PRIVILEGES: &str = "Privileges";
 const SELECTION: &str = "Selection";
+const COUNTING: &str = "Counting";
 pub const OUTPUT: &str = "Output";
 
 /// An array to work on.
@@ -461,11 +462,64 @@ pub struct ExtractArguments {
     /// recording's --flush-interval. ^C ends it as well and leaves a complete file.
     #[arg(long, conflicts_with_all = ["until", "take", "hold"], help_heading = SELECTION)]
     pub follow: bool,
+    /// Select the packets of a flow, in both directions, by its Community ID. May be given several times.
+    ///
+    /// `longtake flows --community-id` lists the ids. Combined with --filter, packets are selected that both accept.
+    #[arg(long, value_name = "ID", help_heading = SELECTION)]
+    pub community_id: Vec<CommunityId>,
     /// Make a running recording overwrite this span last, until the command ends.
     ///
     /// Use it when the ring may overtake the extraction. The recording goes on even if it has to overwrite the span.
     #[arg(long, help_heading = SELECTION)]
     pub hold: bool,
+    /// Print no progress.
+    #[arg(long, short, help_heading = OUTPUT)]
+    pub quiet: bool,
+}
+
+/// `flows`.
+#[derive(Debug, Args)]
+pub struct FlowsArguments {
+    /// The array to work on.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Packets to select.
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Make a running recording overwrite this span last, until the command ends.
+    ///
+    /// Use it when the ring may overtake the reading. The recording goes on even if it has to overwrite the span.
+    #[arg(long, hide_short_help = true, help_heading = SELECTION)]
+    pub hold: bool,
+    /// Count by flows, hosts or ports.
+    ///
+    /// flows are pairs of addresses and ports. hosts are addresses, with what each sent and received. ports are protocols with the
+    /// port of the service, which is the lower one of the two ports.
+    #[arg(long, value_name = "GROUP", default_value = "flows", help_heading = COUNTING)]
+    pub group: Group,
+    /// Sort by bytes or packets, most first.
+    #[arg(long, value_name = "COUNT", default_value = "bytes", help_heading = COUNTING)]
+    pub by: Order,
+    /// List the first N only [default: 20 in a table, all in other formats].
+    #[arg(long, value_name = "N", help_heading = COUNTING)]
+    pub top: Option<usize>,
+    /// List the Community ID of each flow, which Zeek, Suricata and Wireshark also show.
+    #[arg(long, help_heading = COUNTING)]
+    pub community_id: bool,
+    /// Count at most N flows, hosts or ports one by one. Packets of others are counted together.
+    ///
+    /// 900,000 flows take about 300 MB of memory.
+    #[arg(long, value_name = "N", default_value_t = FLOWS_MAX, hide_short_help = true, help_heading = COUNTING)]
+    pub max_rows: usize,
+    /// File to write, whose extension selects the format: .csv, .json, .parquet, or .txt for a table.
+    #[arg(long, short, value_name = "FILE", help_heading = OUTPUT)]
+    pub output: Option<PathBuf>,
+    /// Format: table, csv, json or parquet [default: table, or as the file's extension says].
+    #[arg(long, value_name = "NAME", conflicts_with = "json", help_heading = OUTPUT)]
+    pub format: Option<FlowFormat>,
+    /// Replace the file if it exists.
+    #[arg(long, short = 'y', help_heading = OUTPUT)]
+    pub overwrite: bool,
     /// Print no progress.
     #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,

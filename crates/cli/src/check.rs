@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::Rate;
 use longtake::array::CheckReport;
-use longtake::json;
+use longtake::{json, text};
 
 use crate::arguments::ArrayArguments;
-use crate::exit;
-use crate::{account, opening, printer, progress};
+use crate::{exit, opening, printer, progress};
 
 /// Checks an array.
 ///
@@ -35,7 +34,7 @@ fn print(report: &CheckReport) -> Result<()> {
             chunk.sequence, chunk.packets, chunk.target, chunk.offset, chunk.reason
         ))?;
     }
-    account::print_recovered(&report.recovered);
+    printer::tell_all(text::recovered_chunks(&report.recovered));
     for take in &report.unbalanced_takes {
         printer::text(&format!("take {take}: its ledger does not balance; please report it"))?;
     }

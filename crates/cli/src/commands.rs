@@ -6,9 +6,9 @@ use clap::{Parser, Subcommand};
 
 use crate::arguments::{
     ArrayArguments, CreateArguments, DeleteArguments, DrivesArguments, ExtractArguments,
-    FitArguments, LedgerArguments, ListArguments, ProtectArguments, RebuildArguments,
-    RecordArguments, ReplayArguments, ReportArguments, ScrubArguments, ShowArguments,
-    TakesArguments,
+    FitArguments, FlowsArguments, LedgerArguments, ListArguments, ProtectArguments,
+    RebuildArguments, RecordArguments, ReplayArguments, ReportArguments, ScrubArguments,
+    ShowArguments, TakesArguments,
 };
 use crate::measure::arguments::MeasureAction;
 use crate::plan::arguments::PlanArguments;
@@ -50,6 +50,8 @@ pub enum Verb {
     Ledger(LedgerArguments),
     /// Extract packets by time and filter, as pcapng or pcap. Works during a recording.
     Extract(ExtractArguments),
+    /// Count packets by flow, host or port: who talked to whom. Works during a recording.
+    Flows(FlowsArguments),
     /// Send recorded packets to an interface or a UDP address.
     Replay(ReplayArguments),
     /// Protect a span of time from being overwritten by a ring. Works during a recording.

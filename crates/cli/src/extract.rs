@@ -12,13 +12,13 @@ use lab::Go;
 use longtake::Selection;
 use longtake::array::{Array, Extracted, OutputFormat};
 use longtake::instant::utc;
-use longtake::json;
+use longtake::{json, text};
 use source::clock;
 use target::output::{NewFile, Outputs, Readers};
 
 use crate::arguments::{self, ExtractArguments};
 use crate::signals::stop_or_go_on;
-use crate::{account, exit, opening, printer, progress};
+use crate::{exit, opening, printer, progress};
 
 /// Extracts packets to a file or standard output.
 ///
@@ -36,7 +36,11 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         outputs.check(&arguments.output)?;
     }
     let mut array = opening::options(arguments.array.degraded).open_members(&members)?;
-    let selection = Selection { hold: arguments.hold, ..selection(&arguments.selection)? };
+    let selection = Selection {
+        hold: arguments.hold,
+        community_ids: arguments.community_id.clone(),
+        ..selection(&arguments.selection)?
+    };
     let create = || {
         let target = match to_stdout {
             true => outputs.stdout()?,
@@ -129,7 +133,7 @@ pub fn selection(arguments: &arguments::Selection) -> Result<Selection> {
         take: arguments.take.clone(),
         filter: arguments.filter.clone(),
         read_rate: arguments.read_rate,
-        hold: false,
+        ..Selection::default()
     })
 }
 
@@ -170,12 +174,6 @@ fn print(extracted: &Extracted, output: &Path, rate: Rate) {
         printer::number(extracted.bytes),
         output.display()
     ));
-    account::print(&extracted.read);
-    let missing = extracted.read.missing;
-    if missing.packets > 0 {
-        printer::tell(&format!(
-            "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
-            printer::number(missing.packets)
-        ));
-    }
+    printer::tell_all(text::unread(&extracted.read));
+    printer::tell_all(text::missing(extracted.read.missing));
 }

@@ -1,6 +1,5 @@
 //! The program: parses arguments, calls the libraries, prints.
 
-mod account;
 mod arguments;
 mod array;
 mod check;
@@ -8,6 +7,7 @@ mod commands;
 mod drives;
 mod extract;
 mod fit;
+mod flows;
 mod measure;
 mod opening;
 mod plan;
@@ -101,6 +101,7 @@ fn run(given: &ArgMatches) -> Result<ExitCode> {
         Verb::Takes(arguments) => take_list::takes(&arguments),
         Verb::Ledger(arguments) => take_list::ledger(&arguments),
         Verb::Extract(arguments) => extract::extract(&arguments),
+        Verb::Flows(arguments) => flows::flows(&arguments),
         Verb::Replay(arguments) => replay::replay(&arguments),
         Verb::Protect(arguments) => protect::protect(&arguments),
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),

@@ -17,6 +17,11 @@ pub fn tell(text: &str) {
     writeln!(std::io::stderr().lock(), "{}", indented(text)).ok();
 }
 
+/// Says each of these to the user on standard error.
+pub fn tell_all(texts: impl IntoIterator<Item = String>) {
+    texts.into_iter().for_each(|text| tell(&text));
+}
+
 /// Prints one JSON value as a line, at once.
 ///
 /// # Errors
@@ -51,11 +56,16 @@ pub fn text(text: &str) -> Result<()> {
 /// # Errors
 /// If standard output is gone.
 pub fn listing(listed: &longtake::text::Table) -> Result<()> {
+    text(&rows(listed))
+}
+
+/// A table of the library as text.
+pub fn rows(listed: &longtake::text::Table) -> String {
     let mut shown = table(listed.heads, listed.right);
     for row in &listed.rows {
         shown.add_row(row);
     }
-    text(&trimmed(&shown))
+    trimmed(&shown)
 }
 
 /// Prints messages, each on a line of its own.

@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use longtake::array::Replayed;
-use longtake::json;
+use longtake::{json, text};
 use source::pace::Pace;
 use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSender};
 
 use crate::arguments::ReplayArguments;
 use crate::extract::selection;
-use crate::{account, exit, opening, printer};
+use crate::{exit, opening, printer};
 
 /// Replays packets.
 ///
@@ -38,7 +38,7 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
     }
     let mut array = opening::open_to_read(&arguments.array)?;
     let replayed = array.replay(&selection(&arguments.selection)?, sender, pace, &stop)?;
-    account::print(&replayed.read);
+    printer::tell_all(text::unread(&replayed.read));
     if arguments.array.json {
         printer::json(&json::replayed(&replayed))?;
     } else {

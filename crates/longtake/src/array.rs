@@ -47,6 +47,9 @@ mod encode;
 mod extract;
 mod file_format;
 mod filter;
+pub(crate) mod flow_columns;
+mod flow_format;
+mod flows;
 mod follow;
 mod found;
 mod info;
@@ -80,6 +83,8 @@ pub use delete::{DeleteOptions, DeletePlan, DeleteReport, DeletedMember};
 pub use description::{Description, TakeDetails, link_name};
 pub use extract::{Extracted, PacketRef};
 pub use file_format::{Compression, FileFormat, FormatError, OutputFormat};
+pub use flow_format::FlowFormat;
+pub use flows::{FlowOptions, Flows};
 pub use found::{FoundArray, FoundState, list};
 pub use info::{Extent, Info, MemberInfo, StaleMember};
 pub use options::ArrayOptions;
@@ -93,6 +98,7 @@ pub use format::superblock::Protected;
 pub use recorder::extract::Unreadable;
 pub use recorder::scrub::{Fault, Repair};
 pub use recorder::takes::{Entry as Chunk, Gap};
+pub use search::{CommunityId, FLOWS_MAX, Group, Order};
 pub use source::pace::Pace;
 pub use source::replay::ReplaySummary;
 pub use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSender};
@@ -245,6 +251,14 @@ impl Array {
         each: impl FnMut(PacketRef<'_>) -> ControlFlow<()>,
     ) -> Result<Extracted> {
         self.select(selection)?.for_each(each)
+    }
+
+    /// Counts the selected packets by flow, host or port.
+    ///
+    /// # Errors
+    /// As [`Array::extract`].
+    pub fn flows(&mut self, selection: &Selection, options: &FlowOptions) -> Result<Flows> {
+        self.select(selection)?.flows(options, |_| ControlFlow::Continue(()))
     }
 
     /// Writes the selected packets as a file.

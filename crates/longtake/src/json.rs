@@ -6,14 +6,15 @@ use base::{Duration, Rate, Timestamp};
 use format::superblock::Protected;
 use format::{Count, Ledger, Stage};
 use recorder::ParityProgress;
+use search::Tally;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::array::{
     CheckReport, Chunk, Contents, CreateReport, DamagedChunk, DeleteReport, Description, Extracted,
-    FoundArray, Gap, Info, MemberInfo, MissingMember, NewMember, OverwrittenPackets, RebuildPlan,
-    RebuildReport, RecoveredChunks, Repair, Replayed, ScrubFinding, ScrubReport, StaleMember, Take,
-    link_name,
+    Flows, FoundArray, Gap, Group, Info, MemberInfo, MissingMember, NewMember, Order,
+    OverwrittenPackets, RebuildPlan, RebuildReport, RecoveredChunks, Repair, Replayed,
+    ScrubFinding, ScrubReport, StaleMember, Take, link_name,
 };
 use crate::instant::utc;
 use crate::recording::{Account, CompleteFile, Files, LinkState, Rejections, Snapshot, Started};
@@ -286,6 +287,34 @@ pub fn extracted(extracted: &Extracted) -> Value {
         "recovered": recovered(&read.recovered),
         "stale_members": list(&read.stale, stale), "overwritten_chunks": read.overwritten_chunks,
     })
+}
+
+/// What was counted, with Community IDs of flows if they are wanted, and what could not be read.
+pub fn flows(flows: &Flows, with_ids: bool) -> Value {
+    let Flows { ranking, order, read, .. } = flows;
+    let group = match ranking.group {
+        Group::Flows => "flows",
+        Group::Hosts => "hosts",
+        Group::Ports => "ports",
+    };
+    let mut shown = json!({
+        "group": group,
+        "by": match order { Order::Bytes => "bytes", Order::Packets => "packets" },
+        "found": ranking.found, "total": tally(&ranking.total), "not_listed": tally(&ranking.rest),
+        "beyond_max_rows": tally(&ranking.beyond), "not_ip": tally(&ranking.not_ip),
+        "complete": flows.is_complete(),
+        "missing": read.missing, "unreadable": read.unreadable.count,
+        "overwritten": overwritten(&read.overwritten), "holes": list(&read.holes, hole),
+        "recovered": recovered(&read.recovered),
+        "stale_members": list(&read.stale, stale), "overwritten_chunks": read.overwritten_chunks,
+    });
+    shown[group] = flows.json_rows(with_ids);
+    shown
+}
+
+fn tally(tally: &Tally) -> Value {
+    let (first, last) = tally.span.map(|(first, last)| (utc(first), utc(last))).unzip();
+    json!({"packets": tally.packets, "bytes": tally.bytes, "first": first, "last": last})
 }
 
 /// What was replayed, and what could not be read or sent.

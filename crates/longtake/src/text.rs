@@ -1,6 +1,9 @@
 //! The library's values as text, as the program prints them: tables, and lines. Names and paths are in them as they are: whoever
 //! prints them escapes what is not printable.
 
+mod account;
+mod flows;
+
 use base::units::grouped;
 use base::{ByteSize, Rate, Timestamp};
 use device::identity::Drive;
@@ -15,6 +18,9 @@ use crate::array::{
     ParityCoverage, Take, TakeDetails, link_name,
 };
 use crate::instant::utc;
+
+pub use account::{missing, recovered_chunks, unread};
+pub use flows::{flow_sums, flows};
 
 /// A table: its head, the columns that are aligned to the right, and its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,6 +17,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("takes", "@/array"),
     ("ledger", "@/array"),
     ("extract", "@/array -o @/out.pcapng"),
+    ("flows", "@/array --community-id"),
     ("replay", "@/array --fastest --udp ADDRESS"),
     ("protect", "@/array --since 0 --until 4000000000"),
     ("unprotect", "@/array --all"),

@@ -12,6 +12,7 @@ mod extract_formats;
 mod failed_start;
 mod files;
 mod fit;
+mod flows;
 mod follow;
 mod formats;
 mod harness;

@@ -55,6 +55,11 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         "output",
         File { line: "fit @/measured -q -y -o OUT", input: "@/measured/run/workload.json" },
     ),
+    (
+        "flows",
+        "output",
+        File { line: "flows @/array -q -y --format csv -o OUT", input: "@/array/member0" },
+    ),
     ("measure all", "targets", Target),
     ("measure all", "output", experiment("measure all sim:ideal -q --resume -o OUT")),
     ("measure apps", "targets", Target),

@@ -69,6 +69,11 @@ pub enum FormatError {
         /// The file.
         path: PathBuf,
     },
+    /// A file's extension is none of those that a table of flows has.
+    FlowExtension {
+        /// The file.
+        path: PathBuf,
+    },
     /// Not a format's name.
     Name {
         /// What was given.
@@ -91,6 +96,11 @@ impl fmt::Display for FormatError {
                         1
                     )
                     .replace("parquet", ".parquet")
+            ),
+            Self::FlowExtension { path } => write!(
+                f,
+                "the name {} selects no format: end it in .csv, .json, .parquet, or in .txt for a table, or add --format",
+                path.display()
             ),
             Self::Name { name } => write!(f, "there is no format '{name}': give {known}"),
         }

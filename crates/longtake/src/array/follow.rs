@@ -27,7 +27,7 @@ const REMEMBERED_MAX: usize = 1 << 16;
 impl Array {
     /// Writes packets while they are recorded, each as soon as its chunk is on the media, until the take ends whose end comes next.
     /// Without a recording under way it waits for one. It begins with the packets that are recorded from now on, or with those of
-    /// `since`, if the selection has that; of the rest of the selection the filter and the read rate count.
+    /// `since`, if the selection has that; of the rest of the selection the filter, the flows and the read rate count.
     ///
     /// Packets are in order of time within each look at the array, which come five times a second: those of parallel queues may
     /// be out of order by as much as chunks of these are apart.
@@ -44,7 +44,7 @@ impl Array {
         stop: impl Fn() -> bool,
     ) -> crate::Result<Extracted> {
         let go_on = || if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
-        let filter = super::filter::Filter::new(&selection.filter);
+        let filter = super::filter::Filter::new(selection);
         let name = self.opened.image.superblock.name.clone();
         let mut visitor = FileVisitor::new(&name, format.into(), out, filter, 0, |_| go_on())?;
         visitor.flush()?;

@@ -8,6 +8,7 @@ use format::Count;
 use recorder::TimeRange;
 use recorder::extract::{ExtractError, Visitor, extract};
 use recorder::takes::{Catalog, Entry, Gap, Take};
+use search::CommunityId;
 
 use super::account::ReadAccount;
 use super::contents::matches_take;
@@ -28,6 +29,8 @@ pub struct Selection {
     pub take: Option<String>,
     /// Only packets that this expression accepts, in tcpdump's language; empty for all.
     pub filter: String,
+    /// Only packets of these flows, in both directions: their Community IDs with seed 0. Empty for all.
+    pub community_ids: Vec<CommunityId>,
     /// Reads at this rate at most; None for [`READ_RATE_DURING_RECORDING`] during a recording, and no limit otherwise.
     pub read_rate: Option<Rate>,
     /// Whether a recording under way overwrites the span last, until it is read. The recording goes on even if it has to overwrite
@@ -88,7 +91,7 @@ impl<'a> Selected<'a> {
         let limit = selection.read_rate.or(opened.recording.then_some(READ_RATE_DURING_RECORDING));
         Ok(Self {
             opened,
-            filter: Filter::new(&selection.filter),
+            filter: Filter::new(selection),
             span,
             is_span_asked: selection.since.is_some() || selection.until.is_some(),
             takes,

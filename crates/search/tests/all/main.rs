@@ -1,0 +1,8 @@
+//! The tests of dissection and flows as one program.
+
+mod community_id;
+mod dissected;
+mod flow_table;
+mod fragments;
+mod stack;
+mod tshark;
