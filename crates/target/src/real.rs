@@ -3,7 +3,6 @@
 mod error;
 
 use std::cell::OnceCell;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use base::Geometry;
