@@ -15,7 +15,7 @@ const NAME: &str = "user.longtake.scratch";
 /// right after the mark is made must change the stamp.
 const EARLIER: Duration = Duration::from_secs(1);
 
-/// Marks an open file, to which nobody else has written, as it now is.
+/// Marks an open file in its present state as one that only Longtake has written. The caller has to know that nobody else did.
 ///
 /// # Errors
 /// If the file system keeps no such marks. The file is then refused like any other.
