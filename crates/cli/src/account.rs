@@ -20,10 +20,10 @@ pub fn print(account: &ReadAccount) {
 pub fn print_recovered(recovered: &RecoveredChunks) {
     if recovered.chunks > 0 {
         printer::tell(&format!(
-            "recovered from parity: {} chunks, {} bytes, {} packets",
-            printer::number(recovered.chunks),
-            printer::number(recovered.bytes),
-            printer::number(recovered.count.packets)
+            "recovered from parity: {}, {}, {}",
+            printer::counted(recovered.chunks, "chunk"),
+            printer::counted(recovered.bytes, "byte"),
+            printer::counted(recovered.count.packets, "packet")
         ));
     }
 }
@@ -31,9 +31,9 @@ pub fn print_recovered(recovered: &RecoveredChunks) {
 fn print_overwritten(overwritten: &OverwrittenPackets) {
     if let Some((from, to)) = overwritten.span {
         printer::tell(&format!(
-            "longtake: warning: the ring overwrote {} packets from {} to {} before they were read; \
+            "longtake: warning: the ring overwrote {} from {} to {} before that span was read; \
              --hold keeps a span while it is read",
-            printer::number(overwritten.count.packets),
+            printer::counted(overwritten.count.packets, "packet"),
             utc(from),
             utc(to)
         ));
@@ -46,8 +46,8 @@ fn print_unreadable(unreadable: &UnreadablePackets) {
     }
     if unreadable.count.packets > 0 {
         printer::tell(&format!(
-            "{} packets could not be read",
-            printer::number(unreadable.count.packets)
+            "{} could not be read",
+            printer::counted(unreadable.count.packets, "packet")
         ));
     }
 }
@@ -60,14 +60,14 @@ fn print_holes(holes: &[Gap]) {
     }
     if !count.is_zero() && to_ns == u64::MAX {
         printer::tell(&format!(
-            "longtake: note: the ring has overwritten {} packets; until when is not known",
-            printer::number(count.packets)
+            "longtake: note: the ring has overwritten {}; until when is not known",
+            printer::counted(count.packets, "packet")
         ));
     } else if !count.is_zero() {
         printer::tell(&format!(
-            "longtake: note: the ring has overwritten {} packets, the last of them before {}; --since that time extracts \
-             what is whole",
-            printer::number(count.packets),
+            "longtake: note: the ring has overwritten {}, the last before {}; --since that time extracts \
+             what is complete",
+            printer::counted(count.packets, "packet"),
             utc(Timestamp::from_nanos(to_ns))
         ));
     }

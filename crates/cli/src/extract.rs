@@ -165,17 +165,17 @@ impl Write for Named<'_> {
 
 fn print(extracted: &Extracted, output: &Path, rate: Rate) {
     printer::tell(&format!(
-        "{} packets, {} bytes written to {} at {rate}",
-        printer::number(extracted.packets),
-        printer::number(extracted.bytes),
+        "{}, {} written to {} at {rate}",
+        printer::counted(extracted.packets, "packet"),
+        printer::counted(extracted.bytes, "byte"),
         output.display()
     ));
     account::print(&extracted.read);
     let missing = extracted.read.missing;
     if missing.packets > 0 {
         printer::tell(&format!(
-            "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
-            printer::number(missing.packets)
+            "missing from the takes in this span: {}; `longtake ledger` names the gaps",
+            printer::counted(missing.packets, "packet")
         ));
     }
 }
