@@ -31,6 +31,9 @@ pub struct Arguments {
     /// Also make a Debian package of it, with the user and the service.
     #[arg(long)]
     deb: bool,
+    /// Maintainer of the package, as `Name <address>` [default: $DEBFULLNAME <$DEBEMAIL>, or the author of the newest commit].
+    #[arg(long, value_name = "MAINTAINER", value_parser = maintainer)]
+    maintainer: Option<String>,
     /// Also install the package in a new Debian below target/dist, record there, and remove it again. Needs root, debootstrap and a
     /// mirror of Debian; takes minutes.
     #[arg(long = "try")]
@@ -60,8 +63,12 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     write_completions(&program, &completions)?;
     println!("{}\n{}", manual.display(), completions.display());
     if arguments.deb || arguments.trial {
-        let parts =
-            package::Parts { program, manual, completions, packaging: root.join("packaging") };
+        let maintainer = match &arguments.maintainer {
+            Some(maintainer) => maintainer.clone(),
+            None => known_maintainer(&root)?,
+        };
+        let packaging = root.join("packaging");
+        let parts = package::Parts { program, manual, completions, packaging, maintainer };
         let package = package::build(&parts, &dist)?;
         println!("{}", package.display());
         if arguments.trial {
@@ -69,6 +76,39 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// A maintainer as Debian writes one: `Name <address>`, on one line.
+fn maintainer(text: &str) -> Result<String, String> {
+    let parts = text.trim().strip_suffix('>').and_then(|text| text.split_once(" <"));
+    let is_whole = parts.is_some_and(|(name, address)| {
+        !name.trim().is_empty()
+            && address
+                .split_once('@')
+                .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
+            && !address.contains(['<', '>', ' '])
+    });
+    if is_whole && !text.contains(char::is_control) {
+        Ok(text.trim().to_owned())
+    } else {
+        Err(format!(
+            "'{text}' is no maintainer: give a name and an address, as in 'Ada Example <ada@example.org>'"
+        ))
+    }
+}
+
+/// The maintainer that the environment names, as Debian's tools have it, or the author of the newest commit.
+fn known_maintainer(root: &Path) -> Result<String> {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let known = match (variable("DEBFULLNAME"), variable("DEBEMAIL")) {
+        (Some(name), Some(address)) => format!("{name} <{address}>"),
+        _ => {
+            let words = ["log", "-1", "--format=%an <%ae>"];
+            output(Command::new("git").current_dir(root).args(words)).unwrap_or_default()
+        }
+    };
+    maintainer(&known)
+        .map_err(|why| anyhow::anyhow!("{why} with --maintainer, or set DEBFULLNAME and DEBEMAIL"))
 }
 
 fn cargo(root: &Path) -> Command {
@@ -109,4 +149,21 @@ fn output(command: &mut Command) -> Result<String> {
     let complaints = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{command:?} failed: {}\n{complaints}", output.status);
     Ok(String::from_utf8(output.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_maintainer_is_a_name_and_an_address_on_one_line() {
+        for text in ["Ada Example <ada@example.org>", "A. B. C. <a+b@c>"] {
+            assert_eq!(maintainer(text), Ok(text.to_owned()));
+        }
+        for text in
+            ["", "Ada", "<ada@example.org>", "Ada <ada>", "Ada <@x>", "Ada <a@b>\nX: y <c@d>"]
+        {
+            assert!(maintainer(text).is_err(), "{text:?}");
+        }
+    }
 }

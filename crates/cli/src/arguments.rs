@@ -268,7 +268,7 @@ pub struct RecordArguments {
     /// Size of each new member file [default: 2GiB, more if --for needs it].
     ///
     /// If the source's rate and --for are known and need more, the default is what they need, as far as the file system has
-    /// room: a tenth stays free. The speed of an interface's link is no such rate. A ring's default is always 2GiB.
+    /// room: a tenth stays free. The speed of an interface's link doesn't count as a rate. A ring's default is always 2GiB.
     #[arg(long, value_name = "SIZE", help_heading = ARRAY)]
     pub member_size: Option<ByteSize>,
     /// Members of a new array that may be lost, 0 to 2 [default: 0].
@@ -392,7 +392,7 @@ pub struct RecordArguments {
     pub quiet: bool,
 }
 
-/// `ledger`.
+/// `takes`.
 #[derive(Debug, Args)]
 pub struct TakesArguments {
     /// The array to work on.
@@ -401,6 +401,9 @@ pub struct TakesArguments {
     /// Also list takes that the ring has overwritten whole; only their accounts are left.
     #[arg(long)]
     pub all: bool,
+    /// Takes to delete, which can't be done: the answer says why, and what can.
+    #[arg(long, value_name = "TAKE", num_args = 0.., hide = true)]
+    pub delete: Option<Vec<String>>,
 }
 
 /// `ledger`.

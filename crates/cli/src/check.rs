@@ -30,8 +30,12 @@ pub fn check(arguments: &ArrayArguments) -> Result<ExitCode> {
 fn print(report: &CheckReport) -> Result<()> {
     for chunk in &report.damaged {
         printer::text(&format!(
-            "DAMAGED: chunk {} with {} packets on {} at byte {}: {}",
-            chunk.sequence, chunk.packets, chunk.target, chunk.offset, chunk.reason
+            "DAMAGED: chunk {} with {} on {} at byte {}: {}",
+            chunk.sequence,
+            printer::counted(chunk.packets.into(), "packet"),
+            chunk.target,
+            chunk.offset,
+            chunk.reason
         ))?;
     }
     printer::tell_all(text::recovered_chunks(&report.recovered));
@@ -39,13 +43,13 @@ fn print(report: &CheckReport) -> Result<()> {
         printer::text(&format!("take {take}: its ledger does not balance; please report it"))?;
     }
     printer::text(&format!(
-        "{} chunks, {} bytes read at {}: {} damaged; {} takes, {} packets missing{}",
-        printer::number(report.chunks),
-        printer::number(report.bytes),
+        "{}, {} read at {}: {} damaged; {}, {} missing{}",
+        printer::counted(report.chunks, "chunk"),
+        printer::counted(report.bytes, "byte"),
         Rate::of(report.bytes, report.elapsed),
         report.damaged.len(),
-        report.takes,
-        printer::number(report.missing.packets),
+        printer::counted(report.takes, "take"),
+        printer::counted(report.missing.packets, "packet"),
         unseen(report)
     ))
 }

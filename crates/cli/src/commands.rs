@@ -123,6 +123,10 @@ mod manual;
 mod readme;
 
 #[cfg(test)]
+#[path = "../tests/documents/lines.rs"]
+mod document_lines;
+
+#[cfg(test)]
 #[path = "../tests/output_rig/options.rs"]
 #[allow(dead_code, reason = "the test of outputs uses the rest")]
 mod output_options;

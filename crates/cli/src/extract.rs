@@ -169,9 +169,9 @@ impl Write for Named<'_> {
 
 fn print(extracted: &Extracted, output: &Path, rate: Rate) {
     printer::tell(&format!(
-        "{} packets, {} bytes written to {} at {rate}",
-        printer::number(extracted.packets),
-        printer::number(extracted.bytes),
+        "{}, {} written to {} at {rate}",
+        printer::counted(extracted.packets, "packet"),
+        printer::counted(extracted.bytes, "byte"),
         output.display()
     ));
     printer::tell_all(text::unread(&extracted.read));

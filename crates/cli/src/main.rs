@@ -30,8 +30,12 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use target::NameError;
+use target::array::ArrayNameError;
 use target::output::OutputError;
 use terminal_size::{Width, terminal_size_of};
+use twin::fit::FitError;
+use twin::setup::SetupError;
 
 use crate::commands::{Arguments, ArrayAction, Verb};
 use crate::measure::arguments::MeasureAction;
@@ -132,15 +136,6 @@ fn failed(error: anyhow::Error) -> ExitCode {
         Ok(error) => wrong(error),
         Err(error) => error,
     };
-    // A source that is none is a wrong argument, though it takes a look at the files to know.
-    let inner = error.downcast_ref::<longtake::Error>();
-    let usage = error.downcast_ref::<source::SpecError>().is_some()
-        || inner.is_some_and(|error| {
-            error.downcast_ref::<source::SpecError>().is_some()
-                || error.downcast_ref::<longtake::recording::FileNameError>().is_some()
-        })
-        || error.downcast_ref::<longtake::array::FormatError>().is_some()
-        || matches!(error.downcast_ref(), Some(OutputError::Terminal { .. }));
     // A reader that has gone (`| head`) is no failure to report to it.
     let broken_pipe = error.chain().any(|cause| {
         let library = cause.downcast_ref::<longtake::Error>();
@@ -150,5 +145,21 @@ fn failed(error: anyhow::Error) -> ExitCode {
     if !broken_pipe {
         printer::tell(&format!("longtake: {error:#}"));
     }
-    ExitCode::from(if usage { exit::USAGE } else { exit::FAILED })
+    ExitCode::from(if is_usage(&error) { exit::USAGE } else { exit::FAILED })
+}
+
+/// Whether an argument is wrong by itself, although the command line parsed: a source, a target or an output that is none.
+fn is_usage(error: &anyhow::Error) -> bool {
+    fn found<E: std::error::Error + Send + Sync + 'static>(error: &anyhow::Error) -> Option<&E> {
+        let library = || error.downcast_ref::<longtake::Error>()?.downcast_ref();
+        error.downcast_ref().or_else(library)
+    }
+    found::<source::SpecError>(error).is_some()
+        || found::<longtake::recording::FileNameError>(error).is_some()
+        || found::<longtake::array::FormatError>(error).is_some()
+        || found::<NameError>(error).is_some()
+        || matches!(found(error), Some(ArrayNameError::Name(_)))
+        || matches!(found(error), Some(OutputError::Terminal { .. }))
+        || matches!(found(error), Some(SetupError::Target(_)))
+        || matches!(found(error), Some(FitError::LikeName(_)))
 }

@@ -3,10 +3,13 @@
 use std::io::Write;
 
 use anyhow::Result;
+use format::Ledger;
+use longtake::recording::Rejections;
 use report::text::{escaped, indented, json_escaped};
 use serde_json::Value;
 
 pub use base::units::grouped as number;
+pub use longtake::text::counted;
 pub use report::text::{inline, table, trimmed};
 
 /// Says something to the user on standard error. If nobody hears it any more, what was to be done
@@ -66,6 +69,16 @@ pub fn rows(listed: &longtake::text::Table) -> String {
         shown.add_row(row);
     }
     trimmed(&shown)
+}
+
+/// A ledger as a table.
+pub fn ledger(ledger: &Ledger, rejections: Rejections) -> String {
+    let rejections = match rejections {
+        Rejections::NoFilter => report::ledger::Rejections::IfAny,
+        Rejections::Counted => report::ledger::Rejections::Counted,
+        Rejections::NotCounted => report::ledger::Rejections::NotCounted,
+    };
+    report::ledger::table(ledger, rejections)
 }
 
 /// Prints messages, each on a line of its own.

@@ -59,9 +59,10 @@ fn report(
         printer::json(&json!({"from": utc(from), "to": utc(to), "protected_ranges": count}))?;
     } else {
         printer::text(&format!(
-            "{} to {}: {what}; {count} protected spans in all",
+            "{} to {}: {what}; {} in all",
             utc(from),
-            utc(to)
+            utc(to),
+            printer::counted(count as u64, "protected span")
         ))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -55,9 +55,9 @@ fn read_back(mut array: Array, json: bool) -> Result<bool> {
         let line = json!({"event": "read_back", "chunks": chunks, "damaged": damaged});
         printer::json_line(&line).ok();
     } else {
-        let (chunks, damaged) = (printer::number(chunks), printer::number(damaged));
+        let (chunks, damaged) = (printer::counted(chunks, "chunk"), printer::number(damaged));
         printer::text(&format!(
-            "read back: {chunks} chunks, {damaged} damaged\nthe drives were simulated: the recording is discarded when this command ends"
+            "read back: {chunks}, {damaged} damaged\nthe drives were simulated: the recording is discarded when this command ends"
         ))
         .ok();
     }

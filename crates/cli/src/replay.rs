@@ -50,9 +50,9 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
 fn print(replayed: &Replayed) -> Result<()> {
     let sent = &replayed.sent;
     printer::text(&format!(
-        "{} packets, {} bytes sent in {}; late by {} at most, {} on average",
-        printer::number(sent.packets),
-        printer::number(sent.bytes),
+        "{}, {} sent in {}; late by {} at most, {} on average",
+        printer::counted(sent.packets, "packet"),
+        printer::counted(sent.bytes, "byte"),
         sent.elapsed,
         sent.late_max,
         sent.late_mean()

@@ -61,10 +61,8 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
         for path in &written {
             printer::message(&format!("table: {}", path.display()))?;
         }
-        let jobs = sweep.count();
-        printer::text(&format!(
-            "{jobs} jobs: {finished} run now, {failed} failed, {missing} not run"
-        ))?;
+        let jobs = printer::counted(sweep.count(), "job");
+        printer::text(&format!("{jobs}: {finished} run now, {failed} failed, {missing} not run"))?;
     }
     if missing > 0 {
         let again = if arguments.csv.is_some() || arguments.parquet.is_some() {
@@ -111,10 +109,11 @@ fn estimate(sweep: &Sweep, estimate: &Estimate, json: bool) -> Result<ExitCode> 
         return Ok(ExitCode::SUCCESS);
     }
     for (key, axis) in &sweep.axes {
-        printer::text(&format!("{key}: {} values", axis.steps()))?;
+        printer::text(&format!("{key}: {}", printer::counted(axis.steps(), "value")))?;
     }
     let done = sweep.count() - *left as u64;
-    printer::text(&format!("{} jobs, {done} of them done, {threads} at a time", sweep.count()))?;
+    let jobs = printer::counted(sweep.count(), "job");
+    printer::text(&format!("{jobs}, {done} of them done, {threads} at a time"))?;
     if let Some(one) = one {
         printer::text(&format!(
             "one from the middle took {one}: about {all} for those that are left"
@@ -163,7 +162,8 @@ fn expanded(arguments: &ExpandArguments) -> Result<ExitCode> {
     if arguments.json {
         printer::json(&json!({"jobs": sweep.count(), "folder": folder}))?;
     } else {
-        printer::message(&format!("{} jobs in {}", sweep.count(), folder.display()))?;
+        let jobs = printer::counted(sweep.count(), "job");
+        printer::message(&format!("{jobs} in {}", folder.display()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

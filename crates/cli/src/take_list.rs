@@ -10,16 +10,27 @@ use report::ledger;
 use crate::arguments::{LedgerArguments, TakesArguments};
 use crate::{exit, opening, printer};
 
+/// The answer to `takes --delete`.
+const NO_DELETION: &str = "longtake: a single take can't be deleted, because takes share segments and parity with each other: \
+    `longtake array delete` deletes the whole array, and a ring (`record --when-full wrap`) overwrites its oldest takes, \
+    protected ones after `longtake unprotect`";
+
 /// Lists an array's takes.
 ///
 /// # Errors
 /// If the array can't be opened.
 pub fn takes(arguments: &TakesArguments) -> Result<ExitCode> {
+    if arguments.delete.is_some() {
+        printer::tell(NO_DELETION);
+        return Ok(ExitCode::from(exit::USAGE));
+    }
     let mut array = opening::open_to_read(&arguments.array)?;
     let mut takes = array.takes()?;
     let code = exit::lossless(array.overwritten_chunks() == 0);
     if arguments.array.json {
-        printer::json(&takes.iter().map(json::take).collect())?;
+        printer::json(
+            &takes.iter().map(|take| json::take(take, take.counted_rejections())).collect(),
+        )?;
         return Ok(code);
     }
     if takes.is_empty() {
@@ -31,9 +42,9 @@ pub fn takes(arguments: &TakesArguments) -> Result<ExitCode> {
     let hidden = count - takes.len();
     printer::listing(&text::takes(&takes))?;
     if hidden > 0 {
-        let (takes, are) = if hidden == 1 { ("take", "is") } else { ("takes", "are") };
-        let hidden = printer::number(hidden as u64);
-        printer::text(&format!("{hidden} older {takes} {are} overwritten: --all lists them too"))?;
+        let (older, are) =
+            (printer::counted(hidden as u64, "older take"), if hidden == 1 { "is" } else { "are" });
+        printer::text(&format!("{older} {are} overwritten: --all lists them too"))?;
     }
     for take in takes.iter().filter(|take| !take.overwritten.is_zero()) {
         printer::text(&format!("{}: {}", take.id.uuid, text::left(take)))?;
@@ -55,16 +66,17 @@ pub fn takes(arguments: &TakesArguments) -> Result<ExitCode> {
 pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     let mut array = opening::open_to_read(&arguments.array)?;
     let take = array.ledger(&arguments.take)?;
+    let rejections = array.rejections(&take)?;
     let complete = take.ledger.lost_unwanted().is_zero() && take.ledger.truncated.packets == 0;
     let readable = take.gaps.is_empty() && array.overwritten_chunks() == 0;
     let code = exit::lossless(complete && readable && take.balances());
     if arguments.array.json {
-        printer::json(&json::take(&take))?;
+        printer::json(&json::take(&take, rejections))?;
         return Ok(code);
     }
     printer::text(&format!("take {}, started {}", take.id.uuid, utc(take.id.started)))?;
     printer::text(&format!("{} over {}\n", take.state, take.duration()))?;
-    printer::text(&ledger::table(&take.ledger, ledger::Rejections::IfAny))?;
+    printer::text(&printer::ledger(&take.ledger, rejections))?;
     printer::text("")?;
     printer::messages(text::account(&take))?;
     Ok(code)

@@ -1,6 +1,6 @@
-//! Findings: what an experiment says, as values. A finding has a subject, quantities, and a kind: what it claims of them.
-//! Its sentence is made from the quantities, so the words can't show another number than the data, and what it claims is compared
-//! with the figures and with the other findings before anybody sees it.
+//! Findings: the statements of an experiment as values. A finding has a subject, quantities, and a kind, which is the relation that it
+//! claims between them. Its sentence is generated from the quantities, so it always shows the measured numbers. The claim is checked
+//! against the figures and the other findings before it is printed.
 
 use std::fmt;
 
@@ -55,8 +55,8 @@ pub enum FindingKind {
     Rises,
     /// The subject doesn't go down.
     Stays,
-    /// A recording can rely on the first, the slowest stretch; the second is the slowest second within it, if it is known and slower,
-    /// and the third the bytes of buffer that it takes then.
+    /// The first is the rate of the slowest stretch, which a recording can rely on. The second, if known and slower, is the slowest
+    /// second within it, and the third the bytes of buffer that this second needs.
     Relies,
     /// The first is the greatest of all that the rest are.
     Greatest,

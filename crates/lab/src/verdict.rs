@@ -1,5 +1,5 @@
-//! The buyer's three questions about a drive that is written without end: what it sustains, what a recording can rely on, and what
-//! reads get meanwhile. Each answer is made of what the experiments of a run found, so it can't say another figure than they do.
+//! A buyer's three questions about a drive that is written continuously: what it sustains, what a recording can rely on, and how fast
+//! its reads are meanwhile. Each answer takes its figures from the results of a run's experiments, so it can't contradict them.
 
 use base::Duration;
 use load::measurement::LatencySummary;

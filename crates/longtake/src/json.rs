@@ -28,8 +28,8 @@ fn time(ns: u64) -> String {
     utc(Timestamp::from_nanos(ns))
 }
 
-/// A take with its ledger, what is on the media, and what is missing.
-pub fn take(take: &Take) -> Value {
+/// A take with its ledger, what is on the media, and what is missing. `rejections` is what is known of packets that a filter rejected.
+pub fn take(take: &Take, rejections: Rejections) -> Value {
     let packet_time = |ns: u64| (take.stored.packets > 0).then(|| time(ns));
     json!({
         "take": take.id.uuid,
@@ -50,7 +50,7 @@ pub fn take(take: &Take) -> Value {
             "packets": take.recovered.packets,
             "bytes": take.recovered.bytes,
         },
-        "ledger": ledger(&take.ledger, Rejections::Counted),
+        "ledger": ledger(&take.ledger, rejections),
         "overwritten": take.overwritten,
         "missing": take.missing(),
         "gaps": list(&take.gaps, |gap| json!({
@@ -118,7 +118,7 @@ pub fn described(described: &Description) -> Value {
     }
     let details = contents.takes.iter().zip(takes);
     let details = details.map(|(of, details)| {
-        let mut shown = take(of);
+        let mut shown = take(of, of.rejections(&details.interfaces));
         shown["average_rate"] = json!(details.rates.map(|rates| rates.average.0));
         shown["peak_second_rate"] = json!(details.rates.map(|rates| rates.peak_second.0));
         shown["interfaces"] = list(&details.interfaces, |interface| {
@@ -356,7 +356,7 @@ fn hole(hole: &Gap) -> Value {
     })
 }
 
-/// A ledger. Packets that the filter rejected stand apart from the lost; null if nobody counted them.
+/// A ledger. Packets that the filter rejected stand apart from the lost; null if nobody counted them, or that is not known.
 fn ledger(ledger: &Ledger, rejections: Rejections) -> Value {
     let mut value = json!(ledger);
     if let Some(lost) = value["lost"].as_object_mut() {

@@ -40,6 +40,11 @@ fn or_none(value: Option<impl ToString>) -> String {
     value.map_or_else(|| NONE.to_owned(), |value| value.to_string())
 }
 
+/// A number of things that are called by a regular noun: `1 take`, `1,234 takes`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 fn share(part: u64, whole: u64) -> String {
     format!("{:.1} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
@@ -170,8 +175,8 @@ pub fn geometry(info: &Info) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(member) = info.members.first() {
         lines.push(format!(
-            "{} segments of {}, chunks of up to {}, parity {}",
-            grouped(segments),
+            "{} of {}, chunks of up to {}, parity {}",
+            counted(segments, "segment"),
             ByteSize(member.segment_bytes),
             ByteSize(member.chunk_max.into()),
             info.parity
@@ -185,12 +190,13 @@ pub fn geometry(info: &Info) -> Vec<String> {
 pub fn parity(parity: u8, coverage: &ParityCoverage) -> String {
     let short = match coverage.short_chunks {
         0 => String::new(),
-        short => format!("; {} chunks have less", grouped(short)),
+        1 => "; 1 chunk has less".to_owned(),
+        short => format!("; {} have less", counted(short, "chunk")),
     };
     format!(
-        "parity {parity}: the array survives the loss of any {}; {} groups, {} of parity{short}",
+        "parity {parity}: the array survives the loss of any {}; {}, {} of parity{short}",
         if parity == 1 { "one member" } else { "two members" },
-        grouped(coverage.groups),
+        counted(coverage.groups, "group"),
         ByteSize(coverage.bytes)
     )
 }
@@ -201,11 +207,11 @@ pub fn contents(contents: &Contents) -> Vec<String> {
     let packets: u64 = takes.iter().map(|take| take.stored.packets).sum();
     let missing: u64 = takes.iter().map(|take| take.missing().packets).sum();
     let mut lines = vec![format!(
-        "{} takes, {} chunks, {} packets; {} packets missing",
-        takes.len(),
-        grouped(chunks.len() as u64),
-        grouped(packets),
-        grouped(missing)
+        "{}, {}, {}; {} missing",
+        counted(takes.len() as u64, "take"),
+        counted(chunks.len() as u64, "chunk"),
+        counted(packets, "packet"),
+        counted(missing, "packet")
     )];
     lines.extend(contents.span().map(|span| format!("from {}", from_to(span))));
     lines
@@ -299,7 +305,7 @@ fn interface(interface: &Interface) -> String {
         words += &format!(", {}", Rate(*speed_bits as f64 / 8.0));
     }
     if *snap_length > 0 {
-        words += &format!(", packets cut to {} bytes", grouped((*snap_length).into()));
+        words += &format!(", packets cut to {}", counted((*snap_length).into(), "byte"));
     }
     if !filter.is_empty() {
         words += &format!(", filter '{filter}'");
@@ -308,27 +314,28 @@ fn interface(interface: &Interface) -> String {
 }
 
 fn count(count: Count) -> String {
-    format!("{} packets, {} bytes", grouped(count.packets), grouped(count.bytes))
+    format!("{}, {}", counted(count.packets, "packet"), counted(count.bytes, "byte"))
 }
 
 /// How much of a take the ring has left.
 pub fn left(take: &Take) -> String {
     format!(
-        "{} of {} packets left, older ones overwritten",
+        "{} of {} left, older ones overwritten",
         grouped(take.stored.packets),
-        grouped(take.ledger.stored.packets)
+        counted(take.ledger.stored.packets, "packet")
     )
 }
 
 /// What of a take is there by parity alone.
 pub fn recovered(take: &Take) -> String {
-    let chunks = grouped(take.recovered_chunks);
-    format!("recovered from parity: {chunks} chunks, {}", count(take.recovered))
+    let chunks = counted(take.recovered_chunks, "chunk");
+    format!("recovered from parity: {chunks}, {}", count(take.recovered))
 }
 
 /// What became of the stored part of a take: on the media, overwritten, missing. Several lines.
 pub fn account(take: &Take) -> Vec<String> {
-    let mut lines = vec![format!("on the media: {} in {} chunks", count(take.stored), take.chunks)];
+    let chunks = counted(take.chunks, "chunk");
+    let mut lines = vec![format!("on the media: {} in {chunks}", count(take.stored))];
     if take.recovered_chunks > 0 {
         lines.push(format!("of that {}", recovered(take)));
     }
@@ -365,11 +372,11 @@ fn times(gap: &Gap) -> String {
 /// What is lost by a deletion, and what happens to each member.
 pub fn deletion(report: &DeleteReport) -> Vec<String> {
     let mut lines = vec![format!(
-        "array '{}' {}: {} takes, {} packets, {}",
+        "array '{}' {}: {}, {}, {}",
         report.name,
         report.uuid,
-        report.takes,
-        grouped(report.packets),
+        counted(report.takes as u64, "take"),
+        counted(report.packets, "packet"),
         ByteSize(report.bytes)
     )];
     lines.extend(report.span.map(|span| format!("from {}", from_to(span))));
@@ -390,8 +397,8 @@ pub fn deletion(report: &DeleteReport) -> Vec<String> {
         match report.others.as_slice() {
             [] => lines.push(format!("{directory} {} removed", verbs[0])),
             [other, ..] => lines.push(format!(
-                "{directory} stays: it holds {} files of others, such as {}",
-                report.others.len(),
+                "{directory} stays: it holds {} of others, such as {}",
+                counted(report.others.len() as u64, "file"),
                 other.display()
             )),
         }
@@ -404,4 +411,17 @@ pub fn deletion(report: &DeleteReport) -> Vec<String> {
         ));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_of_a_thing_is_singular_and_any_other_number_plural() {
+        for (number, text) in [(0, "0 takes"), (1, "1 take"), (2, "2 takes"), (1234, "1,234 takes")]
+        {
+            assert_eq!(counted(number, "take"), text);
+        }
+    }
 }

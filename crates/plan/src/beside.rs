@@ -1,8 +1,8 @@
-//! What readers meet beside a recording, and it beside them: the same stream recorded with shared and with separate NVM Sets, on
-//! simulated drives in virtual time, while readers read at their rate and every read's latency is kept.
+//! How readers and a recording affect each other: the same stream is recorded with shared and with separate NVM Sets, on simulated drives
+//! in virtual time, while readers read at their rate. The latency of every read is kept.
 //!
-//! Drives have all their dies and a part of their blocks: what waits for what doesn't depend on the number of blocks. They are full,
-//! and have been written over until every block is erased before it is written; from then on reads are looked at.
+//! Drives have all their dies and some of their blocks, because the number of blocks doesn't change which commands wait for which. They
+//! start full, and are overwritten until every block has to be erased before it is written; only then are reads measured.
 
 use std::ops::ControlFlow;
 

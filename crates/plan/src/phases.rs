@@ -1,5 +1,5 @@
-//! How fast a drive writes, by how much it was written: into its cache, past it, with the cache shrinking, over stale data
-//! (REC-2); and what that leaves in buffers when data comes faster.
+//! How the write rate of a drive depends on the amount written: into the cache, past it, with a shrinking cache, over stale data (REC-2).
+//! Also how much data waits in buffers when it arrives faster than that.
 
 use profile::{Trust, name};
 use serde::Serialize;

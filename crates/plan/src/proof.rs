@@ -73,8 +73,8 @@ impl fmt::Display for Proof {
 /// Share of the work a proof may cost that as many drives may take; the rest is for one less, which usually loses something soon.
 const SHARE_OF_ALL: f64 = 0.75;
 
-/// Runs a mission on all its drives, and on all but the last for as long as it went on all. `watch` is told how many drives and how it
-/// goes, and may break it off. Both runs together cost the mission's `work_max` at most, where it has one.
+/// Runs a mission on all its drives, and then on all but the last for as long as the first run took. `watch` receives the number of
+/// drives and the progress, and may end the runs. Together they cost at most the mission's `work_max`, if it has one.
 ///
 /// # Errors
 /// [`MissionError`] if one can't be run.
@@ -109,8 +109,8 @@ pub fn prove(
     Ok(Proof { drives, with, without })
 }
 
-/// The least number of drives on which a mission loses nothing, from `from` on up or down, with the proof; each number is run once at
-/// most, and those that lose only up to their first loss. None if `most` drives are not enough.
+/// The smallest number of drives on which a mission loses nothing, with the proof. The search goes up or down from `from`. Each number
+/// is run at most once, and ends at its first loss. None if `most` drives are not enough.
 ///
 /// # Errors
 /// [`MissionError`] if one can't be run.

@@ -1,7 +1,7 @@
-//! Separate NVM Sets: what it costs a recording to leave a part of each drive's flash to readers, and what they can read there when.
+//! Separate NVM Sets: what it costs a recording to leave a part of each drive's flash to readers, and which data they can read when.
 //!
-//! What was recorded into one set can't be read from another, so the recorder and the readers change places: it records to one part of
-//! every drive for a while, readers read what lies in the others, and then the next part has its turn.
+//! Data can only be read undisturbed from a set that is not being written, so recorder and readers take turns: the recorder writes to one
+//! part of every drive for a while and readers read the other parts, until it moves on to the next part.
 
 use profile::name;
 use recorder::Placement;

@@ -1,12 +1,16 @@
-//! A design put to the test: recorded on simulated drives with the load that is required over the day, on as many drives as planned
-//! and on one less.
+//! A design put to the test: recorded on simulated drives with the required load over the day, on the planned number of drives and on
+//! one less.
 //!
-//! A ring has two questions. That drives are fast enough shows on as many as the rate alone asks for, in the phase that they are slowest
-//! in: full from the beginning, so that everything is written over stale data, or empty and filled first. That enough is held shows on all drives, from empty ones on, once the ring has come round. A
-//! mission has one: it fits and nothing is lost.
+//! A trial of a ring answers two questions:
 //!
-//! What a trial costs is counted in simulated events, so that a [`Budget`] ends it at the same moment on every machine. Within a
-//! budget a trial of the rate ends when its drives have reached their steady state; any other goes as far as the budget lasts.
+//! - Are the drives fast enough? The trial uses as many drives as the rate alone needs, in their slowest phase: full from the beginning,
+//!   so that everything overwrites stale data, or empty and filled first.
+//! - Is enough held? The trial uses all drives, empty at the start, until the ring has wrapped.
+//!
+//! A trial of a mission answers one: it fits, and nothing is lost.
+//!
+//! The cost of a trial is counted in simulated events, so a [`Budget`] ends it at the same moment on every machine. Within a budget, a
+//! trial of the rate ends when the drives have reached their steady state; any other trial uses the whole budget.
 
 mod budget;
 mod proofs;
@@ -30,14 +34,14 @@ use crate::requirement::Requirement;
 pub use budget::Budget;
 pub use proofs::{Proofs, Unproved, of_answer};
 
-/// How often every byte of the drives is written in a trial of the rate: stale data once over, and a little more; before that, where the
-/// first pass is what drives are slowest in, that too.
+/// How often every byte of the drives is written in a trial of the rate: stale data is overwritten once, and a little more. If drives
+/// are slowest in the first pass, that pass comes before it.
 const LAPS: f64 = 1.1;
 const FIRST_LAP: f64 = 1.0;
 /// A trial of the rate lasts this long at least.
 const RATE_TIME_MIN: Duration = Duration::from_secs(60);
-/// Drives that are written over are in their steady state once they took as much as their spare flash holds, this many times: none of it
-/// is left that was erased before, and what a cache held has been moved out of it.
+/// A drive that is overwritten has reached its steady state after this many times the capacity of its spare flash: by then no spare
+/// block is left from before, and the cache has been emptied.
 pub const SPARE_TIMES: f64 = 1.2;
 /// What a drive writes for itself came this often by then.
 const UPKEEPS: f64 = 3.0;

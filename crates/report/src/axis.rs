@@ -223,7 +223,7 @@ fn nines_label(nines: i32) -> String {
     }
 }
 
-/// A number with digits behind the point and, from 10,000 on, commas between thousands.
+/// A number with digits behind the point and commas between thousands.
 pub fn grouped(value: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = text.split_once('.').map_or((text.as_str(), ""), |(w, f)| (w, f));
@@ -234,7 +234,7 @@ pub fn grouped(value: f64, decimals: usize) -> String {
         out.push('\u{2212}');
     }
     for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && whole.len() > 4 && (whole.len() - i).is_multiple_of(3) {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
@@ -309,7 +309,7 @@ mod tests {
         let ruler = Axis::nines("").ruler([0.0, 99.9999], false);
         assert_eq!(labels(&ruler), ["0", "90", "99", "99.9", "99.99", "99.999", "99.9999"]);
         let ruler = Axis::log("", "").ruler([80.0, 40_000.0], true);
-        assert_eq!(labels(&ruler), ["10", "100", "1000", "10,000", "100,000"]);
+        assert_eq!(labels(&ruler), ["10", "100", "1,000", "10,000", "100,000"]);
     }
 
     #[test]
@@ -327,12 +327,12 @@ mod tests {
     fn numbers_print_grouped_and_short() {
         assert_eq!(grouped(1_234_567.0, 0), "1,234,567");
         assert_eq!(grouped(-0.004, 2), "0.00");
-        assert_eq!(grouped(-1234.5, 1), "\u{2212}1234.5");
+        assert_eq!(grouped(-1234.5, 1), "\u{2212}1,234.5");
         for (value, text) in [
             (0.0, "0"),
             (3.0, "3"),
             (0.12345, "0.1235"),
-            (1234.56, "1235"),
+            (1234.56, "1,235"),
             (98_765.4, "98,765"),
             (2.50, "2.5"),
         ] {

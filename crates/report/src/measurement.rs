@@ -17,13 +17,17 @@ pub const HEADS: [&str; 11] = [
     "I/O a second",
     "latency",
     "mean",
-    "50 %",
-    "99 %",
-    "99.9 %",
-    "99.99 %",
-    "99.9999 %",
+    "median",
+    "p99",
+    "p99.9",
+    "p99.99",
+    "p99.9999",
     "longest",
 ];
+
+/// What the columns of latencies hold, as a line below the table.
+pub const LEGEND: &str = "latency: response is from the intended start to the answer, service from submission to the answer; \
+    p99: 99 % of the commands took no longer";
 
 /// Columns of [`rows`] that hold numbers.
 pub const NUMBERS: [usize; 9] = [1, 2, 4, 5, 6, 7, 8, 9, 10];
@@ -87,7 +91,7 @@ pub fn remarks(measured: &Measurement) -> Vec<String> {
         }
         if result.delayed > 0 {
             lines.push(format!(
-                "{} {}: {} had to wait, because as many as may be were under way",
+                "{} {}: {} had to wait, because the limit of commands under way was reached",
                 result.stream,
                 result.operation,
                 grouped(result.delayed)
@@ -99,16 +103,16 @@ pub fn remarks(measured: &Measurement) -> Vec<String> {
     }
     if measured.unsent > 0 {
         lines.push(format!(
-            "{} were intended before the end and never started",
+            "{} were due before the end and never started",
             grouped(measured.unsent)
         ));
     }
     if let Some(found) = &measured.verification {
         lines.push(if found.wrong_sectors == 0 {
-            format!("verified: {} read back, every byte right", ByteSize(found.checked_bytes))
+            format!("verified: {} read back, all bytes correct", ByteSize(found.checked_bytes))
         } else {
             format!(
-                "WRONG: {} sectors of 512 bytes are not what was written there",
+                "WRONG: {} sectors of 512 bytes differ from what was written",
                 grouped(found.wrong_sectors)
             )
         });

@@ -180,7 +180,7 @@ mod tests {
             ..Heat::default()
         };
         let svg = draw(&Picture::new("t", "", Kind::Heat(heat)));
-        assert!(svg.contains("1234") && svg.contains('–'), "{svg}");
+        assert!(svg.contains("1,234") && svg.contains('–'), "{svg}");
         let cells = svg.matches(&crate::palette::hex(crate::palette::HEAT[0])).count();
         assert!(cells >= 1, "the least value has the scale's first colour");
     }

@@ -13,6 +13,7 @@ use device::identity::IdentityError;
 use device::target;
 use format::layout::SUPERBLOCK_BYTES;
 use format::{Damage, Superblock};
+use nix::errno::Errno;
 use uuid::Uuid;
 
 use crate::name::SimTarget;
@@ -91,8 +92,38 @@ pub struct DriveArray {
 pub struct OnDrives {
     /// The arrays, by UUID.
     pub arrays: Vec<DriveArray>,
-    /// Drives that could not be opened: they may be members too.
-    pub unreadable: Vec<PathBuf>,
+    /// Drives that could not be read although others may be able to: they may be members too.
+    pub unreadable: Vec<UnreadableDrive>,
+}
+
+/// A drive whose superblock could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadableDrive {
+    /// Path of the drive.
+    pub path: PathBuf,
+    /// The reason in words.
+    pub reason: String,
+    /// Whether the user may not read it, but root may.
+    pub needs_root: bool,
+}
+
+/// Reasons for which a drive can't be opened by anybody here: it has no node, no medium or no device behind its node, or a container
+/// withholds it even from root. Such a drive can't be a member that another user would find.
+const CLOSED_TO_ALL: [Errno; 5] =
+    [Errno::EPERM, Errno::ENOENT, Errno::ENXIO, Errno::ENODEV, Errno::ENOMEDIUM];
+
+impl UnreadableDrive {
+    /// A drive that could not be read for this reason; None if nobody can open it.
+    fn of(path: PathBuf, error: &PeekError) -> Option<Self> {
+        let (reason, code) = match error {
+            PeekError::Open { reason, .. } => {
+                (reason.to_string(), reason.raw_os_error().map(Errno::from_raw))
+            }
+            other => (other.to_string(), None),
+        };
+        let is_closed = code.is_some_and(|code| CLOSED_TO_ALL.contains(&code));
+        (!is_closed).then_some(Self { path, reason, needs_root: code == Some(Errno::EACCES) })
+    }
 }
 
 /// Looks for arrays in the superblocks of all drives of this machine.
@@ -109,8 +140,8 @@ pub fn on_drives() -> Result<OnDrives, IdentityError> {
         let superblock = match peek(&path) {
             Ok(superblock) => superblock,
             Err(PeekError::Damage(_)) => continue,
-            Err(_) => {
-                unreadable.push(path);
+            Err(error) => {
+                unreadable.extend(UnreadableDrive::of(path, &error));
                 continue;
             }
         };

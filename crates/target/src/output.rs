@@ -16,6 +16,7 @@
 mod direct;
 mod error;
 mod inspect;
+mod leftovers;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, IsTerminal, Write};
@@ -27,6 +28,7 @@ use tempfile::{Builder, NamedTempFile};
 
 pub use error::OutputError;
 use inspect::{Found, inspect};
+pub use leftovers::Leftover;
 
 /// Levels of folders below a folder of results that are inspected: an experiment's folder, and its files.
 const RESULTS_DEPTH: u32 = 2;
@@ -102,14 +104,23 @@ impl Outputs {
             Found::Nothing => (path.to_owned(), false),
         };
         let mode = if readers == Readers::Owner { 0o600 } else { 0o666 };
-        let temporary = Builder::new()
-            .prefix(".longtake-")
-            .suffix(".tmp")
-            .permissions(Permissions::from_mode(mode))
-            .tempfile_in(folder_of(&to))
+        let make = || {
+            Builder::new()
+                .prefix(leftovers::PREFIX)
+                .suffix(leftovers::SUFFIX)
+                .permissions(Permissions::from_mode(mode))
+                .tempfile_in(folder_of(&to))
+        };
+        let temporary = leftovers::locked(make)
             .map_err(|reason| OutputError::Create { path: path.to_owned(), reason })?;
         let whole = Whole { direct: None, temporary, to, replaces, outputs: self.clone() };
         Ok(NewFile { path: path.to_owned(), sink: Sink::Whole(Box::new(whole)) })
+    }
+
+    /// Removes outputs that killed processes of this user left unfinished in a folder, and returns them. Those that are being written
+    /// stay, and so does everything on a file system that several machines can share.
+    pub fn remove_leftovers(folder: &Path) -> Vec<Leftover> {
+        leftovers::remove(folder)
     }
 
     /// Opens standard output as the command's output.

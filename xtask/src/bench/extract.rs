@@ -49,7 +49,10 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
         let state = if cold { "page cache dropped" } else { "page cache warm" };
         for (name, figures) in [
             ("editcap -A -B", editcap),
-            ("tcpdump -r with a filter that no packet passes (it has none by time)", tcpdump),
+            (
+                "tcpdump -r with a filter that no packet passes (tcpdump has no filter by time)",
+                tcpdump,
+            ),
         ] {
             found.push(Comparison {
                 benchmark: "extract",

@@ -11,10 +11,10 @@ Regenerate this page, on a machine with nothing else to do, as root (page caches
 
     cargo xtask bench --markdown docs/benchmarks.md
 
-Each benchmark and its references are measured in turn, round by round, in one run; who goes first
-changes with every round. A figure is the median over the rounds with the least and the greatest; a
-ratio is formed within each round first, and more than 1 means that Longtake is faster. Nothing
-fails for being slow.
+Each benchmark and its references are measured in turn, round by round, in one run; the order
+changes with every round. A figure is the median of the rounds, with the lowest and the highest in
+brackets. A ratio is formed within each round first, and more than 1 means that Longtake is faster.
+Nothing fails for being slow.
 ";
 
 /// What a reader must know of each benchmark.
@@ -22,18 +22,19 @@ const NOTES: [(&str, &str); 6] = [
     (
         "pack",
         "\
-One core, in processor time. Packets lie one behind the other in a ring of the given length; chunks
-are packed, sealed and checksummed (CRC32C) in 16 buffers of 4190208 bytes in turn, the same that
-memcpy fills.",
+Processor time of one core. Packets are taken in order from a ring of the given length. Chunks are
+packed, sealed and checksummed (CRC32C) in 16 buffers of 4190208 bytes in turn; memcpy fills the
+same buffers.",
     ),
     (
         "record",
         "\
-Four preallocated files, 4 GiB a round, direct I/O by io_uring, 4 writes of a chunk under way on
-each file (fio: 16 over all), flushed in the end. *Newly preallocated* files are made anew before
-each round, so that the file system marks extents as written meanwhile; *written before* means over
-the same blocks again. fio is also run with huge pages, as Longtake's buffers are: with pages of 4
-KiB a block of 4 MiB exceeds the segments that a drive takes in one request and is split.",
+Four preallocated files, 4 GiB a round, direct I/O by io_uring. Each file has 4 chunk writes under
+way (fio: 16 on all files together), and is flushed at the end. *Newly preallocated* files are
+created before each round, so the file system also has to mark their extents as written; *files
+written before* are overwritten. fio also runs with huge pages, which Longtake's buffers use: with
+pages of 4 KiB, a block of 4 MiB has more segments than a drive accepts in one request, so it is
+split.",
     ),
     (
         "extract",
@@ -46,8 +47,9 @@ found the same packets.",
     (
         "generate",
         "\
-In processor time of one core. For information: no benchmark that is fed by the synthetic source can
-be faster. Frames come out of a table and are not copied.",
+Processor time of one core. The figures are an upper limit: no benchmark that takes its packets from
+the synthetic source can be faster. Frames come from a table
+and are not copied.",
     ),
     (
         "load",

@@ -37,7 +37,7 @@ fn making(setting: &Setting) -> Result<Vec<Comparison>> {
     let length = (CHUNK_MAX_DEFAULT - OVERHEAD_BYTES) as usize;
     let mut random = base::random::Random::new(1);
     let chunk = |_| (0..length).map(|_| random.bits() as u8).collect();
-    // As when recording, a chunk has left the caches by the time its parity is made.
+    // As in a recording, a chunk is no longer in the processor's caches when its parity is computed.
     let chunks: Vec<Vec<u8>> = (0..4 * GROUP).map(chunk).collect();
     let groups = FOLDED_BYTES / (length * GROUP);
     let bytes = (groups * GROUP * length) as f64;

@@ -31,6 +31,8 @@ pub struct Parts {
     pub completions: PathBuf,
     /// The folder of the service and of Debian's own files.
     pub packaging: PathBuf,
+    /// Who answers for the package: `Name <address>`.
+    pub maintainer: String,
 }
 
 /// Makes the package, in `folder`. Returns its path.
@@ -103,7 +105,7 @@ fn control(parts: &Parts, tree: &Path, version: &str, architecture: &str) -> Res
         "Package: longtake
 Version: {version}-1
 Architecture: {architecture}
-Maintainer: Longtake <longtake@example.invalid>
+Maintainer: {}
 Installed-Size: {}
 Depends: {libc}, libgcc-s1, systemd | systemd-standalone-sysusers | systemd-sysusers
 Recommends: libpcap0.8
@@ -115,6 +117,7 @@ Description: sustained recording of network packets on NVMe drives
  how many of them a recording needs. It counts every packet that it could not
  store, with the reason, and returns the others unchanged.
 ",
+        parts.maintainer,
         bytes.div_ceil(1024)
     ))
 }
@@ -172,6 +175,8 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
 mod tests {
     use super::*;
 
+    const MAINTAINER: &str = "Ada Example <ada@example.org>";
+
     /// A package of a small program in place of the real one.
     fn package(folder: &Path) -> PathBuf {
         let (manual, completions) = (folder.join("man"), folder.join("completions"));
@@ -184,7 +189,8 @@ mod tests {
         }
         let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging");
         let program = PathBuf::from("/usr/bin/dd");
-        build(&Parts { program, manual, completions, packaging }, folder).unwrap()
+        let maintainer = MAINTAINER.to_owned();
+        build(&Parts { program, manual, completions, packaging, maintainer }, folder).unwrap()
     }
 
     /// dpkg on a root of its own, where no program but dpkg's scripts runs. What a package needs isn't there.
@@ -213,6 +219,9 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let package = package(folder.path());
+        let maintainer =
+            Command::new("dpkg-deb").arg("--field").arg(&package).arg("Maintainer").output();
+        assert_eq!(String::from_utf8_lossy(&maintainer.unwrap().stdout).trim(), MAINTAINER);
         let root = folder.path().join("root");
         for part in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "etc"] {
             new_folder(&root.join(part)).unwrap();

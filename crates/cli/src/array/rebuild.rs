@@ -60,9 +60,9 @@ pub fn rebuild(arguments: &RebuildArguments) -> Result<ExitCode> {
 
 fn print_plan(plan: &RebuildPlan<'_>, member: u16, onto: &Path) -> Result<()> {
     printer::message(&format!(
-        "member {member} of array '{}': {} chunks, {} to write to {}{}{}",
+        "member {member} of array '{}': {}, {} to write to {}{}{}",
         plan.array_name(),
-        printer::number(plan.chunks()),
+        printer::counted(plan.chunks(), "chunk"),
         ByteSize(plan.writes_bytes()),
         onto.display(),
         plan.share_of_life().map_or(String::new(), |share| format!(" ({share})")),
@@ -72,26 +72,26 @@ fn print_plan(plan: &RebuildPlan<'_>, member: u16, onto: &Path) -> Result<()> {
 
 fn print(report: &RebuildReport) -> Result<()> {
     printer::text(&format!(
-        "{} chunks with {} recovered, {} parity chunks computed, {} kept from an earlier rebuild",
-        printer::number(report.chunks),
+        "{} with {} recovered, {} computed, {} kept from an earlier rebuild",
+        printer::counted(report.chunks, "chunk"),
         ByteSize(report.bytes),
-        printer::number(report.parity_chunks),
+        printer::counted(report.parity_chunks, "parity chunk"),
         printer::number(report.found_written)
     ))?;
     if report.filled > 0 {
         printer::text(&format!(
-            "{} chunks could not be recovered: their places are filled, and `longtake takes` lists the missing packets",
-            printer::number(report.filled)
+            "{} could not be recovered: empty chunks take that place, and `longtake takes` lists the missing packets",
+            printer::counted(report.filled, "chunk")
         ))?;
     }
     if report.groups_without_parity > 0 {
         printer::text(&format!(
-            "{} groups have less parity than before: the places of their parity are unknown",
-            printer::number(report.groups_without_parity)
+            "less parity than before in {}, because it is not known where that parity was",
+            printer::counted(report.groups_without_parity, "group")
         ))?;
     }
     printer::text(if report.joined {
-        "it is a member of the array now"
+        "the drive is now a member of the array"
     } else {
         "it becomes a member when the array is opened next; the running recording continues without it"
     })

@@ -42,25 +42,25 @@ fn print(report: &ScrubReport) -> Result<()> {
     print_missing(&report.missing_members)?;
     if report.parity_missing > 0 && !report.recording {
         printer::text(&format!(
-            "MISSING: {} parity chunks; their data chunks are intact, but survive the loss of fewer members",
-            printer::number(report.parity_missing)
+            "MISSING: {}; the data chunks are intact, but survive the loss of fewer members",
+            printer::counted(report.parity_missing, "parity chunk")
         ))?;
     }
     if report.less_parity > 0 {
         printer::text(&format!(
-            "note: {} chunks have less parity than the array, because members had failed when they were recorded: they survive the loss of fewer members",
-            printer::number(report.less_parity)
+            "note: less parity than the array's in {}, recorded while members had failed: such chunks survive the loss of fewer members",
+            printer::counted(report.less_parity, "chunk")
         ))?;
     }
     printer::text(&format!(
-        "{} chunks, {} bytes read at {}; {} groups match their parity, {} chunks have none; {} findings, {} packets missing",
-        printer::number(report.chunks),
-        printer::number(report.bytes),
+        "{}, {} read at {}; parity matches in {}, {} without parity; {}, {} missing",
+        printer::counted(report.chunks, "chunk"),
+        printer::counted(report.bytes, "byte"),
         Rate::of(report.bytes, report.elapsed),
-        printer::number(report.groups),
-        printer::number(report.without_parity),
-        report.findings.len(),
-        printer::number(report.missing_packets)
+        printer::counted(report.groups, "group"),
+        printer::counted(report.without_parity, "chunk"),
+        printer::counted(report.findings.len() as u64, "finding"),
+        printer::counted(report.missing_packets, "packet")
     ))?;
     if !report.repair && report.findings.iter().any(|f| f.repair == Repair::Possible) {
         printer::text("nothing was written: --repair repairs damaged chunks in place")?;
@@ -95,8 +95,8 @@ fn describe(finding: &ScrubFinding) -> String {
 fn print_missing(members: &[MissingMember]) -> Result<()> {
     for MissingMember { member, identity, chunks, recoverable } in members {
         printer::text(&format!(
-            "MISSING: member {member} ({identity}) with {} chunks, of which parity can recover {}: `longtake array rebuild --member {member} --onto TARGET` rebuilds it",
-            printer::number(*chunks),
+            "MISSING: member {member} ({identity}) with {}, of which parity can recover {}: `longtake array rebuild --member {member} --onto TARGET` rebuilds it",
+            printer::counted(*chunks, "chunk"),
             printer::number(*recoverable)
         ))?;
     }

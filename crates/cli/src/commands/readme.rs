@@ -1,5 +1,5 @@
 //! The commands of README.md and of the pages below docs/, checked against the command line: the program accepts each one as it
-//! stands there.
+//! stands there. Those that need nothing else also run (`tests/all/documents.rs`).
 
 use std::fs;
 use std::path::Path;
@@ -11,6 +11,7 @@ use source::SourceSpec;
 use source::synthetic::Pace;
 use target::{SimTarget, StripedTarget, array};
 
+use super::document_lines::{code, ours};
 use super::{Arguments, Verb};
 
 const README: &str = include_str!("../../../../README.md");
@@ -19,14 +20,6 @@ const CLI_IS_DEFAULT: &str = "default-members = [\"crates/cli\"]";
 
 /// Lines of README that run other programs.
 const OTHER_PROGRAMS: [&str; 2] = ["./test", "cargo install --locked --path crates/cli"];
-
-/// The lines of a document's indented blocks, joined where one ends with a backslash. Fenced blocks show output.
-fn code(document: &str) -> Vec<String> {
-    let text = document.replace("\\\n", " ");
-    let outside = text.split("```").step_by(2).flat_map(str::lines);
-    let lines = outside.filter_map(|line| line.strip_prefix("    "));
-    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
-}
 
 /// A line as a shell would split it: at spaces outside single quotes, without its comment.
 fn words(line: &str) -> Vec<String> {
@@ -122,13 +115,7 @@ fn every_command_in_the_documents_is_accepted() {
     let mut found = 0;
     for entry in fs::read_dir(folder).expect("it is there").map(Result::unwrap) {
         let Ok(text) = fs::read_to_string(entry.path()) else { continue };
-        let lines = code(&text).into_iter().map(|line| line.trim_start_matches("$ ").to_owned());
-        // The other lines show output, and one is a drawing of the crates.
-        let ours = lines.filter(|line| {
-            let first = ["longtake ", "cargo run "].iter().find_map(|name| line.strip_prefix(name));
-            first.is_some_and(|rest| !rest.starts_with(' ')) || line.contains("| longtake ")
-        });
-        found += ours.map(|line| accepted(&line)).sum::<usize>();
+        found += ours(&text).iter().map(|line| accepted(line)).sum::<usize>();
     }
     assert!(found >= 90, "only {found} commands were found");
 }

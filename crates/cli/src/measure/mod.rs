@@ -116,7 +116,7 @@ fn open(
 fn print(measured: &Measurement, counted: &[String]) -> Result<()> {
     let mut table = printer::table(&measurement::HEADS, &measurement::NUMBERS);
     measurement::rows(measured).into_iter().for_each(|row| table.add_row(row));
-    let mut lines = vec![printer::trimmed(&table)];
+    let mut lines = vec![printer::trimmed(&table), ::report::text::wrapped(measurement::LEGEND, 0)];
     lines.extend_from_slice(counted);
     lines.extend(measurement::remarks(measured));
     lines.push(measurement::sparkline(measured));

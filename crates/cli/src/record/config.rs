@@ -50,11 +50,28 @@ pub fn matches(mut root: Command, mut words: Vec<OsString>) -> Result<ArgMatches
         record.clone().error(ErrorKind::InvalidValue, at(path, line, &message))
     })?;
     let chosen: Vec<&Arg> = options(&record).filter(|option| is_given(&given, option)).collect();
-    entries.retain(|entry| !chosen.iter().any(|option| replaces(&record, option, entry.option)));
+    let is_replaced =
+        |entry: &Entry<'_>| chosen.iter().any(|option| replaces(&record, option, entry.option));
+    let replaced: Vec<Entry<'_>> = entries.extract_if(.., |entry| is_replaced(entry)).collect();
+    check_values(&record, path, &replaced)?;
     // Behind `--` stand no options.
     words.pop_if(|word| word == "--");
     words.extend(entries.iter().flat_map(|entry| &entry.words).map(OsString::from));
     Ok(root.try_get_matches_from(words).map_err(|error| located(error, path, &entries))?)
+}
+
+/// Checks the values of options that the command line replaces: a mistake in a file is found before the file is used alone. Which
+/// options go together doesn't matter here.
+fn check_values(record: &Command, path: &Path, entries: &[Entry<'_>]) -> Result<(), clap::Error> {
+    for entry in entries {
+        let words = ["record"].into_iter().chain(entry.words.iter().map(String::as_str));
+        let error = record.clone().try_get_matches_from(words).err();
+        let wrong = [ErrorKind::InvalidValue, ErrorKind::ValueValidation];
+        if let Some(error) = error.filter(|error| wrong.contains(&error.kind())) {
+            return Err(located(error, path, std::slice::from_ref(entry)));
+        }
+    }
+    Ok(())
 }
 
 /// What the command line alone gives to `record`. None if it is for another command, or wrong whatever a file may add to it.

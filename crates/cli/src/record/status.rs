@@ -13,10 +13,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use longtake::Remark;
 use longtake::instant::utc;
 use longtake::recording::{
-    Account, CompleteFile, Notice, Observer, Rejections, Snapshot, Started, View, Watch,
+    Account, CompleteFile, Notice, Observer, Snapshot, Started, View, Watch,
 };
 use recorder::{Event, ParityProgress};
-use report::ledger;
 use serde_json::json;
 
 use super::live_line;
@@ -84,7 +83,7 @@ impl Status {
             shown: Instant::START,
             written: Vec::new(),
             json_every: arguments.json_every.unwrap_or(SHOW_EVERY),
-            watch: Watch::new(Instant::START, u32::MAX),
+            watch: Watch::new(Instant::START, "", u32::MAX),
             watched: Instant::START,
             acknowledged: Vec::new(),
             told_truncated: false,
@@ -224,17 +223,18 @@ impl Status {
         let (name, place) = match &account.files {
             Some(files) => (String::new(), files.to_string()),
             None => {
-                (format!("take {}: ", started.take), format!("{} members", started.drives.len()))
+                let members = printer::counted(started.drives.len() as u64, "member");
+                (format!("take {}: ", started.take), members)
             }
         };
         printer::text(&format!(
-            "{name}{} packets in {}{virtual_time}, {} written to {place} at {}\n",
-            printer::number(account.ledger.stored.packets),
+            "{name}{} in {}{virtual_time}, {} written to {place} at {}\n",
+            printer::counted(account.ledger.stored.packets, "packet"),
             account.elapsed,
             ByteSize(account.written),
             account.rate(),
         ))?;
-        printer::text(&ledger::table(&account.ledger, rejections(started.rejections)))?;
+        printer::text(&printer::ledger(&account.ledger, started.rejections))?;
         if let Some(parity) = account.parity {
             printer::text(&parity_words(&parity))?;
         }
@@ -266,7 +266,7 @@ impl Observer for Status {
 
     fn started(&mut self, now: Instant, started: &Started) -> longtake::Result<()> {
         (self.start, self.shown, self.watched) = (now, now, now);
-        self.watch = Watch::new(now, started.buffers);
+        self.watch = Watch::new(now, &self.source, started.buffers);
         let bar = (!self.quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             match ProgressStyle::with_template("{msg}") {
@@ -362,24 +362,15 @@ impl Observer for Status {
     }
 }
 
-/// The same for the table.
-fn rejections(rejections: Rejections) -> ledger::Rejections {
-    match rejections {
-        Rejections::NoFilter => ledger::Rejections::IfAny,
-        Rejections::Counted => ledger::Rejections::Counted,
-        Rejections::NotCounted => ledger::Rejections::NotCounted,
-    }
-}
-
 fn parity_words(parity: &ParityProgress) -> String {
     let short = match parity.chunks_short {
         0 => String::new(),
-        short => format!("; {} chunks HAVE LESS OR NONE", printer::number(short)),
+        short => format!("; LESS OR NONE in {}", printer::counted(short, "chunk")),
     };
     format!(
-        "parity {}: {} groups, {} of parity{short}",
+        "parity {}: {}, {} of parity{short}",
         parity.parity,
-        printer::number(parity.groups),
+        printer::counted(parity.groups, "group"),
         ByteSize(parity.bytes)
     )
 }

@@ -32,7 +32,7 @@ pub fn show(profile: &Profile, described: &Described<'_>, json: bool) -> Result<
         table.add_row(row);
     }
     printer::text(&format!("\n{}", printer::trimmed(&table)))?;
-    let mut table = printer::table(&["it comes to", ""], &[1]);
+    let mut table = printer::table(&["derived from these", ""], &[1]);
     for row in described.derived_rows() {
         table.add_row(row);
     }

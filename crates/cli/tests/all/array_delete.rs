@@ -41,7 +41,8 @@ fn an_array_of_files_is_listed_described_and_deleted_with_its_directory() {
     assert_eq!(take["on_media"], takes[0]["on_media"]);
     assert_eq!(take["interfaces"][0]["link"], "Ethernet");
     assert_eq!(described["protected"][0]["label"], "overflight");
-    line("array info @", &array).code(0);
+    let info = line("array info @", &array).code(0).text();
+    assert!(info.contains("\n1 take, ") && info.contains("; 0 packets missing"), "{info}");
 
     let dry = asked("array delete @", &array);
     assert_eq!(number(&dry, "packets"), number(&takes[0], "on_media.packets"));
@@ -52,6 +53,18 @@ fn an_array_of_files_is_listed_described_and_deleted_with_its_directory() {
     assert_eq!(asked("takes @", &array), takes, "a dry run changes nothing");
     let said = line("array delete @", &array).code(0).text();
     assert!(said.contains("overflight") && said.contains("--yes deletes"), "{said}");
+    assert!(said.lines().next().is_some_and(|first| first.contains(": 1 take, ")), "{said}");
+    // A take by itself can't be deleted; nothing is opened or changed for the answer.
+    for words in ["takes @ --delete last", "takes @ --delete", "takes nowhere --delete a b"] {
+        let ran = line(words, &array).code(2);
+        ran.says(&[
+            "a single take can't be deleted",
+            "array delete",
+            "--when-full wrap",
+            "unprotect",
+        ]);
+    }
+    assert_eq!(asked("takes @", &array), takes);
 
     line("array delete @ --yes", &array).code(0);
     assert!(!array.exists());

@@ -143,7 +143,8 @@ impl Both {
             beside: between(beside.frames),
             dropped: dropped.iter().sum(),
             beside_dropped,
-            filtered: number(&ledger, "ledger.filtered.packets"),
+            // Null where the kernel filters, which counts none.
+            filtered: ledger["ledger"]["filtered"]["packets"].as_u64().unwrap_or(0),
             extract,
             array: self.array,
             ended,

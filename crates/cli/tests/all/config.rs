@@ -155,8 +155,31 @@ fn options_on_the_command_line_win() {
     let together = "to = \"lab\"\nmembers = 3\nstrict = true\ncpus = [7]\nsets = \"separate\"\nuser = \"nobody\"\n";
     assert_eq!(printed(file, words), together);
     assert_eq!(printed("user = \"nobody\"", "--keep-privileges"), "keep-privileges = true\n");
-    // What a wrong value in the file would be is not looked at then.
-    assert_eq!(printed("members = 'many'", "--members 3"), "members = 3\n");
+}
+
+#[test]
+fn a_wrong_value_is_refused_although_the_command_line_replaces_it() {
+    let wrong = [
+        ("members = 'many'", "--members 3"),
+        ("mode = '0999'", "--mode 0640"),
+        ("when-full = 'never'", "--when-full wrap"),
+        ("sets = 'some'", "--rest 1"),
+    ];
+    for (file, words) in wrong {
+        let (_folder, path) = written(&format!("# a site\n{file}\n"));
+        let place = format!("error: {}:2: invalid value", path.display());
+        let words = format!("record --config @ {words} --print-config");
+        line(&words, &path).code(2).says(&[&place]);
+    }
+    // What an option needs, or can't be given with, is not its value.
+    assert_eq!(
+        printed("json-every = '1s'", "--json --json-every 2s"),
+        "json = true\njson-every = \"2s\"\n"
+    );
+    assert_eq!(
+        printed("rest-turn = '1s'\nrest = 1\n", "--sets separate --rest-turn 2s"),
+        "sets = \"separate\"\nrest-turn = \"2s\"\n"
+    );
 }
 
 #[test]

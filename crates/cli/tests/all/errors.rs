@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::harness::captures::{capinfos, read, synthetic};
 use crate::harness::namespaces::Hosts;
 use crate::harness::{
-    Recorder, Running, asked, line, longtake, new_in, number, run, scratch, tool,
+    Recorder, Running, asked, line, longtake, new_in, number, ran, run, scratch, tool,
 };
 use format::crc::crc32c;
 use format::layout::SUPERBLOCK_BYTES;
@@ -39,6 +39,26 @@ fn as_nobody(arguments: &[&str]) -> Command {
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a scratch path is text")
+}
+
+#[test]
+fn a_target_that_is_none_is_a_wrong_argument_of_every_command_that_takes_one() {
+    for words in [
+        "drives sim:ideal@0",
+        "sim show ideal@0",
+        "sim rest ideal@0",
+        "array create sim:ideal@0",
+        "takes sim:ideal@0",
+        "extract sim:ideal@0 -o -",
+        "measure run sim:ideal@0 --for 1s",
+        "record --from synthetic:1GB/s --for 1s --to sim:ideal@0",
+        "record --from synthetic:1GB/s --for 1s --to sim:ideal@0 --virtual",
+    ] {
+        ran(words.split(' ')).code(2).says(&["namespaces are numbered from 1"]);
+    }
+    ran("measure run raid9:x --for 1s".split(' ')).code(2).says(&["there are no 'raid9:'"]);
+    // What can be understood and isn't there is no such fault.
+    ran("measure run sim:idael --for 1s".split(' ')).code(1).says(&["did you mean 'ideal'"]);
 }
 
 #[test]

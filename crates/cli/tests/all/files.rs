@@ -354,20 +354,51 @@ fn a_command_that_is_killed_leaves_every_complete_file() {
     recorder.signal(Signal::SIGKILL);
     let ended = recorder.end().code(-1);
     // What was being written has no name that looks like a capture.
-    let unfinished = |path: &Path| path.extension().is_some_and(|e| e == "tmp");
-    for entry in fs::read_dir(folder.path()).expect("it is there") {
-        let path = entry.expect("it is there").path();
-        if unfinished(&path) {
-            fs::remove_file(path).expect("it is there");
-        }
-    }
-    let paths = files(folder.path());
+    let entries = fs::read_dir(folder.path()).expect("it is there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("it is there").path()).collect();
+    paths.retain(|path| path.extension().is_none_or(|extension| extension != "tmp"));
+    paths.sort();
     let told = told(&ended);
     assert!(paths.len() >= told.len() && told.len() >= 3);
     let (first, last) = contiguous(&paths).expect("there are packets");
     let packets: u64 = told.iter().map(|event| number(event, "packets.packets")).sum();
     assert_eq!(first, 0);
     assert!(last + 1 >= packets);
+}
+
+#[test]
+fn the_next_run_removes_what_a_killed_one_left_unfinished_and_nothing_that_is_being_written() {
+    let folder = scratch();
+    let names = |ending: &str| -> Vec<PathBuf> {
+        let entries = fs::read_dir(folder.path()).expect("it is there").flatten();
+        let paths = entries.map(|entry| entry.path());
+        paths.filter(|path| path.to_string_lossy().ends_with(ending)).collect()
+    };
+    let start = |name: &str| {
+        let words = format!("--from synthetic:30MB/s -w @/{name}.pcapng");
+        let mut recorder = Recorder::start(&words, folder.path());
+        recorder.wait_for_written(1);
+        recorder
+    };
+    let killed = start("killed");
+    let left = names(".tmp");
+    assert_eq!(left.len(), 1, "{left:?}");
+    killed.signal(Signal::SIGKILL);
+    killed.end().code(-1);
+    assert_eq!(names(".tmp"), left);
+    // Another recorder's file stays, although it has the same kind of name.
+    fs::write(folder.path().join(".longtake-notes.tmp"), "somebody's").expect("there is room");
+    let alive = start("alive");
+    let other = folder.path().join("other.pcapng");
+    let ran = line("record --from synthetic:max --until-bytes 1MB -w @", &other).code(0);
+    assert!(!ran.stderr.contains("removed"), "it was removed by the run before: {}", ran.stderr);
+    let ended = alive.stop().code(0);
+    let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("removed ")).collect();
+    assert_eq!(said.len(), 1, "{said:?}");
+    let name = left[0].to_str().expect("it is text");
+    assert!(said[0].contains(name) && said[0].contains("a killed run left unfinished"), "{said:?}");
+    assert_eq!(names(".tmp"), [folder.path().join(".longtake-notes.tmp")]);
+    assert_eq!(names(".pcapng").len(), 2);
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod capture;
 mod command_pages;
 mod config;
 mod control_socket;
+mod documents;
 mod ending;
 mod errors;
 mod extract_formats;

@@ -204,7 +204,7 @@ fn a_slow_drive_fails_an_application_that_asks_for_absolute_figures() {
     // SATA carries a third of what eight scans need, and half of what the viewers do.
     let sata = of("sata", "sim:intel-dc-s3700-400gb:full", "");
     assert!(!content(&sata, "olap") && !content(&sata, "content-delivery"), "{sata}");
-    assert!(sata.contains("(1.80 GB/s (14.4 Gb/s) wanted at least)"), "{sata}");
+    assert!(sata.contains("(at least 1.80 GB/s (14.4 Gb/s) required)"), "{sata}");
     let nvme = of("nvme", "sim:intel-d7-p5510-3.84tb:full", "");
     assert!(content(&nvme, "olap") && content(&nvme, "content-delivery"), "{nvme}");
     assert!(!nvme.contains("apps.colour-grading"), "{nvme}");

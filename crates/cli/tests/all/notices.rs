@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::harness::captures::{read, tshark};
 use crate::harness::namespaces::{FAR, Hosts};
-use crate::harness::{Recorder, line, longtake, new_in, number, own_address, run, scratch};
+use crate::harness::{Recorder, asked, line, longtake, new_in, number, own_address, run, scratch};
 use crate::harness::{tool, wait_until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -116,7 +116,7 @@ fn a_link_that_goes_down_is_reported_when_it_happens_and_the_recording_goes_on()
     // And this one.
     hosts.far_ip(&["link", "set", "cable", "down"]);
     let down = said(&mut recorder, "link_down");
-    assert!(down.contains("the interface is down") && down.contains("ip link set"), "{down}");
+    assert!(down.contains("`ip link set cable up` brings it up"), "{down}");
     shown(&mut recorder, "down");
     hosts.far_ip(&["link", "set", "cable", "up"]);
     said(&mut recorder, "link_up");
@@ -175,6 +175,12 @@ fn what_the_kernels_filter_rejects_is_not_counted_and_not_offered() {
     for key in ["offered", "stored"] {
         assert_eq!(number(finished, &format!("ledger.{key}.packets")), WANTED, "{finished:#}");
     }
+    // What is on the media says the same.
+    assert!(asked("ledger @", &array)["ledger"]["filtered"].is_null());
+    let table = line("ledger @", &array).code(0).text();
+    assert!(table.lines().any(|l| l.contains("filtered") && l.contains("not counted")), "{table}");
+    assert!(asked("array info @", &array)["takes"][0]["ledger"]["filtered"].is_null());
+    assert!(asked("takes @", &array)[0]["ledger"]["filtered"].is_null());
     let file = new_in(&folder, "take.pcapng");
     line(&format!("extract @ -q -o {}", file.display()), &array).code(0);
     let ports = tshark(&file, &["-T", "fields", "-e", "udp.dstport"]);
@@ -195,7 +201,7 @@ fn what_the_kernels_filter_rejects_is_not_counted_and_not_offered() {
 #[test]
 fn a_filter_on_vlan_tags_is_applied_here_and_what_it_rejects_is_counted() {
     let (hosts, folder) = (Hosts::new(), scratch());
-    let (mut recorder, _) = on_the_far_host(&hosts, &folder, &["--filter", "vlan 5"]);
+    let (mut recorder, array) = on_the_far_host(&hosts, &folder, &["--filter", "vlan 5"]);
     for _ in 0..5 {
         hosts.mark("without a tag");
     }
@@ -207,6 +213,11 @@ fn a_filter_on_vlan_tags_is_applied_here_and_what_it_rejects_is_counted() {
     assert!(number(finished, "ledger.filtered.packets") >= 5, "{finished:#}");
     assert_eq!(number(finished, "ledger.stored.packets"), 0);
     assert_eq!(finished["ledger"]["balances"], true);
+    for command in ["ledger @", "takes @"] {
+        let asked = asked(command, &array);
+        let take = asked.get(0).unwrap_or(&asked);
+        assert_eq!(take["ledger"]["filtered"], finished["ledger"]["filtered"], "{command}");
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn the_arithmetic_of_separate_sets_is_told_in_words() {
         "shared sets: readers then meet what is written",
         "readers beside the recording",
         "after a change",
-        "99.9 %",
+        "p99.9 us",
     ] {
         assert!(text.contains(words), "'{words}' in {text}");
     }

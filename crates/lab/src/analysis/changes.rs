@@ -1,11 +1,12 @@
 //! Lasting changes of rate: where a series steps from one level to another, how surely, and how great
 //! a step could have been missed.
 //!
-//! Rates are taken as logarithms, so that a step and its noise are relative, and what is shorter than
-//! the shortest segment is replaced by its neighbours first (it is a dip, see [`super::dips`]). PELT (Killick,
-//! Fearnhead, Eckley, "Optimal detection of changepoints with a linear computational cost", JASA 107,
-//! 2012) proposes changes; each must then pass Welch's test with the long-run variance of its own
-//! neighbourhood, corrected for the number of places it could have been, and be as great as is asked.
+//! The analysis works on logarithms of rates, so that steps and noise are relative. An excursion
+//! shorter than the shortest segment is a dip (see [`super::dips`]) and is replaced by its neighbours
+//! first. PELT (Killick, Fearnhead, Eckley, "Optimal detection of changepoints with a linear
+//! computational cost", JASA 107, 2012) proposes changes. Each must then pass Welch's test with the
+//! long-run variance around it, corrected for the number of possible places, and reach the size that
+//! is asked for.
 
 use std::num::NonZero;
 

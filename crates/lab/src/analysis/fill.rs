@@ -1,8 +1,8 @@
 //! A sustained write from empty to full and over again: the thresholds that a drive passes.
 //!
 //! The empty pass may show (a) full speed until the cache is full, (b) the native rate, (c) a fill level
-//! from which the cache shrinks; the pass over it (d) whether overwriting stale data is slower. A phase
-//! that is not there is said not to be there, with the step that could have been missed.
+//! from which the cache shrinks; the second pass (d) whether overwriting stale data is slower. If a phase
+//! is absent, the answer says so, with the largest step that the analysis could have missed.
 
 mod answer;
 

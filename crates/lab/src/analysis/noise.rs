@@ -1,7 +1,8 @@
-//! How noisy a series is and how long its noise remembers, measured so that steps and dips don't count.
+//! How noisy a series is and how long its noise is correlated, measured in a way that steps and dips
+//! don't affect.
 //!
-//! Throughput noise is autocorrelated: a mean of n intervals strays more than independent noise
-//! would. The long-run deviation says by how much, and every test of a change rests on it.
+//! Throughput noise is autocorrelated: the mean of n intervals varies more than with independent
+//! noise. The long-run deviation says by how much, and every test of a change uses it.
 
 /// The noise of a sequence of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,10 +123,10 @@ pub(super) fn weighted_median(pairs: &mut [(f64, u64)]) -> f64 {
         .map_or(0.0, |p| p.0)
 }
 
-/// The values, but each that strays further than `sd_max` deviations from the median of the `width`
-/// values around it replaced by that median: what is short goes, what lasts longer than half the
-/// width stays. The deviation is that of four widths before or after, the greater (where a quiet
-/// phase meets a noisy one, the noisy one's noise is no stray), at least `floor`.
+/// The values without outliers: a value more than `sd_max` deviations from the median of the `width`
+/// values around it is replaced by that median. So short excursions disappear, and those longer than
+/// half the width stay. The deviation is measured over four widths before and after, at least `floor`.
+/// The greater of the two counts, so that noise at the edge of a quiet phase is no outlier.
 pub(super) fn without_strays(values: &[f64], width: usize, sd_max: f64, floor: f64) -> Vec<f64> {
     let medians = sliding_medians(values, width);
     let strays: Vec<f64> = values.iter().zip(&medians).map(|(v, m)| (v - m).abs()).collect();

@@ -1,8 +1,8 @@
 //! What a rest gives back: bytes at the fast rate after idling for various lengths of time.
 //!
-//! Each burst of writing starts fast as far as the cache has been emptied and then falls to the slow
-//! rate. Both rates are known from a fill, so where a burst fell is the one split that fits them best;
-//! no burst is too short for that.
+//! Each burst of writing is fast until the emptied part of the cache is full, and then falls to the
+//! slow rate. Both rates are known from a fill, so the drop is where these two rates fit the burst
+//! best. This works for bursts of any length.
 
 use serde::{Deserialize, Serialize};
 

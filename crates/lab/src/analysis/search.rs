@@ -1,7 +1,8 @@
-//! The greatest number for which something holds, when asking is dear and the answer noisy.
+//! The greatest number for which a condition holds, when each trial is expensive and its result noisy.
 //!
-//! Doubles until it fails, then halves the gap; every number is asked until `passes` of at most `tries`
-//! answers agree or can't any more. A state machine that can be written down and taken up again.
+//! The search doubles the number until the condition fails, then halves the gap. Each number is tried
+//! until `passes` of at most `tries` trials have passed, or no longer can. The search is a state
+//! machine that can be saved and continued.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! `apps`: applications of drives that stream, each as a workload with its own measure of success. What they ask is absolute and has
-//! a source, so that a drive that is too slow for an application fails it; or it is a share of what the drives do alone, measured
-//! first, so that every drive is asked what it should be able to do.
+//! `apps`: streaming applications, each as a workload with its own criterion of success. Their demands are absolute figures with a
+//! source, so a drive that is too slow for an application fails it. Alternatively they are shares of the drives' own rates, which are
+//! measured first, so that the demands suit every drive.
 
 mod application;
 mod demands;
@@ -331,7 +331,7 @@ impl StreamVerdict {
                     _ => "none".to_owned(),
                 };
                 format!(
-                    "{name} got {got}{asked} ({} a second), {:.3} % later than {deadline} ({allowed} allowed), the slowest {}",
+                    "{name} got {got}{asked} ({} commands a second), {:.3} % of them later than {deadline} ({allowed} allowed), the slowest after {}",
                     iops(self.iops),
                     100.0 * self.late as f64 / self.count as f64,
                     latency(slowest)
@@ -339,7 +339,7 @@ impl StreamVerdict {
             }
             Success::KeepsRate => format!("{name} got {got}{asked}"),
             Success::RateAtLeast { bytes_per_s } => {
-                format!("{name} got {got} ({} wanted at least)", Rate(bytes_per_s))
+                format!("{name} got {got} (at least {} required)", Rate(bytes_per_s))
             }
         }
     }

@@ -9,9 +9,9 @@ use crate::cost::Cost;
 /// Times are estimates: a programme that is thought to take this much of its budget still counts as within it.
 const TIME_SLACK: f64 = 1.25;
 
-/// Fits the experiments of these names to drives and budget. `adjust` sets what the user asked for in each before it is
-/// fitted. What can't be shortened to the budget, or writes where nothing may be written, is left out by name, and the
-/// others share what that would have taken.
+/// Fits the named experiments to drives and budget. `adjust` first sets the user's options in each. An experiment is left
+/// out, by name, if it can't be shortened to the budget or would write where nothing may be written. The others share its
+/// part of the budget.
 pub fn programme(
     names: &[&'static str],
     drives: &[Geometry],

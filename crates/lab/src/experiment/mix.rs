@@ -323,7 +323,9 @@ impl MixResult {
         // Of points that are the same the last is named, as in the order of the grid.
         points.sort_by(|a, b| of(b).total_cmp(&of(a)));
         let best = points.first()?;
-        let sentence = format!("{words_before}{}.", words(best.block_bytes, best.read_percent));
+        let (reads, writes) = (best.read_percent, 100 - best.read_percent);
+        let block = binary(best.block_bytes);
+        let sentence = format!("{words_before}{block} with {reads} % reads and {writes} % writes.");
         let all = points.iter().map(|p| Quantity::of(&p.figure(part), of(p), unit)).collect();
         Some(Finding::new("mix", FindingKind::Greatest, all, &sentence))
     }
@@ -351,7 +353,7 @@ impl Answer for MixResult {
             Unit::CommandsPerSecond,
             |point| point.iops,
             &format!(
-                "With {} commands under way{each}, most IOPS: {{0}} at ",
+                "With {} commands under way{each}, the most IOPS: {{0}} in blocks of ",
                 self.jobs * self.depth
             ),
         ));
@@ -359,7 +361,7 @@ impl Answer for MixResult {
             "rate",
             Unit::BytesPerSecond,
             |p| p.bytes_per_s,
-            "Most bytes: {0} at ",
+            "The highest rate: {0} in blocks of ",
         ));
         if let (Some(reads), Some(writes)) = (self.at(4096, 100), self.at(4096, 0)) {
             let tail = |summary: &Option<LatencySummary>| {
@@ -369,7 +371,7 @@ impl Answer for MixResult {
                 Quantity::of(&point.figure("iops"), point.iops, Unit::CommandsPerSecond)
             };
             said.push(Finding::new("mix", FindingKind::States, vec![iops(reads), iops(writes)], &format!(
-                "At 4 KiB, {{0}} random reads a second (99 % latency {}) and {{1}} random writes (99 % latency {}).",
+                "At 4 KiB, {{0}} random reads a second (p99 latency {}) and {{1}} random writes (p99 latency {}).",
                 tail(&reads.read),
                 tail(&writes.write)
             )));

@@ -371,7 +371,10 @@ impl SniaResult {
             let sentence = format!("{rounds} {what}, at most {{1}} allowed: {verdict}.");
             Finding::new(figure, kind, quantities, &sentence)
         };
-        let line = format!("the fitted line, {:+.0} IOPS a round, changes by {{0}}", window.slope);
+        let line = format!(
+            "the fitted line, {:+.0} IOPS a round, changes by {{0}} of the average",
+            window.slope
+        );
         let range = "the range is {0} of the average";
         let Self { criteria, .. } = self;
         [
@@ -417,7 +420,7 @@ impl Answer for SniaResult {
         said.extend(window.into_iter().flat_map(|window| self.criteria_findings(window)));
         if let (Some(first), Some(last)) = (self.rounds.first(), self.rounds.last()) {
             let sentence = format!(
-                "The first round did {{0}} IOPS, the last {{1}}; in the last, the 99 % latency is {}, the slowest write {}.",
+                "The first round did {{0}} IOPS, the last {{1}}; in the last, the p99 latency is {}, the longest {}.",
                 latency(last.latency.percentile(99.0)),
                 latency(last.latency.max_ns)
             );

@@ -245,7 +245,7 @@ impl Evenness {
             n => format!(" The level changed {n} times; both are counted about each level."),
         };
         let sentence = format!(
-            "{what} is {verdict}: {{0}} on average over {{1}}, {dips}; the mean deviation is {{2}}.{levels}"
+            "{what} is {verdict}: {{0}} on average over {{1}}, {dips}; the rate deviates from that by {{2}} on average.{levels}"
         );
         Finding::new(&format!("steady.{direction}"), FindingKind::Averages, quantities, &sentence)
     }

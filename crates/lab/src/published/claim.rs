@@ -337,7 +337,9 @@ impl Comparison {
         Some(match (self.holding_explanation(), explanation.covers) {
             (None, Some((least, greatest))) => {
                 let (least, greatest) = (figure(least, self.unit), figure(greatest, self.unit));
-                format!("NOT explained, which {least} to {greatest} would be: {reason}")
+                format!(
+                    "NOT explained: the known reason covers only {least} to {greatest}: {reason}"
+                )
             }
             _ => reason.clone(),
         })

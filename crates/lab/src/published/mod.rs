@@ -1,9 +1,9 @@
-//! Published results that the product is held against: what five documents claim, and what the same experiments come to on
+//! Published results that simulated drives are compared with: the claims of five documents, and the results of the same experiments on
 //! simulated drives of the same models.
 //!
-//! No figure is special-cased: a claim states what was published, a group runs the experiments on drives that somebody else
-//! makes, and what differs is shown with its size and, where it is believed to be known, its reason. What is as published counts as
-//! evidence only if no parameter that it depends on was chosen with it in view.
+//! No figure is treated specially. A claim states what was published, and a group runs the experiments on drives that the caller
+//! provides. Each difference is shown with its size and, if it is believed to be known, its reason. An agreement counts as evidence only
+//! if no parameter that it depends on was chosen to reach it.
 
 mod basis;
 mod claim;

@@ -130,7 +130,7 @@ pub(super) fn reproduce(stage: &mut Stage<'_>) -> Result<(Vec<Row>, Vec<Plot>), 
     let row = |id| group::row(CLAIMS, id, &basis);
     let not_testable = |id, why: &str| row(id).on(Basis::not_testable(why));
     let rows = vec![
-        not_testable("QOS-1", "it is a view of history"),
+        not_testable("QOS-1", "it describes how drives developed, and gives no figure"),
         peaks.compare(row("QOS-2")),
         writers.compare(row("QOS-3").on(alone)),
         all.alone(row("QOS-4"), &fastest, fastest_ns),
@@ -384,7 +384,7 @@ impl Layouts {
         let wanders = |layout: &Layout| {
             let (low, high) = layout.at(USUAL)?.wandering()?;
             Some(format!(
-                "its means of {INTERVAL} are between {:.0} and {:.0} us; {USUAL} reads under way",
+                "means over {INTERVAL} lie between {:.0} and {:.0} us; {USUAL} reads under way",
                 low / 1e3,
                 high / 1e3
             ))
@@ -439,7 +439,7 @@ impl Layouts {
             let one = self.horizontal.iops(1)?;
             Some(self.horizontal.iops(depth)? / one / f64::from(depth))
         };
-        let crowded = "a set has 32 dies, so that of 32 reads at random places some meet on one, where without sets they have 64";
+        let crowded = "a set has 32 dies, so some of 32 random reads share a die; without sets they spread over 64";
         row.figure(
             format!("IOPS with over without sets, the least of depths to {LINEAR}"),
             Published::About(2.0),
@@ -527,8 +527,8 @@ impl Layouts {
             known,
         )
         .because(
-            "in a set of their own the model's reads meet nothing but each other; a real drive reads again what fails its checksum, and \
-             moves data that is read often",
+            "in a set of their own the model's reads wait only for each other; a real drive also reads a page again if its checksum \
+             fails, and moves data that is read often",
             (20.0, 45.0),
         )
         .on(drive)
@@ -549,7 +549,7 @@ impl Layouts {
         row.figure(format!("without sets, {MIXED} reads under way"), Published::AtLeast(2e9), Unit::BytesPerSecond, none)
             .figure("a set of half the flash, of that", Published::About(70.0), Unit::Percent, share)
             .noted(format!(
-                "dies that are read program less: without sets all are, in sets none that is written; by reads under way: {}",
+                "a die that serves reads programs less; without sets every die serves reads, with sets no die that is written does; by reads under way: {}",
                 shares.join(", ")
             ))
             .words(

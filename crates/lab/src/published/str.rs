@@ -283,8 +283,8 @@ impl Both<'_> {
                 self.faster(Verb::Read, SMALL, 2),
             )
             .because(
-                "with two blocks under way every channel of the simulated NVMe drive is busy, so 512 KB come as fast as 8 MB; what tool \
-                 and host took between blocks isn't published nor simulated",
+                "with two blocks under way every channel of the simulated NVMe drive is busy, so 512 KB come as fast as 8 MB; the time \
+                 that tool and host spend between blocks is neither published nor simulated",
                 (3.3, 4.5),
             )
             .figure(
@@ -313,7 +313,9 @@ impl Both<'_> {
                 format!("{small:.3} and {large:.3}")
             }),
         )
-        .missed_in_words("what tool and host took between blocks isn't published nor simulated")
+        .missed_in_words(
+            "the time that tool and host spend between blocks is neither published nor simulated",
+        )
     }
 
     fn stability(&self, row: Row) -> Row {

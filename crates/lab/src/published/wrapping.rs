@@ -133,7 +133,7 @@ pub(super) fn erasing(row: Row, rings: &[Wrapped], pro: &Bursts) -> Row {
             format!("{}, {}", gigabytes(pro.stale), gigabytes(pro.rested)),
         )
         .contradicted_in_words(
-            "they are erased meanwhile, which saves no more than the time in which programs wait for erases",
+            "the rest erases the blocks, which saves at most the time for which programs would wait for erases",
         )
 }
 
@@ -146,7 +146,7 @@ pub(super) fn no_time(row: Row, rings: &[Wrapped], qlc: &Bursts) -> Row {
             qlc.rest_helps(),
             format!("{} against {}", gigabytes(qlc.stale), gigabytes(qlc.rested)),
         )
-        .noted("what the rest gives back is the cache of the drive, which it empties, rather than erased blocks");
+        .noted("the rest makes the drive faster because the drive empties its cache, not because it erases blocks");
     rings.iter().fold(row, |row, ring| {
         row.on(ring.basis.clone()).words(
             format!(
@@ -208,7 +208,7 @@ fn one_way_out(row: Row, ring: &Wrapped) -> Row {
             format!("{} against {}", sustained(trimmed), sustained(none)),
         )
         .noted(format!(
-            "the slowest 500th of {:.1} laps of a ring of {COPIES} drives that is offered more than they take",
+            "the slowest 500th of the time in {:.1} laps of a ring of {COPIES} drives, at a higher rate than they can write",
             none.laps
         ))
         .words(

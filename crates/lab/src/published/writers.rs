@@ -84,7 +84,7 @@ impl Writers {
             against(self.alike),
         )
         .contradicted_in_words(
-            "writers of the same pace overwrite together what they wrote together, so whole blocks become stale at once, as with one \
+            "writers of the same pace overwrite data in the order in which they wrote it, so whole blocks become stale at once, as with one \
              writer",
         )
     }

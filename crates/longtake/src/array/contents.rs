@@ -6,12 +6,13 @@ use std::ops::Deref;
 
 use anyhow::{Result, bail};
 use base::Timestamp;
-use format::Count;
+use format::{Count, Interface, Stage};
 use recorder::TimeRange;
 use recorder::takes::{Catalog, Entry};
 use uuid::Uuid;
 
 use super::open::Opened;
+use crate::recording::Rejections;
 
 /// What was recorded on an array.
 #[derive(Clone, Debug)]
@@ -53,6 +54,27 @@ impl Take {
             && self.gaps.is_empty()
             && !self.overwritten.is_zero()
             && self.state != TakeState::Recording
+    }
+}
+
+impl Take {
+    /// What is known of the packets that a filter rejected, with the interfaces that the take's chunks describe. The media hold the
+    /// filter and a count, which is 0 if the kernel applied the filter, because it counts none.
+    pub fn rejections(&self, interfaces: &[Interface]) -> Rejections {
+        let is_filtered = interfaces.iter().any(|interface| !interface.filter.is_empty());
+        match (self.ledger.lost(Stage::Filtered).is_zero(), is_filtered) {
+            (false, _) => Rejections::Counted,
+            (true, true) => Rejections::NotCounted,
+            (true, false) => Rejections::NoFilter,
+        }
+    }
+
+    /// The same as the ledger alone tells it: without a count it is not known whether there was a filter.
+    pub fn counted_rejections(&self) -> Rejections {
+        match self.ledger.lost(Stage::Filtered).is_zero() {
+            false => Rejections::Counted,
+            true => Rejections::NotCounted,
+        }
     }
 }
 

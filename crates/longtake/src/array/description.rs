@@ -17,6 +17,7 @@ use super::contents::{Contents, Take};
 use super::info::Info;
 use super::open::Opened;
 use super::rates::TakeRates;
+use crate::recording::Rejections;
 
 /// An array as [`Array::describe`] finds it.
 #[derive(Clone, Debug)]
@@ -57,6 +58,21 @@ impl Array {
         let drives = info.members.iter().map(|m| m.target.as_ref().and_then(drive)).collect();
         let takes = details(&mut self.opened, &contents)?;
         Ok(Description { info, drives, contents, takes })
+    }
+}
+
+impl Array {
+    /// What is known of the packets that a filter rejected from a take. Reads a few of its chunks, which name the filter.
+    ///
+    /// # Errors
+    /// If a drive can't be read.
+    pub fn rejections(&mut self, take: &Take) -> crate::Result<Rejections> {
+        let contents = self.contents()?;
+        let is_of_take = |entry: &&Entry| {
+            entry.record.take.uuid == take.id.uuid && entry.record.parity.is_none()
+        };
+        let chunks: Vec<&Entry> = contents.chunks.iter().filter(is_of_take).collect();
+        Ok(take.rejections(&interfaces(&mut self.opened, &chunks)?))
     }
 }
 

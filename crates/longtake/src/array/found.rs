@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::Array;
 use crate::Remark;
+use crate::text::counted;
 
 /// An array that was found.
 #[derive(Clone, Debug)]
@@ -69,10 +70,11 @@ pub fn list(
 fn find(directories: &[PathBuf], tell: &mut dyn FnMut(Remark)) -> Result<Vec<FoundArray>> {
     let drives = on_drives()?;
     if let Some(first) = drives.unreadable.first() {
+        let count = counted(drives.unreadable.len() as u64, "drive");
+        let remedy = if first.needs_root { "; root can read it" } else { "" };
+        let (path, reason) = (first.path.display(), &first.reason);
         tell(Remark::Warning(format!(
-            "{} drives could not be read ({} is the first), and may hold more arrays",
-            drives.unreadable.len(),
-            first.display()
+            "arrays may be missing from the list: {count} could not be read, the first being {path} ({reason}{remedy})"
         )));
     }
     let mut found = Vec::new();

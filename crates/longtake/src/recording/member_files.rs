@@ -35,8 +35,8 @@ impl NewArray {
         self.member_size.map_or(MEMBER_BYTES_DEFAULT, |size| size.0) / PAGE_BYTES * PAGE_BYTES
     }
 
-    /// The same array, with its members' size chosen. The speed of a link is only the most that an interface may deliver, and nobody
-    /// wants it set aside for hours.
+    /// The same array, with a member size for the data that is expected. An array that has a size keeps it, and so does one whose
+    /// rate isn't known: the speed of a link is only an upper limit, and space for hours of it would be wasted.
     ///
     /// # Errors
     /// If the file system doesn't tell how much space there is.

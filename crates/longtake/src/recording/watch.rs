@@ -3,8 +3,10 @@
 use std::fmt;
 
 use base::{Duration, Instant};
+use device::shell::quoted;
 use format::Stage;
 use source::interface::LinkState;
+use source::spec::SourceSpec;
 
 use super::observer::Snapshot;
 
@@ -15,7 +17,7 @@ pub const SILENCE: Duration = Duration::from_secs(5);
 pub const LOSS_PAUSE: Duration = Duration::from_secs(10);
 
 /// Something that the operator should know now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// No packet came for [`SILENCE`].
     Silent,
@@ -23,8 +25,8 @@ pub enum Notice {
     Resumed(Duration),
     /// Packets are lost at this stage, so many since the last look.
     Losing(Stage, u64),
-    /// The interface's link is not up.
-    LinkDown(LinkState),
+    /// The link of this interface is not up.
+    LinkDown(String, LinkState),
     /// The link is up again after so long.
     LinkUp(Duration),
 }
@@ -36,7 +38,7 @@ impl Notice {
             Self::Silent => "silent",
             Self::Resumed(_) => "resumed",
             Self::Losing(..) => "losing",
-            Self::LinkDown(_) => "link_down",
+            Self::LinkDown(..) => "link_down",
             Self::LinkUp(_) => "link_up",
         }
     }
@@ -47,11 +49,14 @@ impl fmt::Display for Notice {
         match self {
             Self::Silent => write!(f, "no packet for {SILENCE}; the recording goes on"),
             Self::Resumed(after) => write!(f, "packets come again after {after}"),
-            Self::LinkDown(LinkState::Down) => f.write_str(
-                "the interface is down; the recording goes on: `ip link set NAME up` brings it up",
+            Self::LinkDown(name, LinkState::Down) => write!(
+                f,
+                "interface {name} is down; the recording goes on: `ip link set {} up` brings it up",
+                quoted(name)
             ),
-            Self::LinkDown(_) => f.write_str(
-                "the link is down (no carrier); the recording goes on: check the cable and the other end",
+            Self::LinkDown(name, _) => write!(
+                f,
+                "the link of {name} is down (no carrier); the recording goes on: check the cable and the other end"
             ),
             Self::LinkUp(after) => write!(f, "the link is up again after {after}"),
             Self::Losing(stage, packets) => {
@@ -76,6 +81,8 @@ impl fmt::Display for Notice {
 /// The judge: looks at counters, knows no clock.
 #[derive(Clone, Debug)]
 pub struct Watch {
+    /// Name of the interface that is recorded; empty for other sources, which have no link.
+    interface: String,
     /// Chunk buffers of the recording. While all are held, a source that waits delivers nothing.
     buffers: u32,
     offered: u64,
@@ -92,9 +99,14 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// For a recording with so many chunk buffers that starts now.
-    pub fn new(now: Instant, buffers: u32) -> Self {
+    /// For a recording of this source, with so many chunk buffers, that starts now.
+    pub fn new(now: Instant, source: &str, buffers: u32) -> Self {
+        let interface = match source.parse() {
+            Ok(SourceSpec::Interface(spec)) => spec.name,
+            _ => String::new(),
+        };
         Self {
+            interface,
             buffers,
             offered: 0,
             heard: now,
@@ -141,7 +153,7 @@ impl Watch {
             return self.link_down.take().map(|since| Notice::LinkUp(now.since(since)));
         }
         self.link_down.get_or_insert(now);
-        Some(Notice::LinkDown(state))
+        Some(Notice::LinkDown(self.interface.clone(), state))
     }
 }
 
@@ -165,7 +177,7 @@ mod tests {
 
     #[test]
     fn silence_is_noticed_once_after_five_seconds_and_its_end_with_its_length() {
-        let mut watch = Watch::new(at(0), 8);
+        let mut watch = Watch::new(at(0), "eth7", 8);
         assert_eq!(watch.look(at(1), &offered(10)), []);
         assert_eq!(watch.look(at(5), &offered(10)), []);
         assert_eq!(watch.look(at(6), &offered(10)), [Notice::Silent]);
@@ -177,7 +189,7 @@ mod tests {
 
     #[test]
     fn loss_is_noticed_once_an_episode_for_each_stage() {
-        let mut watch = Watch::new(at(0), 8);
+        let mut watch = Watch::new(at(0), "eth7", 8);
         let ring = |packets, offered| lost(Stage::KernelRing, packets, offered);
         assert_eq!(watch.look(at(1), &ring(3, 10)), [Notice::Losing(Stage::KernelRing, 3)]);
         assert_eq!(watch.look(at(2), &ring(9, 20)), []);
@@ -190,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_source_that_is_held_back_by_full_buffers_is_not_silent() {
-        let mut watch = Watch::new(at(0), 8);
+        let mut watch = Watch::new(at(0), "eth7", 8);
         let full = Snapshot { buffers_held: 8, ..offered(10) };
         assert_eq!(watch.look(at(1), &full), []);
         assert_eq!(watch.look(at(9), &full), []);
@@ -200,26 +212,35 @@ mod tests {
 
     #[test]
     fn what_a_filter_rejects_is_no_loss() {
-        let mut watch = Watch::new(at(0), 8);
+        let mut watch = Watch::new(at(0), "eth7", 8);
         assert_eq!(watch.look(at(1), &lost(Stage::Filtered, 1000, 1000)), []);
     }
 
     #[test]
     fn a_link_that_goes_down_or_loses_its_carrier_is_noticed_at_once_and_comes_back_with_a_length()
     {
-        let mut watch = Watch::new(at(0), 8);
+        let mut watch = Watch::new(at(0), "eth7", 8);
         let link = |link, offered_packets| Snapshot { link, ..offered(offered_packets) };
+        let down_notice = |state| Notice::LinkDown("eth7".to_owned(), state);
         let (up, none, down) = (LinkState::Up, LinkState::NoCarrier, LinkState::Down);
         assert_eq!(watch.look(at(1), &link(Some(up), 1)), []);
-        assert_eq!(watch.look(at(2), &link(Some(none), 1)), [Notice::LinkDown(none)]);
+        assert_eq!(watch.look(at(2), &link(Some(none), 1)), [down_notice(none)]);
         assert_eq!(watch.look(at(3), &link(Some(none), 1)), []);
-        assert_eq!(watch.look(at(4), &link(Some(down), 1)), [Notice::LinkDown(down)]);
+        assert_eq!(watch.look(at(4), &link(Some(down), 1)), [down_notice(down)]);
         assert_eq!(watch.look(at(5), &link(None, 1)), []);
         let back = Notice::LinkUp(Duration::from_secs(10));
         assert_eq!(watch.look(at(12), &link(Some(up), 2)), [back]);
         assert_eq!(watch.look(at(13), &link(Some(up), 3)), []);
         // It may be down from the start.
-        let mut watch = Watch::new(at(0), 8);
-        assert_eq!(watch.look(at(0), &link(Some(none), 0)), [Notice::LinkDown(none)]);
+        let mut watch = Watch::new(at(0), "eth7", 8);
+        assert_eq!(watch.look(at(0), &link(Some(none), 0)), [down_notice(none)]);
+    }
+
+    #[test]
+    fn a_notice_of_a_link_names_the_interface_and_a_command_that_can_be_typed() {
+        let said = |state| Notice::LinkDown("eth7".to_owned(), state).to_string();
+        assert!(said(LinkState::Down).contains("interface eth7 is down"));
+        assert!(said(LinkState::Down).contains("`ip link set eth7 up`"));
+        assert!(said(LinkState::NoCarrier).starts_with("the link of eth7 is down (no carrier)"));
     }
 }

@@ -1,9 +1,9 @@
 //! What a command that reads packets could not read, and what parity recovered: a line for each.
 
 use base::Timestamp;
-use base::units::grouped;
 use format::Count;
 
+use super::counted;
 use crate::array::{Gap, OverwrittenPackets, ReadAccount, RecoveredChunks, UnreadablePackets};
 use crate::instant::utc;
 
@@ -20,8 +20,8 @@ pub fn unread(account: &ReadAccount) -> Vec<String> {
 pub fn missing(missing: Count) -> Option<String> {
     (missing.packets > 0).then(|| {
         format!(
-            "{} packets are missing from the takes in this span: `longtake ledger` names the gaps",
-            grouped(missing.packets)
+            "missing from the takes in this span: {}; `longtake ledger` names the gaps",
+            counted(missing.packets, "packet")
         )
     })
 }
@@ -30,10 +30,10 @@ pub fn missing(missing: Count) -> Option<String> {
 pub fn recovered_chunks(recovered: &RecoveredChunks) -> Vec<String> {
     let line = || {
         format!(
-            "recovered from parity: {} chunks, {} bytes, {} packets",
-            grouped(recovered.chunks),
-            grouped(recovered.bytes),
-            grouped(recovered.count.packets)
+            "recovered from parity: {}, {}, {}",
+            counted(recovered.chunks, "chunk"),
+            counted(recovered.bytes, "byte"),
+            counted(recovered.count.packets, "packet")
         )
     };
     (recovered.chunks > 0).then(line).into_iter().collect()
@@ -42,9 +42,9 @@ pub fn recovered_chunks(recovered: &RecoveredChunks) -> Vec<String> {
 fn overwritten(overwritten: &OverwrittenPackets) -> Option<String> {
     let (from, to) = overwritten.span?;
     Some(format!(
-        "longtake: warning: the ring overwrote {} packets from {} to {} before they were read; \
+        "longtake: warning: the ring overwrote {} from {} to {} before that span was read; \
          --hold keeps a span while it is read",
-        grouped(overwritten.count.packets),
+        counted(overwritten.count.packets, "packet"),
         utc(from),
         utc(to)
     ))
@@ -55,7 +55,7 @@ fn unreadable(unreadable: &UnreadablePackets) -> Vec<String> {
     let mut lines: Vec<String> =
         reasons.map(|reason| format!("longtake: unreadable: {reason}")).collect();
     if unreadable.count.packets > 0 {
-        lines.push(format!("{} packets could not be read", grouped(unreadable.count.packets)));
+        lines.push(format!("{} could not be read", counted(unreadable.count.packets, "packet")));
     }
     lines
 }
@@ -66,18 +66,18 @@ fn holes(holes: &[Gap]) -> Option<String> {
         count += hole.count;
         to_ns = to_ns.max(hole.to_ns);
     }
-    let packets = grouped(count.packets);
+    let packets = counted(count.packets, "packet");
     if count.is_zero() {
         return None;
     }
     if to_ns == u64::MAX {
         return Some(format!(
-            "longtake: note: the ring has overwritten {packets} packets; until when is not known"
+            "longtake: note: the ring has overwritten {packets}; until when is not known"
         ));
     }
     Some(format!(
-        "longtake: note: the ring has overwritten {packets} packets, the last of them before {}; --since that time selects \
-         what is whole",
+        "longtake: note: the ring has overwritten {packets}, the last before {}; --since that time selects \
+         what is complete",
         utc(Timestamp::from_nanos(to_ns))
     ))
 }

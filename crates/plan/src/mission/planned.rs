@@ -13,10 +13,9 @@ const READ_DEPTH: u32 = 4;
 const RANDOM_DEPTH: u32 = 256;
 
 impl Mission {
-    /// What is to be recorded for a requirement, on drives made like this: with the load over the day that is required, from where it
-    /// is busiest on, for as long as has to be held. Drives are those for data: parity drives get as much as they do, so they stand
-    /// for all. Buffers are the memory that the host has for them, or what the design asks for. None if the design doesn't say what the
-    /// stream comes to.
+    /// The mission of a requirement on drives of this specification. Its load is the required one, beginning with the busiest part of
+    /// the day, for the time that has to be held. Only data drives are simulated; parity drives get the same load. Buffers take the
+    /// memory that the host has for them, or else what the design asks for. None if the design has no rate.
     pub fn planned(
         requirement: &Requirement,
         design: &Design,

@@ -73,8 +73,8 @@ impl Shown for DiskmarkResult {
         }
         for direction in self.directions() {
             let of = |test: &&Test| {
-                let point = self.at(test.name, direction).filter(|_| test.random);
-                point.map_or_else(String::new, |point| iops(point.iops))
+                self.at(test.name, direction)
+                    .map_or_else(|| "-".to_owned(), |point| iops(point.iops))
             };
             columns.push(TextColumn::right(
                 format!("{} IOPS", direction.name()),
@@ -154,9 +154,7 @@ fn table(result: &DiskmarkResult, caption: String) -> Table {
             Cell::maybe(rate, rate.map_or(0, decimals))
         };
         let iops = |direction: &Direction| match at(direction) {
-            Some(point) if test.random => Cell::number(point.iops, 0),
-            // Nobody asks how many commands a second a sequential test carries out.
-            Some(_) => Cell::text(""),
+            Some(point) => Cell::number(point.iops, 0),
             None => Cell::default(),
         };
         let mut row = vec![Cell::text(test.title)];
@@ -231,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_a_row_for_each_test_and_iops_where_blocks_are_small() {
+    fn the_table_has_a_row_for_each_test_and_commas_between_thousands_in_every_column() {
         let lines = result().lines(2);
         let rows: Vec<Vec<&str>> =
             lines.iter().map(|line| line.split_whitespace().collect()).collect();
@@ -239,10 +237,10 @@ mod tests {
             rows[0].join(" "),
             "read MB/s write MB/s mix MB/s read IOPS write IOPS mix IOPS"
         );
-        assert_eq!(rows[1].join(" "), "SEQ1M Q8T1 3512 1756 1756");
+        assert_eq!(rows[1].join(" "), "SEQ1M Q8T1 3,512 1,756 1,756 3,350 1,675 1,675");
         assert_eq!(rows[2][..2].join(" "), "SEQ128K Q32T1");
-        assert_eq!(rows[3].join(" "), "RND4K Q32T16 1640 820 820 400,391 200,195 200,195");
-        assert_eq!(rows[4].join(" "), "RND4K Q1T1 62.6 31.3 31.3 15,273 7637 7637");
+        assert_eq!(rows[3].join(" "), "RND4K Q32T16 1,640 820 820 400,391 200,195 200,195");
+        assert_eq!(rows[4].join(" "), "RND4K Q1T1 62.6 31.3 31.3 15,273 7,637 7,637");
         assert_eq!(rows.len(), 5);
         assert!(lines.iter().all(|line| line.chars().count() <= 96), "{lines:?}");
     }

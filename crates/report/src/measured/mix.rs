@@ -62,7 +62,7 @@ impl Shown for MixResult {
                 self.points.iter().filter(|p| p.block_bytes == block).collect();
             let (first, last) = (points.first()?, points.last()?);
             let (from, to) = (mix(first.read_percent), mix(last.read_percent));
-            let name = format!("{}, {from} to {to}: ", block_words(block));
+            let name = format!("{}, {from} to {to} reads: ", block_words(block));
             let room = width.saturating_sub(name.chars().count());
             let iops: Vec<_> = points.iter().map(|p| Some(p.iops)).collect();
             Some(name + &labelled_sparkline(&iops, "IOPS", room))

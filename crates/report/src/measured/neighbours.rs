@@ -218,7 +218,7 @@ fn table(result: &NeighboursResult, caption: String) -> Table {
         Column::number("Reads a second", "IOPS"),
         rate.column("Written beside"),
     ];
-    columns.extend(LISTED.map(|percent| time.column(format!("{percent} %"))));
+    columns.extend(LISTED.map(|percent| time.column(format!("Latency p{percent}"))));
     let row = |name: &str, point: &ReadPoint| {
         let writes = (name != "alone").then_some(point.write_bytes_per_s);
         let mut row = vec![

@@ -34,7 +34,7 @@ impl Single<'_> {
 
 impl Answer for Single<'_> {
     fn question(&self) -> &'static str {
-        "What came of these workloads?"
+        "What did these workloads reach?"
     }
 
     fn findings(&self) -> Vec<Finding> {
@@ -44,7 +44,7 @@ impl Answer for Single<'_> {
                 .percentile(99.0)
                 .map_or("not known".to_owned(), |ns| Duration::from_nanos(ns).to_string());
             let sentence = format!(
-                "{} ({}), {}: {{0}} in {:.0} commands a second; the 99 % response is {p99}.",
+                "{} ({}), {}: {{0}}, {:.0} commands a second; the p99 response time is {p99}.",
                 result.stream, measured.instrument, result.operation, result.commands_per_s
             );
             let subject = format!("run.{name}.{}.{}", result.stream, result.operation);
@@ -80,7 +80,7 @@ impl Answer for Single<'_> {
                 let value = result.response.percentile(percent).map(|ns| ns as f64);
                 add(
                     &format!("p{percent}"),
-                    &format!("{percent} % response"),
+                    &format!("p{percent} response"),
                     value,
                     Unit::Nanoseconds,
                 );

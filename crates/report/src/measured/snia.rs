@@ -124,7 +124,7 @@ fn latencies(found: &[Found<'_, SniaResult>]) -> Option<Picture> {
     let time = Quantity::latency(all.flatten());
     let mut series = Vec::new();
     for run in found {
-        for (index, what) in ["mean", "99 %", "slowest"].into_iter().enumerate() {
+        for (index, what) in ["mean", "p99", "longest"].into_iter().enumerate() {
             let points: Vec<crate::picture::Point> = run
                 .result
                 .rounds

@@ -94,7 +94,7 @@ fn table(comparison: &Comparison) -> Table {
             Cell::number(run.write_bytes_per_s / 1e9, 2)
         }),
         figure("Reads".to_owned(), &|_, latencies| Cell::number(latencies.count() as f64, 0)),
-        figure("Not begun in time, %".to_owned(), &|run, _| {
+        figure("Reads not begun in time, % of bytes".to_owned(), &|run, _| {
             let missed = run.reads.missed_bytes as f64;
             Cell::number(missed / (missed + run.reads.bytes as f64).max(1.0) * 100.0, 2)
         }),
@@ -103,11 +103,13 @@ fn table(comparison: &Comparison) -> Table {
         }),
     ];
     rows.extend(PERCENTS.map(|percent| {
-        figure(format!("{percent} %, us"), &|_, latencies| us(latencies.percentile(percent), 0))
+        figure(format!("Latency p{percent}, us"), &|_, latencies| {
+            us(latencies.percentile(percent), 0)
+        })
     }));
     rows.extend([
         figure("Longest, us".to_owned(), &|_, latencies| us(latencies.max(), 0)),
-        figure("Buffers used, %".to_owned(), &|run, _| {
+        figure("Buffers used at most, %".to_owned(), &|run, _| {
             let used = f64::from(run.buffers_most) / f64::from(run.buffers.max(1));
             Cell::number(used * 100.0, 0)
         }),
@@ -155,9 +157,9 @@ pub fn text(design: &Design, comparison: &Comparison) -> String {
         }),
     ];
     columns.extend(PERCENTS.iter().map(|percent| {
-        column(format!("{percent} %"), &|way| us(way.latencies.percentile(*percent)))
+        column(format!("p{percent} us"), &|way| us(way.latencies.percentile(*percent)))
     }));
-    columns.push(column("longest".to_owned(), &|way| us(way.latencies.max())));
+    columns.push(column("longest us".to_owned(), &|way| us(way.latencies.max())));
     columns.push(once("buffers", &|run| {
         format!("{:.0} %", f64::from(run.buffers_most) / f64::from(run.buffers.max(1)) * 100.0)
     }));

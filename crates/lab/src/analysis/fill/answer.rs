@@ -234,7 +234,7 @@ fn dips(name: &str, summary: &DipSummary) -> Finding {
             Quantity::percent(100.0 * summary.deviation_mean, 1),
         ];
         let sentence = format!(
-            "{name}: no dips below {{0}} of the level; the rate deviates by {{1}} on average."
+            "{name}: no dips below {{0}} of the level; the rate deviates from its level by {{1}} on average."
         );
         return Finding::new("write.dips", FindingKind::States, quantities, &sentence);
     };
@@ -289,7 +289,10 @@ fn sureness(threshold: &Threshold) -> String {
 fn missed(drop_missed_max: Option<f64>) -> String {
     match drop_missed_max {
         Some(share) => {
-            format!("A lasting drop of more than {:.1} % would have been seen.", 100.0 * share)
+            format!(
+                "A lasting drop of the rate by more than {:.1} % would have been seen.",
+                100.0 * share
+            )
         }
         None => "There was too little to see even a great drop.".to_owned(),
     }

@@ -150,7 +150,7 @@ fn a_slow_drive_fails_what_a_fast_one_serves() {
     assert_eq!(slow.applications.iter().filter(|a| a.content).count(), 0, "{:?}", slow.answer());
     let said = slow.answer().join("\n");
     assert!(said.contains("every figure has a source"), "{said}");
-    assert!(said.contains("(1.80 GB/s (14.4 Gb/s) wanted at least)"), "{said}");
+    assert!(said.contains("(at least 1.80 GB/s (14.4 Gb/s) required)"), "{said}");
     let shares = Apps { demands: None, ..absolute(&applications) };
     let model = rated(Rate(0.5e9), Rate(0.5e9), Duration::from_micros(50));
     let (asked_less, _) = run(&shares, vec![geometry()], model);

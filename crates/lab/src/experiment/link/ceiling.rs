@@ -1,4 +1,4 @@
-//! Ceilings: what a link carries, by its generation and lanes, once coding and packets have taken their part.
+//! Ceilings: the data rate of a link of some generation and number of lanes, after coding and packet headers.
 //!
 //! A PCIe packet that moves data has a header of four words (a memory write with a 64-bit address, which is what a drive's
 //! read becomes), four bytes of LCRC and four of framing and sequence number: 24 bytes (PCI Express Base Specification
@@ -36,8 +36,8 @@ const SATA_CODING: f64 = 8.0 / 10.0;
 pub struct Ceiling {
     /// After coding, packets and all.
     pub line: f64,
-    /// Data in packets: at the least and at the greatest payload for each packet that is usual, or with more where drives reach more.
-    /// The greater is what drives are held against.
+    /// Data alone, with the smallest and with the largest usual packets, or with larger ones where a drive reaches a higher rate. The
+    /// second value is the limit that measured rates are compared with.
     pub payload: (f64, f64),
 }
 

@@ -81,7 +81,7 @@ impl MixResult {
         let falls = lowest < first * (1.0 - SAME_SHARE);
         let rises = end > lowest * (1.0 + SAME_SHARE);
         let detail = format!(
-            "{} IOPS of pure reads, {} at {at}/{}, {} at best with 95 % writes or more",
+            "{} IOPS of pure reads, {} with {at} % reads and {} % writes, {} at best with 95 % writes or more",
             iops(first),
             iops(lowest),
             100 - at,

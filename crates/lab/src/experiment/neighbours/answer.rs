@@ -59,7 +59,7 @@ impl NeighboursResult {
         let fewest = unknown.iter().map(|point| point.response.count).min()?;
         let needed = samples_for(sought);
         Some(Finding::remark(format!(
-            "{sought} % needs {} reads. {} of {} points have fewer ({} at the least) and do not tell it: the slowest would \
+            "The p{sought} latency needs {} reads to be known. {} of {} points have fewer ({} at the least): the slowest would \
              have to run for {slowest}.",
             iops(needed),
             unknown.len(),
@@ -111,7 +111,7 @@ impl NeighboursResult {
             Quantity::of(&format!("{name}.d{depth}.iops"), value, Unit::CommandsPerSecond)
         };
         let mut line = format!(
-            "Depth {depth}: {{0}} reads a second become {{1}}, the median {} becomes {}",
+            "Depth {depth}: {{0}} reads a second become {{1}}, the median latency {} becomes {}",
             latency(median.0),
             latency(median.1)
         );
@@ -119,7 +119,7 @@ impl NeighboursResult {
             highest_known(&alone.response, &point.response, self.sought())
         {
             line += &format!(
-                ", {percentile} % {} becomes {} ({:.1} x)",
+                ", the p{percentile} latency {} becomes {} ({:.1} x)",
                 latency(Some(before)),
                 latency(Some(after)),
                 after as f64 / before.max(1) as f64
@@ -143,7 +143,7 @@ impl Answer for NeighboursResult {
                 Quantity::of(&figure, point.iops, Unit::CommandsPerSecond)
             };
             let sentence = format!(
-                "Alone, {} does {{0}} random reads a second at depth {} (median {}) and {{1}} at depth {} (median {}).",
+                "Alone, {} does {{0}} random reads a second at depth {} (median latency {}) and {{1}} at depth {} (median latency {}).",
                 self.reader,
                 first.depth,
                 latency(first.response.percentile(50.0)),

@@ -66,7 +66,7 @@ fn a_writer_on_the_same_namespace_takes_its_share_and_one_on_another_drive_nothi
     let answer = result.answer().join("\n");
     assert!(answer.contains("on the same namespace disturbs the reads"), "{answer}");
     assert!(answer.contains("on another drive doesn't disturb the reads"), "{answer}");
-    assert!(answer.contains("the median 100 us becomes 250 us"), "{answer}");
+    assert!(answer.contains("the median latency 100 us becomes 250 us"), "{answer}");
     // Eight writes of 128 KiB a millisecond.
     let writes = result.beside[0].write_alone_bytes_per_s;
     assert!((writes / (8.0 * 131_072e3) - 1.0).abs() < 0.05, "{writes}");
@@ -86,7 +86,7 @@ fn percentiles_without_enough_reads_are_not_known_and_the_time_they_need_is_said
     let six = figures.iter().find(|f| f.name == "neighbours.alone.d1.p99_9999").unwrap();
     assert_eq!((six.value, six.note.as_str()), (None, "too few reads to know: 1.98 k of 100 M"));
     let answer = result.answer().join("\n");
-    assert!(answer.contains("99.9999 % needs 100 M reads"), "{answer}");
+    assert!(answer.contains("The p99.9999 latency needs 100 M reads to be known"), "{answer}");
 }
 
 #[test]
@@ -147,7 +147,10 @@ fn a_point_is_drawn_out_until_the_percentile_is_known_and_no_longer_than_was_sai
     assert!((7_900..8_100).contains(&beside.count), "two seconds at 4,000 a second: {beside:?}");
     assert_eq!(beside.percentile(99.0), None);
     let said = result.answer().join("\n");
-    assert!(said.contains("99 % needs 10.0 k reads. 1 of 2 points have fewer"), "{said}");
+    assert!(
+        said.contains("The p99 latency needs 10.0 k reads to be known. 1 of 2 points have fewer"),
+        "{said}"
+    );
     assert!(said.contains("would have to run for 2.5"), "{said}");
     let cost = options.cost(&[geometry(), geometry()]);
     assert!(done.written_bytes <= cost.written_bytes + cost.written_bytes / 10, "{cost:?}");

@@ -42,7 +42,7 @@ impl ViewersResult {
         }
         if let Some(response) = &limit.response {
             let sentence = format!(
-                "With {0} viewers{beside} a block lasts {{1}}; the 99.9 % response is {1}, the slowest {2}.",
+                "With {0} viewers{beside} a block must be read within {{1}}: the p99.9 response time is {1}, the longest {2}.",
                 limit.viewers,
                 latency(response.percentile(99.9)),
                 latency(response.max_ns),

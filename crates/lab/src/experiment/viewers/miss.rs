@@ -173,12 +173,19 @@ fn without_a_miss(measurement: &Measurement, about: Circumstances) -> (MissCause
     if measurement.unsent > about.viewers {
         return (MissCause::Waited, format!("{} blocks were never started", measurement.unsent));
     }
-    let evidence = format!(
-        "{} are more than the {} that are read at best, so a queue grows",
-        Rate(about.asked),
-        Rate(about.ceiling)
-    );
-    (MissCause::Busy, evidence)
+    (MissCause::Busy, at_the_limit(about))
+}
+
+/// How what the viewers ask for compares with what can be read.
+fn at_the_limit(about: Circumstances) -> String {
+    let (asked, ceiling) = (Rate(about.asked).to_string(), Rate(about.ceiling).to_string());
+    if asked == ceiling {
+        format!("the viewers ask for {asked}, which is the limit of what can be read")
+    } else if about.asked > about.ceiling {
+        format!("the viewers ask for {asked} and at most {ceiling} can be read, so a queue grows")
+    } else {
+        format!("the viewers ask for {asked} of the {ceiling} that can be read at most")
+    }
 }
 
 /// What all streams moved in the interval of an instant, in bytes a second, and the median response of its reads in

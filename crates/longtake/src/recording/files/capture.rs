@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use anyhow::{Context, Error, Result};
-use base::{BufferId, Duration, Instant, Timestamp};
+use base::{BufferId, ByteSize, Duration, Instant, Timestamp};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use device::{Pages, Pool, Waker};
 use format::layout::{CHUNK_MAX_DEFAULT, PAGE_BYTES};
@@ -17,6 +17,7 @@ use source::interface::Link;
 use source::packer::{Progress, Supply};
 use source::spec::SourceSpec;
 use source::{Filled, clock};
+use target::output::{Leftover, Outputs};
 use uuid::Uuid;
 
 use super::series::Series;
@@ -56,6 +57,12 @@ pub fn record(job: &Builder, files: &FileOptions, observer: &mut dyn Observer) -
         if let Some(text) = maker.remark(&folder) {
             observer.remark(Remark::Detail(text));
         }
+    }
+    for Leftover { path, bytes } in Outputs::remove_leftovers(&folder) {
+        let (path, bytes) = (path.display(), ByteSize(bytes));
+        observer.remark(Remark::Note(format!(
+            "removed {path} ({bytes}), which a killed run left unfinished"
+        )));
     }
     let at = clock::now();
     let series = Series::new(outputs, &files.path, files.rotation.is_some(), files.keep);

@@ -39,7 +39,7 @@ fn rates(sweep: &SweepResult, test: &SweepTest, title: &dyn Fn(&str) -> String) 
 /// All tests together against the drives' own link.
 fn score(sweep: &SweepResult, title: &dyn Fn(&str) -> String) -> Option<Picture> {
     let value = |link: &SweptLink| sweep.relative_score(link);
-    let bars = by_generation(sweep, Axis::linear("Score", "%"), &value)?;
+    let bars = by_generation(sweep, Axis::linear("Score", "% of its own link"), &value)?;
     let caption = format!(
         "The rates of all tests added up, in percent of what they are on {}.",
         sweep.reference()?.mode
@@ -116,7 +116,7 @@ pub fn table(sweep: &SweepResult) -> Table {
     };
     let mut columns = vec![Column::text("Link"), rate.column("Carries")];
     columns.extend(tests.iter().map(|test| rate.column(head(test))));
-    columns.push(Column::number("Score", "%"));
+    columns.push(Column::number("Score", "% of its own link"));
     Table {
         caption: "What was reached on each link".to_owned(),
         columns,
