@@ -179,6 +179,11 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
+/// A number of things that are called by a regular noun: `1 take`, `1,234 takes`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,7 @@ use longtake::recording::Rejections;
 use report::text::{escaped, indented, json_escaped};
 use serde_json::Value;
 
-pub use base::units::grouped as number;
-pub use longtake::text::counted;
+pub use base::units::{counted, grouped as number};
 pub use report::text::{inline, table, trimmed};
 
 /// Says something to the user on standard error. If nobody hears it any more, what was to be done

@@ -4,7 +4,7 @@
 mod account;
 mod flows;
 
-use base::units::grouped;
+use base::units::{counted, grouped};
 use base::{ByteSize, Rate, Timestamp};
 use device::identity::Drive;
 use device::shell::quoted;
@@ -38,11 +38,6 @@ const NONE: &str = "-";
 
 fn or_none(value: Option<impl ToString>) -> String {
     value.map_or_else(|| NONE.to_owned(), |value| value.to_string())
-}
-
-/// A number of things that are called by a regular noun: `1 take`, `1,234 takes`.
-pub fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
 fn share(part: u64, whole: u64) -> String {

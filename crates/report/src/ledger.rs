@@ -1,6 +1,6 @@
 //! A ledger as a table of text and as JSON: what was offered, stored, rejected by the filter, and lost.
 
-use base::units::grouped as number;
+use base::units::{counted, grouped as number};
 use format::{Count, Ledger, Stage};
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use crate::text;
 
 /// What was truncated, in words: "truncated to fit: 3 packets, 120 bytes cut".
 pub fn truncated_words(truncated: Count) -> String {
-    let (packets, bytes) = (number(truncated.packets), number(truncated.bytes));
-    format!("truncated to fit: {packets} packets, {bytes} bytes cut")
+    let Count { packets, bytes } = truncated;
+    format!("truncated to fit: {}, {} cut", counted(packets, "packet"), counted(bytes, "byte"))
 }
 
 /// What is known of the packets that a filter rejected.

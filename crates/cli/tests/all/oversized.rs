@@ -163,7 +163,7 @@ fn a_ring_keeps_its_earlier_takes_when_a_packet_fits_no_chunk() {
     assert_eq!(after[0], before[0], "the earlier take is as it was");
     assert_eq!(truncated(&after[1]["ledger"]).0, 1);
     let shown = line("takes @", &array).code(0).text();
-    assert!(shown.contains("truncated to fit: 1 packets, "), "{shown}");
+    assert!(shown.contains("truncated to fit: 1 packet, "), "{shown}");
     assert_eq!(comments(&extracted(&array, "pcapng")).len(), 16);
 }
 

@@ -1,6 +1,7 @@
 //! Trouble: what went wrong in a step and must be said beside its figures.
 
 use base::Duration;
+use base::units::counted;
 
 use crate::finding::Finding;
 use crate::lab::Step;
@@ -19,7 +20,8 @@ pub(super) fn troubles(name: &str, step: &Step) -> Vec<String> {
         kinds.sort_unstable();
         kinds.dedup();
         found.push(format!(
-            "{name}: {failed} commands failed ({}); they are not among the latencies.",
+            "{name}: {} failed ({}); failed commands are not among the latencies.",
+            counted(failed, "command"),
             kinds.join("; ")
         ));
     }

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use ::target::array::{member_files, on_drives, peek};
 use anyhow::{Context, Result, bail};
+use base::units::counted;
 use base::{ByteSize, Timestamp};
 use uuid::Uuid;
 
 use super::Array;
 use crate::Remark;
-use crate::text::counted;
 
 /// An array that was found.
 #[derive(Clone, Debug)]

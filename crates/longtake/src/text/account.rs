@@ -1,9 +1,9 @@
 //! What a command that reads packets could not read, and what parity recovered: a line for each.
 
 use base::Timestamp;
+use base::units::counted;
 use format::Count;
 
-use super::counted;
 use crate::array::{Gap, OverwrittenPackets, ReadAccount, RecoveredChunks, UnreadablePackets};
 use crate::instant::utc;
 

@@ -195,7 +195,7 @@ fn failures_are_said_and_a_drive_that_can_not_be_written_is_refused() {
     });
     let (result, _) = run(&fill(), vec![drive(64 * MIB)], failing);
     let said = result.answer().join(" ");
-    assert!(said.contains("1 commands failed (medium error"), "{said}");
+    assert!(said.contains("1 command failed (medium error"), "{said}");
     let folder = tempfile::tempdir().unwrap();
     let reading = Geometry { writable: false, ..drive(64 * MIB) };
     let (result, done) =

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use base::units::counted;
 use base::{Duration, Rate};
 use load::Verb;
 use load::interval::Miss;
@@ -162,7 +163,7 @@ fn of_a_miss(step: &Step, miss: &Miss, about: Circumstances) -> (MissCause, Stri
 fn without_a_miss(measurement: &Measurement, about: Circumstances) -> (MissCause, String) {
     let failed = measurement.error_count();
     if failed > 0 {
-        return (MissCause::Failures, format!("{failed} commands failed"));
+        return (MissCause::Failures, format!("{} failed", counted(failed, "command")));
     }
     if let Some((reached, asked)) = about.starved {
         return (

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use base::Duration;
+use base::units::counted;
 use load::Verb;
 use serde::Deserialize;
 
@@ -52,7 +53,8 @@ pub fn read(folder: &Path, capacity_bytes: u64) -> Result<Measured, LabError> {
     let errors: u64 = found.iter().map(|(_, step)| step.measurement.error_count()).sum();
     if errors > 0 {
         notes.push(format!(
-            "{errors} commands of the measurement failed; their steps are used all the same."
+            "{} of the measurement failed; its steps are used all the same.",
+            counted(errors, "command")
         ));
     }
     let limited = |(trial, step): &&(Trial, Step)| {
