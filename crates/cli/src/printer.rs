@@ -53,6 +53,14 @@ pub fn text(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Prints lines of text.
+///
+/// # Errors
+/// If standard output is gone.
+pub fn lines(lines: impl IntoIterator<Item = String>) -> Result<()> {
+    lines.into_iter().try_for_each(|line| text(&line))
+}
+
 /// Prints a table of the library.
 ///
 /// # Errors

@@ -2,7 +2,9 @@
 //! prints them escapes what is not printable.
 
 mod account;
+mod check;
 mod flows;
+mod scrub;
 
 use base::units::{counted, grouped};
 use base::{ByteSize, Rate, Timestamp};
@@ -20,7 +22,9 @@ use crate::array::{
 use crate::instant::utc;
 
 pub use account::{missing, recovered_chunks, unread};
+pub use check::checked;
 pub use flows::{flow_sums, flows};
+pub use scrub::scrubbed;
 
 /// A table: its head, the columns that are aligned to the right, and its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -85,9 +85,10 @@ const REPLACED: [(&str, &str); 27] = [
 ];
 
 /// What a document takes to be there, made before its first command.
-const BEFORE: [(&str, &str); 10] = [
+const BEFORE: [(&str, &str); 11] = [
     ("README.md", RECORDED),
     ("extract.md", RECORDED),
+    ("flows.md", RECORDED),
     (
         "measure.md",
         "longtake measure fill sim:ideal --size 64MiB -o measured-fill; echo \"$VIEWERS\" > viewers.toml; echo \"$JOB\" > job.fio",
