@@ -28,8 +28,9 @@ pub fn takes(arguments: &TakesArguments) -> Result<ExitCode> {
     let mut takes = array.takes()?;
     let code = exit::lossless(array.overwritten_chunks() == 0);
     if arguments.array.json {
+        let rejections = array.rejections(&takes)?;
         printer::json(
-            &takes.iter().map(|take| json::take(take, take.counted_rejections())).collect(),
+            &takes.iter().zip(rejections).map(|(take, of)| json::take(take, of)).collect(),
         )?;
         return Ok(code);
     }
@@ -66,7 +67,7 @@ pub fn takes(arguments: &TakesArguments) -> Result<ExitCode> {
 pub fn ledger(arguments: &LedgerArguments) -> Result<ExitCode> {
     let mut array = opening::open_to_read(&arguments.array)?;
     let take = array.ledger(&arguments.take)?;
-    let rejections = array.rejections(&take)?;
+    let rejections = array.rejections(std::slice::from_ref(&take))?[0];
     let complete = take.ledger.lost_unwanted().is_zero() && take.ledger.truncated.packets == 0;
     let readable = take.gaps.is_empty() && array.overwritten_chunks() == 0;
     let code = exit::lossless(complete && readable && take.balances());

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::UdpSocket;
 use std::path::Path;
 
-use crate::harness::{line, ran, scratch};
+use crate::harness::{asked, line, ran, scratch};
 use serde_json::Value;
 
 const ARRAY: &str =
@@ -135,4 +135,15 @@ fn every_command_prints_json_and_nothing_else_if_it_is_to() {
     assert_eq!(all, known, "each command is in the table, or has a reason not to be");
     let script = ran(["completions", "bash"]).code(0).text();
     assert!(script.contains("complete -F _longtake"), "{script}");
+}
+
+#[test]
+fn every_command_tells_the_same_of_a_take() {
+    let array = scratch();
+    let record = "record -q --from synthetic:50MB/s --until-bytes 1MB --to @";
+    line(&format!("{record} {ARRAY}"), array.path()).code(0);
+    let take = &asked("takes @", array.path())[0];
+    assert_eq!(take, &asked("ledger @", array.path()));
+    assert_eq!(take["ledger"], asked("array info @", array.path())["takes"][0]["ledger"]);
+    assert_eq!(take["ledger"]["filtered"]["packets"], 0, "there was no filter");
 }

@@ -68,14 +68,6 @@ impl Take {
             (true, false) => Rejections::NoFilter,
         }
     }
-
-    /// The same as the ledger alone tells it: without a count it is not known whether there was a filter.
-    pub fn counted_rejections(&self) -> Rejections {
-        match self.ledger.lost(Stage::Filtered).is_zero() {
-            false => Rejections::Counted,
-            true => Rejections::NotCounted,
-        }
-    }
 }
 
 impl Deref for Take {

@@ -62,26 +62,33 @@ impl Array {
 }
 
 impl Array {
-    /// What is known of the packets that a filter rejected from a take. Reads a few of its chunks, which name the filter.
+    /// What is known of the packets that a filter rejected from each of these takes. Reads a few chunks of each, which name the
+    /// filter.
     ///
     /// # Errors
     /// If a drive can't be read.
-    pub fn rejections(&mut self, take: &Take) -> crate::Result<Rejections> {
+    pub fn rejections(&mut self, takes: &[Take]) -> crate::Result<Vec<Rejections>> {
         let contents = self.contents()?;
-        let is_of_take = |entry: &&Entry| {
-            entry.record.take.uuid == take.id.uuid && entry.record.parity.is_none()
+        let chunks = chunks_of_packets(&contents);
+        let of_take = |take: &Take| {
+            let chunks = chunks.get(&take.id.uuid).map_or(&[][..], Vec::as_slice);
+            Ok(take.rejections(&interfaces(&mut self.opened, chunks)?))
         };
-        let chunks: Vec<&Entry> = contents.chunks.iter().filter(is_of_take).collect();
-        Ok(take.rejections(&interfaces(&mut self.opened, &chunks)?))
+        takes.iter().map(of_take).collect()
     }
 }
 
-fn details(opened: &mut Opened, contents: &Contents) -> Result<Vec<TakeDetails>> {
+/// The chunks of each take that hold packets, and not parity.
+fn chunks_of_packets(contents: &Contents) -> BTreeMap<Uuid, Vec<&Entry>> {
     let mut chunks: BTreeMap<Uuid, Vec<&Entry>> = BTreeMap::new();
-    let of_packets = |entry: &&Entry| entry.record.parity.is_none();
-    for entry in contents.chunks.iter().filter(of_packets) {
+    for entry in contents.chunks.iter().filter(|entry| entry.record.parity.is_none()) {
         chunks.entry(entry.record.take.uuid).or_default().push(entry);
     }
+    chunks
+}
+
+fn details(opened: &mut Opened, contents: &Contents) -> Result<Vec<TakeDetails>> {
+    let mut chunks = chunks_of_packets(contents);
     let of_take = |take: &Take| {
         let chunks = chunks.remove(&take.id.uuid).unwrap_or_default();
         let summaries = chunks.iter().map(|entry| &entry.record.summary);
