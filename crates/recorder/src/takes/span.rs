@@ -224,9 +224,7 @@ impl Stretches {
             // Nothing can be missing after the last chunk.
             let Some(&bound) = self.bounds.get(at) else { return false };
             let room = at == 0 || bound - self.bounds[at - 1] > 1;
-            // A chunk without packets, as at the end of a take, is dated by when it was sealed. That may be as late as
-            // what follows.
-            let latest = bounds[at].1.max(bounds[at + 1].1);
+            let latest = latest_in(&bounds[at..]);
             // Within a take numbers grow by less than one a microsecond. Where they catch up with the packets' times, another take
             // begins: what is missing at its start may be as old as that.
             let begins = at > 0 && bound.saturating_mul(1000) >= bounds[at].0;
@@ -236,6 +234,21 @@ impl Stretches {
         };
         (0..self.count()).map(may_miss).collect()
     }
+}
+
+/// The latest time that chunks missing in the first of these stretches may have, by the times of the segments that bound each.
+fn latest_in(bounds: &[(u64, u64)]) -> u64 {
+    let mut latest = bounds[0].1;
+    // A chunk without packets, as at the end of a take, is dated by when it was sealed. That may be as late as what follows. What
+    // follows with older packets, as it was placed anew or a queue was slow, does not tell how late they are.
+    for (_, follows) in &bounds[1..] {
+        let is_older = *follows < latest;
+        latest = latest.max(*follows);
+        if !is_older {
+            break;
+        }
+    }
+    latest
 }
 
 #[cfg(test)]
@@ -291,6 +304,15 @@ mod tests {
         assert!(needed_of(&slow, (60, 62)).ends_with(&[2, 3]));
         assert!(needed_of(&slow, (30, 31)).ends_with(&[2, 3]));
         assert_eq!(needed_of(&slow, (12, 13)), [0, 1]);
+    }
+
+    /// Found by chaos, seed 742866: of the newest chunks of a take all were lost but one, which had been placed anew.
+    #[test]
+    fn what_is_missing_before_a_chunk_placed_anew_may_be_later_than_its_packets() {
+        // Number 33 is an older chunk in another place. A take on record ends with it, at second 39.
+        let anew = [(0, 10, 19, 10, 29), (1, 33, 33, 14, 15), (2, 34, 34, 39, 39)];
+        assert_eq!(needed_of(&anew, (35, 36)), [0, 1, 2]);
+        assert_eq!(needed_of(&anew, (40, 41)), [0usize; 0]);
     }
 
     #[test]
