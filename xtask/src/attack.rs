@@ -16,8 +16,8 @@ mod udp;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ use anyhow::{Context, Result, bail, ensure};
 use base::{ByteSize, Random};
 use nix::sys::statvfs::statvfs;
 use serde_json::{Value, json};
+use signal_hook::consts::SIGINT;
 
 use crate::vm::programs;
 use stage::Stage;
@@ -101,6 +102,14 @@ fn attacks() -> Vec<Box<dyn Attack>> {
     ]
 }
 
+/// Lets an interruption end the commands that the attacks start. A shell makes what it starts in the background ignore SIGINT, and
+/// that would be handed on; a handler is not.
+fn let_children_be_interrupted() -> Result<()> {
+    let always = Arc::new(AtomicBool::new(true));
+    signal_hook::flag::register_conditional_default(SIGINT, always).context("handling SIGINT")?;
+    Ok(())
+}
+
 /// Runs the attacks, and prints what each came to.
 ///
 /// # Errors
@@ -113,6 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let chosen = chosen(&arguments.only)?;
+    let_children_be_interrupted()?;
     ensure!(
         nix::unistd::geteuid().is_root(),
         "attacks make loop devices and namespaces: run as root"
