@@ -9,6 +9,7 @@ pub mod crc;
 pub mod export;
 mod fields;
 pub mod fit;
+pub mod flow_index;
 pub mod index;
 pub mod layout;
 pub mod ledger;

@@ -232,7 +232,12 @@ fn attack(stage: &mut Stage, scene: &Scene, output: &Output) -> Result<()> {
     let ran = stage.run(&words)?;
     let (what, by) = (victim.what, alias.kind);
     // 2 is for a name that no output can have, such as one that means a device.
-    ensure!(matches!(ran.code, Some(1 | 2)), "`{}` on {what} by {by} ended with {:?}", ran.line, ran.code);
+    ensure!(
+        matches!(ran.code, Some(1 | 2)),
+        "`{}` on {what} by {by} ended with {:?}",
+        ran.line,
+        ran.code
+    );
     ensure!(victim.path.exists(), "`{}`: {what} is no more, by {by}", ran.line);
     sync(&victim.path, &victim.bytes_at)?;
     let after = checksum(&victim.bytes_at)?;

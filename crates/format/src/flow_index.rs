@@ -1,0 +1,345 @@
+//! A segment's flow index: in which parts of the segment the packets of a host, a port or a flow may lie (`docs/format.md`,
+//! section 11). Keys are hashes here; what they are hashes of is for `search` to say.
+
+mod bits;
+mod table;
+
+use uuid::Uuid;
+
+use crate::crc::crc32c;
+use crate::fields::{Get, Put};
+use crate::index::{Footer, tail_length};
+use crate::layout::PAGE_BYTES;
+use crate::section::Damage;
+
+/// Parts of a segment that are told apart, of equal length. A chunk belongs to the one in which it starts.
+pub const COLUMNS: u32 = u64::BITS;
+/// Longest part of a segment that its flow index takes unless asked for otherwise: a thousandth.
+pub const SHARE: u64 = 1024;
+/// What small segments' flow indexes may take nevertheless.
+pub const LEAST_BYTES: u64 = 64 << 10;
+
+const MAGIC: &[u8; 8] = b"LTKFLOWS";
+/// The version of this layout, and of what is hashed how.
+const VERSION: u16 = 1;
+const CRC_AT: usize = PAGE_BYTES as usize - 4;
+
+/// The column of a chunk that starts so many bytes behind the start of its segment.
+pub fn column(offset: u64, segment_bytes: u64) -> u32 {
+    let column = u128::from(offset) * u128::from(COLUMNS) / u128::from(segment_bytes.max(1));
+    column.min(u128::from(COLUMNS - 1)) as u32
+}
+
+/// Where a segment's flow index starts, in bytes from the start of the segment, and how long it can be.
+pub const fn room(footer: &Footer, segment_bytes: u64) -> (u64, u64) {
+    let start = segment_bytes.saturating_sub(footer.section_bytes) + PAGE_BYTES;
+    let end = segment_bytes.saturating_sub(tail_length(footer.entries as u64));
+    (start, end.saturating_sub(start))
+}
+
+/// Pages that a flow index may take in a segment, its first one included; fewer than two hold nothing.
+pub fn pages_max(footer: &Footer, segment_bytes: u64) -> u32 {
+    let (_, room) = room(footer, segment_bytes);
+    let budget = (segment_bytes / SHARE).max(LEAST_BYTES);
+    (room.min(budget) / PAGE_BYTES) as u32
+}
+
+/// How a table is laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Pages.
+    pages: u32,
+    /// Bits of a hash that tell the keys of a page apart.
+    fingerprint_bits: u32,
+    /// Parameter of the Rice code of distances between fingerprints.
+    rice_bits: u32,
+}
+
+/// The first page of a flow index: what it is the index of, and how to read its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowIndex {
+    /// The array.
+    pub array: Uuid,
+    /// The member.
+    pub member: u16,
+    /// Sequence numbers of the segment's first and last chunk.
+    pub sequences: (u64, u64),
+    /// Checksum of the index of the segment's chunks: this belongs to those chunks and no others.
+    pub entries_crc: u32,
+    /// Kinds of keys that were entered, a bit each. Of the others nothing is known.
+    pub kinds: u16,
+    /// The key of the hashes.
+    pub hash_key: [u8; 16],
+    /// Columns that may hold anything: there are packets that could not be taken apart.
+    pub anything: u64,
+    /// Columns that hold fragments of datagrams.
+    pub fragments: u64,
+    /// Keys in the table.
+    pub keys: u32,
+    shape: Shape,
+    /// Checksum of the page. The table's pages belong to it and to no other.
+    crc: u32,
+}
+
+/// What a flow index says beside its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    /// [`FlowIndex::kinds`].
+    pub kinds: u16,
+    /// [`FlowIndex::hash_key`].
+    pub hash_key: [u8; 16],
+    /// [`FlowIndex::anything`].
+    pub anything: u64,
+    /// [`FlowIndex::fragments`].
+    pub fragments: u64,
+}
+
+impl FlowIndex {
+    /// The bytes of the flow index of a segment whose index ends in `footer`: these keys, each once, by their hashes, with the
+    /// columns that hold each. None if they don't fit into `pages_max` pages.
+    pub fn encode(
+        footer: &Footer,
+        facts: &Facts,
+        keys: &[(u64, u64)],
+        pages_max: u32,
+    ) -> Option<Vec<u8>> {
+        let (shape, table) = table::encode(keys, pages_max.checked_sub(1)?)?;
+        let mut bytes = vec![0; PAGE_BYTES as usize];
+        Put::new(&mut bytes)
+            .raw(MAGIC)
+            .u16(VERSION)
+            .u16(facts.kinds)
+            .u16(footer.member)
+            .u16((shape.fingerprint_bits | shape.rice_bits << 8) as u16)
+            .raw(footer.array.as_bytes())
+            .u64(footer.first_sequence)
+            .u64(footer.last_sequence)
+            .u32(footer.entries_crc)
+            .u32(shape.pages)
+            .raw(&facts.hash_key)
+            .u64(facts.anything)
+            .u64(facts.fragments)
+            .u32(keys.len() as u32);
+        let crc = crc32c(&bytes[..CRC_AT]);
+        bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+        bytes.extend(table);
+        for (number, page) in
+            (0..).zip(bytes[PAGE_BYTES as usize..].chunks_exact_mut(PAGE_BYTES as usize))
+        {
+            let crc = page_crc(crc, number, page);
+            page[..4].copy_from_slice(&crc.to_le_bytes());
+        }
+        Some(bytes)
+    }
+
+    /// Reads the first page of the flow index of the segment whose index ends in `footer`.
+    ///
+    /// # Errors
+    /// [`Damage`] if there is none, or another segment's or an earlier one's, or it can't be true.
+    pub fn read(page: &[u8], footer: &Footer, segment_bytes: u64) -> Result<Self, Damage> {
+        let page = page.get(..PAGE_BYTES as usize).ok_or(Damage::Short)?;
+        if &page[..8] != MAGIC {
+            return Err(Damage::NotOurs);
+        }
+        let crc = crc32c(&page[..CRC_AT]);
+        if crc.to_le_bytes() != page[CRC_AT..] {
+            return Err(Damage::HeaderChecksum);
+        }
+        let mut get = Get::new(&page[8..]);
+        let major = get.u16();
+        if major > VERSION {
+            return Err(Damage::Newer { major });
+        }
+        let (kinds, member, widths) = (get.u16(), get.u16(), get.u16());
+        let array = Uuid::from_bytes(get.raw());
+        let sequences = (get.u64(), get.u64());
+        let (entries_crc, pages, hash_key) = (get.u32(), get.u32(), get.raw());
+        let (anything, fragments, keys) = (get.u64(), get.u64(), get.u32());
+        let shape = Shape {
+            pages,
+            fingerprint_bits: u32::from(widths & 0xff),
+            rice_bits: u32::from(widths >> 8),
+        };
+        let belongs = (array, member, entries_crc)
+            == (footer.array, footer.member, footer.entries_crc)
+            && sequences == (footer.first_sequence, footer.last_sequence);
+        if !belongs {
+            return Err(Damage::Elsewhere);
+        }
+        let (_, room) = room(footer, segment_bytes);
+        if pages == 0 || (u64::from(pages) + 1) * PAGE_BYTES > room {
+            return Err(Damage::Length);
+        }
+        if shape.fingerprint_bits > 32 || shape.rice_bits > 32 {
+            return Err(Damage::Contradiction);
+        }
+        Ok(Self {
+            array,
+            member,
+            sequences,
+            entries_crc,
+            kinds,
+            hash_key,
+            anything,
+            fragments,
+            keys,
+            shape,
+            crc,
+        })
+    }
+
+    /// Length in bytes, the first page included.
+    pub fn bytes(&self) -> u64 {
+        (u64::from(self.shape.pages) + 1) * PAGE_BYTES
+    }
+
+    /// Which page of the table says where a key with this hash may lie, from 0; it starts so many pages behind the first page.
+    pub const fn page(&self, hash: u64) -> u32 {
+        self.shape.page(hash)
+    }
+
+    /// The columns that may hold a key with this hash: a bit each. None, which means any, if the page is not that page, whole.
+    pub fn columns(&self, page: &[u8], hash: u64) -> Option<u64> {
+        let number = self.page(hash);
+        let stored = page.get(..4)?;
+        if page.len() < PAGE_BYTES as usize
+            || page_crc(self.crc, number, &page[..PAGE_BYTES as usize]).to_le_bytes() != *stored
+        {
+            return None;
+        }
+        table::find(&self.shape, page, hash).map(|columns| columns | self.anything)
+    }
+}
+
+/// The checksum of a page of the table, bound to the first page and the page's number: one of an earlier index in the same place
+/// doesn't pass.
+fn page_crc(first: u32, number: u32, page: &[u8]) -> u32 {
+    let mut running = crate::crc::Running::new();
+    running.update(&first.to_le_bytes());
+    running.update(&number.to_le_bytes());
+    running.update(&page[4..]);
+    running.value()
+}
+
+#[cfg(test)]
+mod tests {
+    use base::Random;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SEGMENT: u64 = 4 << 20;
+
+    fn footer(entries: u32) -> Footer {
+        Footer {
+            array: Uuid::from_u128(7),
+            entries,
+            entries_crc: 77,
+            first_sequence: 5,
+            last_sequence: 68,
+            first_ns: 1,
+            last_ns: 2,
+            section_bytes: 512 << 10,
+            member: 3,
+        }
+    }
+
+    const FACTS: Facts = Facts { kinds: 5, hash_key: [9; 16], anything: 0, fragments: 1 << 9 };
+
+    fn random_keys(seed: u64, count: usize, columns: u64) -> Vec<(u64, u64)> {
+        let mut random = Random::new(seed);
+        let mut keys = Vec::new();
+        for _ in 0..count {
+            let held = (0..=random.below(columns)).fold(0, |held, _| held | 1 << random.below(64));
+            keys.push((random.bits(), held));
+        }
+        keys
+    }
+
+    fn find(bytes: &[u8], hash: u64) -> Option<u64> {
+        let index = FlowIndex::read(bytes, &footer(64), SEGMENT).unwrap();
+        let at = PAGE_BYTES as usize * (1 + index.page(hash) as usize);
+        index.columns(&bytes[at..at + PAGE_BYTES as usize], hash)
+    }
+
+    #[test]
+    fn every_key_is_found_in_its_columns_and_few_others_are_found() {
+        for (seed, (count, columns)) in
+            (1..).zip([(0, 1), (1, 1), (900, 1), (20_000, 3), (3_000, 64)])
+        {
+            let keys = random_keys(seed, count, columns);
+            let bytes = FlowIndex::encode(&footer(64), &FACTS, &keys, 100).unwrap();
+            for &(hash, held) in &keys {
+                let found = find(&bytes, hash).unwrap();
+                assert_eq!(found & held, held, "key {hash:x} of {count}");
+            }
+            let others = random_keys(seed + 100, 20_000, 1);
+            let wrong = others.iter().filter(|(hash, _)| find(&bytes, *hash) != Some(0)).count();
+            // One in 256 at most: 78 expected, and ten standard deviations more are 166.
+            assert!(wrong < 166, "{wrong} of 20000 with {count} keys");
+        }
+    }
+
+    #[test]
+    fn a_key_of_one_column_takes_about_two_bytes() {
+        let keys = random_keys(3, 50_000, 1);
+        let bytes = FlowIndex::encode(&footer(64), &FACTS, &keys, 1000).unwrap();
+        let bits = bytes.len() as f64 * 8.0 / 50_000.0;
+        assert!((15.0..20.0).contains(&bits), "{bits} bits a key");
+        assert_eq!(
+            FlowIndex::encode(&footer(64), &FACTS, &keys, 20),
+            None,
+            "too many for 20 pages"
+        );
+    }
+
+    #[test]
+    fn what_is_torn_stale_or_elsewhere_says_nothing() {
+        let keys = random_keys(4, 3000, 2);
+        let bytes = FlowIndex::encode(&footer(64), &FACTS, &keys, 100).unwrap();
+        let read = |bytes: &[u8], footer: &Footer| FlowIndex::read(bytes, footer, SEGMENT);
+        let other = Footer { entries_crc: 78, ..footer(64) };
+        assert_eq!(read(&bytes, &other), Err(Damage::Elsewhere));
+        let later = Footer { first_sequence: 6, ..footer(64) };
+        assert_eq!(read(&bytes, &later), Err(Damage::Elsewhere));
+        let mut torn = bytes.clone();
+        torn[100] ^= 1;
+        assert_eq!(read(&torn, &footer(64)), Err(Damage::HeaderChecksum));
+        assert_eq!(read(&[0; 4096], &footer(64)), Err(Damage::NotOurs));
+        assert_eq!(read(&bytes[..4000], &footer(64)), Err(Damage::Short));
+        // A page of the same segment's index under another hash key.
+        let again = Facts { hash_key: [8; 16], ..FACTS };
+        let again = FlowIndex::encode(&footer(64), &again, &keys, 100).unwrap();
+        assert_eq!(again.len(), bytes.len());
+        let mixed = [&again[..PAGE_BYTES as usize], &bytes[PAGE_BYTES as usize..]].concat();
+        assert!(keys.iter().all(|(hash, _)| find(&mixed, *hash).is_none()));
+        // Too long for the room that is left.
+        let tight = Footer { section_bytes: 60 << 10, ..footer(64) };
+        assert_eq!(read(&bytes, &tight).is_err(), bytes.len() as u64 > room(&tight, SEGMENT).1);
+    }
+
+    #[test]
+    fn columns_divide_a_segment_evenly() {
+        let segment = 256 << 20;
+        assert_eq!(
+            [0, segment / 64 - 1, segment / 64, segment - 1].map(|at| column(at, segment)),
+            [0, 0, 1, 63]
+        );
+        assert_eq!(column(u64::MAX, 1), 63 & column(u64::MAX, 1));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_pages_are_never_trusted(at in 0..4096_usize, flip in 1..=255_u8, seed in any::<u64>()) {
+            let keys = random_keys(seed, 300, 3);
+            let mut bytes = FlowIndex::encode(&footer(64), &FACTS, &keys, 100).unwrap();
+            let index = FlowIndex::read(&bytes, &footer(64), SEGMENT).unwrap();
+            let start = PAGE_BYTES as usize;
+            bytes[start + at] ^= flip;
+            let on_it = |(hash, _): &&(u64, u64)| index.page(*hash) == 0;
+            for (hash, _) in keys.iter().filter(on_it) {
+                prop_assert_eq!(index.columns(&bytes[start..2 * start], *hash), None);
+            }
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The table of a flow index: for the hash of each key, the columns that hold it (`docs/format.md`, section 11).
+
+use super::bits::{BitReader, BitWriter};
+use super::{COLUMNS, Shape};
+use crate::fields::Put;
+use crate::layout::PAGE_BYTES;
+
+/// A page's checksum and its number of entries.
+const PAGE_HEAD_BYTES: usize = 8;
+/// Bits of a page that entries may take.
+const PAGE_BITS: usize = (PAGE_BYTES as usize - PAGE_HEAD_BYTES) * 8;
+/// Bits of a fingerprint beyond those that tell a page's own keys apart: another key is taken for one of them once in 2^8 times.
+const SPARE_BITS: u32 = 8;
+/// Widest fingerprint: the other half of a hash chooses the page.
+const FINGERPRINT_BITS_MAX: u32 = 32;
+/// Bits of a column's number.
+const COLUMN_BITS: u32 = COLUMNS.ilog2();
+/// Longest list of columns: beyond it, a bit for each column is shorter.
+const LIST_MAX: u32 = 7;
+/// Bits of a list's length.
+const LIST_BITS: u32 = LIST_MAX.ilog2() + 1;
+
+/// Pages of a table of these keys: their hashes, and the columns that hold each. None if they don't fit into `pages_max`.
+///
+/// The checksums are left for [`super::FlowIndex::encode`].
+pub(super) fn encode(keys: &[(u64, u64)], pages_max: u32) -> Option<(Shape, Vec<u8>)> {
+    let bits: usize = keys.iter().map(|&(_, columns)| columns_bits(columns)).sum();
+    let least = (bits + keys.len() * (SPARE_BITS as usize + 1)).div_ceil(PAGE_BITS).max(1) as u32;
+    let mut pages = least;
+    while pages <= pages_max {
+        let shape = Shape::of(pages, keys.len());
+        if let Some(bytes) = fill(keys, &shape) {
+            return Some((shape, bytes));
+        }
+        pages += (pages / 32).max(1);
+    }
+    None
+}
+
+impl Shape {
+    /// For so many keys on so many pages.
+    fn of(pages: u32, keys: usize) -> Self {
+        let each = (keys as u64).div_ceil(pages.into()).max(1);
+        let own_bits = each.next_power_of_two().ilog2();
+        let fingerprint_bits = (own_bits + SPARE_BITS).min(FINGERPRINT_BITS_MAX);
+        // Fingerprints of a full page differ by 2^SPARE_BITS in the mean. The best parameter of a Rice code is one below that.
+        Self { pages, fingerprint_bits, rice_bits: SPARE_BITS - 1 }
+    }
+
+    /// Which page a hash belongs to.
+    pub(super) const fn page(&self, hash: u64) -> u32 {
+        ((hash as u128 * self.pages as u128) >> 64) as u32
+    }
+
+    const fn fingerprint(&self, hash: u64) -> u64 {
+        hash & ((1 << self.fingerprint_bits) - 1)
+    }
+}
+
+fn fill(keys: &[(u64, u64)], shape: &Shape) -> Option<Vec<u8>> {
+    let place =
+        |&(hash, columns): &(u64, u64)| (shape.page(hash), shape.fingerprint(hash), columns);
+    let mut places: Vec<(u32, u64, u64)> = keys.iter().map(place).collect();
+    places.sort_unstable();
+    // Keys that can't be told apart are one entry, with the columns of all.
+    places.dedup_by(|next, kept| {
+        let same = (next.0, next.1) == (kept.0, kept.1);
+        if same {
+            kept.2 |= next.2;
+        }
+        same
+    });
+    let mut bytes = vec![0; shape.pages as usize * PAGE_BYTES as usize];
+    for entries in places.chunk_by(|one, other| one.0 == other.0) {
+        let mut writer = BitWriter::default();
+        let mut before = 0;
+        for &(_, fingerprint, columns) in entries {
+            put(&mut writer, shape, fingerprint - before, columns);
+            before = fingerprint;
+        }
+        if writer.bits() > PAGE_BITS {
+            return None;
+        }
+        let at = entries[0].0 as usize * PAGE_BYTES as usize;
+        let page = &mut bytes[at..at + PAGE_BYTES as usize];
+        Put::new(page).u32(0).u16(entries.len() as u16).u16(0).raw(writer.bytes());
+    }
+    Some(bytes)
+}
+
+fn put(writer: &mut BitWriter, shape: &Shape, distance: u64, columns: u64) {
+    writer.unary(distance >> shape.rice_bits);
+    writer.put(distance, shape.rice_bits);
+    put_columns(writer, columns);
+}
+
+/// A one and the number of the column if it is alone; else a zero and the length of a list of columns; else a zero, a length of
+/// zero, and a bit for each column.
+fn put_columns(writer: &mut BitWriter, columns: u64) {
+    let numbers = || (0..COLUMNS).filter(|column| columns >> column & 1 == 1);
+    match columns.count_ones() {
+        1 => {
+            writer.put(1, 1);
+            writer.put(columns.trailing_zeros().into(), COLUMN_BITS);
+        }
+        count @ 2..=LIST_MAX => {
+            writer.put(0, 1);
+            writer.put(count.into(), LIST_BITS);
+            numbers().for_each(|column| writer.put(column.into(), COLUMN_BITS));
+        }
+        _ => {
+            writer.put(0, 1 + LIST_BITS);
+            writer.put(columns, COLUMNS);
+        }
+    }
+}
+
+/// Bits that columns take.
+const fn columns_bits(columns: u64) -> usize {
+    let bits = match columns.count_ones() {
+        1 => 1 + COLUMN_BITS,
+        count @ 2..=LIST_MAX => 1 + LIST_BITS + count * COLUMN_BITS,
+        _ => 1 + LIST_BITS + COLUMNS,
+    };
+    bits as usize
+}
+
+fn get_columns(reader: &mut BitReader<'_>) -> Option<u64> {
+    if reader.get(1)? == 1 {
+        return Some(1 << reader.get(COLUMN_BITS)?);
+    }
+    let count = reader.get(LIST_BITS)?;
+    if count == 0 {
+        return reader.get(COLUMNS);
+    }
+    let mut columns = 0;
+    for _ in 0..count {
+        columns |= 1 << reader.get(COLUMN_BITS)?;
+    }
+    Some(columns)
+}
+
+/// The columns that may hold a key with this hash, by its page; None if the page contradicts itself.
+pub(super) fn find(shape: &Shape, page: &[u8], hash: u64) -> Option<u64> {
+    let wanted = shape.fingerprint(hash);
+    let entries = u16::from_le_bytes([*page.get(4)?, *page.get(5)?]);
+    let mut reader = BitReader::new(page.get(PAGE_HEAD_BYTES..)?);
+    let mut fingerprint = 0;
+    for _ in 0..entries {
+        let distance = reader.unary()? << shape.rice_bits | reader.get(shape.rice_bits)?;
+        fingerprint += distance;
+        let columns = get_columns(&mut reader)?;
+        if fingerprint >= wanted {
+            return Some(if fingerprint == wanted { columns } else { 0 });
+        }
+    }
+    Some(0)
+}
