@@ -48,7 +48,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
 ];
 
 /// What else the tests of a room may use.
-const TESTS_MAY: [(&str, &str); 2] = [("recorder", "chaos"), ("cli", "ssd")];
+const TESTS_MAY: [(&str, &str); 3] = [("recorder", "chaos"), ("search", "source"), ("cli", "ssd")];
 
 /// Rooms that read no clock, start no thread, open no file.
 const PURE: [&str; 9] =

@@ -46,6 +46,13 @@ pub fn community_id(flow: &Flow, seed: u16) -> Option<CommunityId> {
     Some(CommunityId(hash.finalize().into()))
 }
 
+impl CommunityId {
+    /// The digest.
+    pub(crate) const fn digest(&self) -> &[u8; 20] {
+        &self.0
+    }
+}
+
 impl fmt::Display for CommunityId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{PREFIX}{}", STANDARD.encode(self.0))

@@ -30,6 +30,11 @@ enum Next {
     Protocol(u8),
 }
 
+/// Whether packets of a link type are looked into. Of others, no layers are found.
+pub const fn is_dissected(link_type: LinkType) -> bool {
+    link::is_known(link_type)
+}
+
 /// Finds the layers of a packet, as far as its bytes go. `layers` holds them afterwards, and nothing of the packet before.
 #[inline]
 pub fn dissect(link_type: LinkType, packet: &[u8], layers: &mut Layers) {

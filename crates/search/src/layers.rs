@@ -1,6 +1,6 @@
 //! The layers of a packet, from the outside in, in a list of fixed capacity.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::flow::{Direction, Flow, Transport};
 
@@ -14,6 +14,8 @@ pub enum Layer {
     Vlan(u16),
     /// An entry of an MPLS label stack (RFC 3032): its label, 20 bits.
     Mpls(u32),
+    /// ARP or RARP (RFC 826): protocol addresses of the sender and the target.
+    Arp(Ipv4Addr, Ipv4Addr),
     /// An IP header with its extension headers.
     Ip(IpLayer),
     /// Source and destination port of TCP, UDP, UDP-Lite, SCTP or DCCP in the IP header before it.

@@ -1,5 +1,6 @@
 //! The keys of a packet: VLAN ids, MPLS labels, addresses and ports from the outside in; flows made of them, their Community ID, and
-//! tables that count packets by flow, host or port. Pure: packets in, counts out.
+//! tables that count packets by flow, host or port. The keys of a segment's packets become its flow index, and a filter expression
+//! becomes a condition on such keys. Pure: packets in, counts out.
 //!
 //! ```
 //! use base::Timestamp;
@@ -27,18 +28,26 @@
 #![forbid(unsafe_code)]
 
 mod community_id;
+mod condition;
 mod cursor;
 mod dissect;
+mod expression;
 mod flow;
 mod flow_table;
 mod fragments;
+mod index_key;
 mod key_hash;
 mod layers;
 pub mod protocol;
+mod segment_keys;
 
 pub use community_id::{CommunityId, CommunityIdError, community_id};
-pub use dissect::dissect;
+pub use condition::Condition;
+pub use dissect::{dissect, is_dissected};
+pub use expression::condition_of;
 pub use flow::{Direction, Flow, Transport};
 pub use flow_table::{FLOWS_MAX, FlowTable, Group, Key, Order, Ranking, Row, Tally};
 pub use fragments::{FRAGMENTS_MAX, Fragments};
+pub use index_key::{IndexKey, KeyKind};
 pub use layers::{End, Fragment, IpLayer, LAYERS_MAX, Layer, Layers, Part, Tunnel};
+pub use segment_keys::{KEYS_MAX, SegmentKeys};

@@ -1,5 +1,7 @@
 //! What a packet begins with, and what lies between that and IP: Ethernet, VLAN tags, MPLS labels.
 
+use std::net::Ipv4Addr;
+
 use format::LinkType;
 
 use super::Next;
@@ -10,8 +12,10 @@ use crate::layers::{End, Layer, Layers};
 mod types {
     /// BSD loopback: an address family in the byte order of whoever captured.
     pub const NULL: u16 = 0;
-    /// Raw IP, by the numbers that some systems' DLT_RAW has.
-    pub const RAW_OLD: [u16; 2] = [12, 14];
+    /// Raw IP, by the number that DLT_RAW has on most systems.
+    pub const RAW_OLD: u16 = 12;
+    /// The same on OpenBSD.
+    pub const RAW_BSD: u16 = 14;
     /// OpenBSD loopback: an address family in network byte order.
     pub const LOOP: u16 = 108;
     /// Raw IPv4.
@@ -25,6 +29,8 @@ mod types {
 /// EtherTypes (IEEE 802 registry).
 mod ether_types {
     pub const IPV4: u16 = 0x0800;
+    pub const ARP: u16 = 0x0806;
+    pub const RARP: u16 = 0x8035;
     /// C-TAG (IEEE 802.1Q).
     pub const VLAN: u16 = 0x8100;
     /// Transparent Ethernet bridging (RFC 1701).
@@ -46,6 +52,25 @@ const FAMILY_IPV4: u32 = 2;
 /// AF_INET6 of Linux, NetBSD and OpenBSD, FreeBSD, and macOS.
 const FAMILIES_IPV6: [u32; 4] = [10, 24, 28, 30];
 
+/// Whether packets of a link type are looked into.
+pub const fn is_known(link_type: LinkType) -> bool {
+    matches!(
+        link_type,
+        LinkType::ETHERNET
+            | LinkType::RAW_IP
+            | LinkType::LINUX_SLL
+            | LinkType(
+                types::LINUX_SLL2
+                    | types::NULL
+                    | types::LOOP
+                    | types::IPV4
+                    | types::IPV6
+                    | types::RAW_OLD
+                    | types::RAW_BSD
+            )
+    )
+}
+
 /// Reads what a packet of a link type begins with.
 #[inline]
 pub fn header(link_type: LinkType, cursor: &mut Cursor<'_>) -> Result<Next, End> {
@@ -63,7 +88,7 @@ pub fn header(link_type: LinkType, cursor: &mut Cursor<'_>) -> Result<Next, End>
         LinkType(types::NULL | types::LOOP) => family(*cursor.take()?),
         LinkType(types::IPV4) => Ok(Next::Ipv4),
         LinkType(types::IPV6) => Ok(Next::Ipv6),
-        LinkType(other) if types::RAW_OLD.contains(&other) => Ok(Next::Ip),
+        LinkType(types::RAW_OLD | types::RAW_BSD) => Ok(Next::Ip),
         _ => Err(End::Payload),
     }
 }
@@ -90,6 +115,7 @@ pub fn ether_type(number: u16, cursor: &mut Cursor<'_>, layers: &mut Layers) -> 
     match number {
         ether_types::IPV4 => Ok(Next::Ipv4),
         ether_types::IPV6 => Ok(Next::Ipv6),
+        ether_types::ARP | ether_types::RARP => arp(cursor, layers),
         ether_types::VLAN | ether_types::PROVIDER_VLAN | ether_types::OLD_STACKED_VLAN => {
             let [high, low, inner_high, inner_low] = *cursor.take()?;
             layers.push(Layer::Vlan(be16(high, low) & 0xfff))?;
@@ -100,6 +126,15 @@ pub fn ether_type(number: u16, cursor: &mut Cursor<'_>, layers: &mut Layers) -> 
         length if length < ether_types::LEAST => snap(cursor),
         _ => Err(End::Payload),
     }
+}
+
+/// ARP and RARP (RFC 826, RFC 903) between hosts with addresses of Ethernet and IPv4. Others are read as if they had those, as
+/// filters do.
+fn arp(cursor: &mut Cursor<'_>, layers: &mut Layers) -> Result<Next, End> {
+    let [_, _, _, _, _, _, _, _, _, _, _, _, _, _, a, b, c, d, _, _, _, _, _, _, e, f, g, h] =
+        *cursor.take()?;
+    layers.push(Layer::Arp(Ipv4Addr::new(a, b, c, d), Ipv4Addr::new(e, f, g, h)))?;
+    Err(End::Payload)
 }
 
 /// LLC with SNAP (IEEE 802): an EtherType behind a length.

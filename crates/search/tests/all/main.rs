@@ -2,6 +2,8 @@
 
 mod community_id;
 mod dissected;
+mod expression;
+mod flow_index;
 mod flow_table;
 mod fragments;
 mod stack;

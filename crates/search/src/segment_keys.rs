@@ -1,0 +1,249 @@
+//! The keys of a segment's packets, gathered in bounded memory, and the flow index that they become.
+
+use std::collections::HashMap;
+use std::hash::{Hash, Hasher};
+use std::net::IpAddr;
+
+use format::LinkType;
+use format::flow_index::{COLUMNS, Facts, FlowIndex};
+use format::index::Footer;
+
+use crate::community_id::community_id;
+use crate::dissect::{dissect, is_dissected};
+use crate::flow::{Flow, hash_address};
+use crate::fragments::{FRAGMENTS_MAX, Fragments};
+use crate::index_key::{IndexKey, KeyKind};
+use crate::key_hash::KeyHash;
+use crate::layers::{End, Layer, Layers};
+
+/// Flows of a segment, and then its hosts, that are remembered at most: an index of a thousandth of the default segment holds no
+/// more. They take 40 MB.
+pub const KEYS_MAX: usize = 1 << 18;
+
+/// An address, hashed as a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Host(IpAddr);
+
+impl Hash for Host {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        hash_address(self.0, state);
+    }
+}
+
+/// Gathers the keys of the packets of a segment, with the columns in which each occurs.
+#[derive(Debug)]
+pub struct SegmentKeys {
+    keys_max: usize,
+    layers: Layers,
+    fragments: Fragments,
+    /// Until there are too many: then what they consist of is gathered instead.
+    flows: HashMap<Flow, u64, KeyHash>,
+    flows_whole: bool,
+    /// Those that are no flow's.
+    hosts: HashMap<Host, u64, KeyHash>,
+    hosts_whole: bool,
+    labels: HashMap<IndexKey, u64>,
+    /// By port; empty until one that is no flow's is gathered.
+    ports: Vec<u64>,
+    anything: u64,
+    fragmentary: u64,
+    /// The packet before, which is often of the same flow.
+    last: Option<(Flow, u64)>,
+}
+
+impl Default for SegmentKeys {
+    fn default() -> Self {
+        Self::new(KEYS_MAX)
+    }
+}
+
+impl SegmentKeys {
+    /// Of no packets yet. Remembers at most so many flows, and as many hosts.
+    pub fn new(keys_max: usize) -> Self {
+        Self {
+            keys_max,
+            layers: Layers::new(),
+            fragments: Fragments::new(FRAGMENTS_MAX),
+            flows: HashMap::default(),
+            flows_whole: true,
+            hosts: HashMap::default(),
+            hosts_whole: true,
+            labels: HashMap::new(),
+            ports: Vec::new(),
+            anything: 0,
+            fragmentary: 0,
+            last: None,
+        }
+    }
+
+    /// Forgets everything but the fragments of datagrams that may go on in the next segment.
+    pub fn clear(&mut self) {
+        self.flows.clear();
+        self.hosts.clear();
+        self.labels.clear();
+        self.ports.clear();
+        (self.flows_whole, self.hosts_whole) = (true, true);
+        (self.anything, self.fragmentary, self.last) = (0, 0, None);
+    }
+
+    /// Enters a packet of a chunk in this column.
+    ///
+    /// # Panics
+    /// If there is no such column.
+    #[inline]
+    pub fn add(&mut self, column: u32, link_type: LinkType, packet: &[u8]) {
+        assert!(column < COLUMNS, "column {column}");
+        let column = 1 << column;
+        let mut layers = std::mem::take(&mut self.layers);
+        dissect(link_type, packet, &mut layers);
+        self.fragments.resolve(&mut layers);
+        self.add_layers(column, &layers);
+        // What could not be taken apart to its end may be what anybody looks for.
+        let is_odd = matches!(layers.end(), End::Truncated | End::TooDeep | End::Malformed);
+        if is_odd || !is_dissected(link_type) {
+            self.anything |= column;
+        }
+        self.layers = layers;
+    }
+
+    /// Notes that a column may hold anything: a chunk of it could not be read.
+    pub fn add_unread(&mut self, column: u32) {
+        self.anything |= 1 << column;
+    }
+
+    #[inline]
+    fn add_layers(&mut self, column: u64, layers: &Layers) {
+        for layer in layers.all() {
+            match *layer {
+                Layer::Vlan(id) => self.add_label(IndexKey::Vlan(id), column),
+                Layer::Mpls(label) => self.add_label(IndexKey::Mpls(label), column),
+                Layer::Arp(sender, target) => {
+                    self.add_host(IpAddr::V4(sender), column);
+                    self.add_host(IpAddr::V4(target), column);
+                }
+                Layer::Ip(_) | Layer::Ports(..) | Layer::Icmp(..) | Layer::Tunnel(_) => {}
+            }
+        }
+        for (ip, transport) in layers.ips() {
+            if ip.fragment.is_some() {
+                self.fragmentary |= column;
+            }
+            match ip.protocol {
+                Some(protocol) => {
+                    let (flow, _) = Flow::new(ip.source, ip.destination, protocol, transport);
+                    self.add_flow(flow, column);
+                }
+                None => {
+                    self.add_host(ip.source, column);
+                    self.add_host(ip.destination, column);
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn add_flow(&mut self, flow: Flow, column: u64) {
+        if self.last == Some((flow, column)) {
+            return;
+        }
+        self.last = Some((flow, column));
+        if self.flows_whole {
+            if let Some(columns) = self.flows.get_mut(&flow) {
+                *columns |= column;
+                return;
+            }
+            if self.flows.len() < self.keys_max {
+                self.flows.insert(flow, column);
+                return;
+            }
+            self.dissolve_flows();
+        }
+        self.add_parts(&flow, column);
+    }
+
+    /// Gathers what the flows consist of, and no flows any more.
+    fn dissolve_flows(&mut self) {
+        self.flows_whole = false;
+        for (flow, columns) in std::mem::take(&mut self.flows) {
+            self.add_parts(&flow, columns);
+        }
+    }
+
+    fn add_parts(&mut self, flow: &Flow, columns: u64) {
+        self.add_host(flow.first, columns);
+        self.add_host(flow.second, columns);
+        self.add_label(IndexKey::Protocol(flow.protocol), columns);
+        if let Some((first, second)) = flow.ports.filter(|_| !flow.is_icmp()) {
+            self.ports.resize(1 << 16, 0);
+            self.ports[usize::from(first)] |= columns;
+            self.ports[usize::from(second)] |= columns;
+        }
+    }
+
+    fn add_host(&mut self, host: IpAddr, columns: u64) {
+        if let Some(held) = self.hosts.get_mut(&Host(host)) {
+            *held |= columns;
+        } else if self.hosts.len() < self.keys_max {
+            self.hosts.insert(Host(host), columns);
+        } else {
+            self.hosts_whole = false;
+        }
+    }
+
+    fn add_label(&mut self, label: IndexKey, columns: u64) {
+        *self.labels.entry(label).or_default() |= columns;
+    }
+
+    /// The flow index of what was gathered, for a segment whose index ends in `footer`, in at most so many pages. None if even
+    /// protocols and labels take more. Nothing is gathered afterwards but with [`SegmentKeys::clear`].
+    pub fn finish(
+        &mut self,
+        footer: &Footer,
+        hash_key: [u8; 16],
+        pages_max: u32,
+    ) -> Option<Vec<u8>> {
+        let mut keys: Vec<(KeyKind, u64, u64)> = Vec::new();
+        let mut enter = |key: IndexKey, columns| {
+            keys.push((key.kind(), key.hash(&hash_key), columns));
+        };
+        for (flow, &columns) in &self.flows {
+            // One whose ports are not known is found by its hosts.
+            if let Some(id) = community_id(flow, 0) {
+                enter(IndexKey::Flow(id), columns);
+            }
+        }
+        let flows_whole = self.flows_whole;
+        self.dissolve_flows();
+        self.hosts.iter().for_each(|(host, &columns)| enter(IndexKey::Host(host.0), columns));
+        self.labels.iter().for_each(|(label, &columns)| enter(*label, columns));
+        for (port, &columns) in (0..=u16::MAX).zip(&self.ports) {
+            if columns != 0 {
+                enter(IndexKey::Port(port), columns);
+            }
+        }
+        let mut left_out = 0;
+        if !flows_whole {
+            left_out |= KeyKind::Flows.bit();
+        }
+        if !self.hosts_whole {
+            left_out |= KeyKind::Hosts.bit();
+        }
+        let all = KeyKind::ALL.iter().fold(0, |kinds, kind| kinds | kind.bit());
+        for next in KeyKind::ALL.map(KeyKind::bit) {
+            keys.retain(|(kind, ..)| kind.bit() & left_out == 0);
+            let facts = Facts {
+                kinds: all & !left_out,
+                hash_key,
+                anything: self.anything,
+                fragments: self.fragmentary,
+            };
+            let hashed: Vec<(u64, u64)> =
+                keys.iter().map(|&(_, hash, held)| (hash, held)).collect();
+            if let Some(bytes) = FlowIndex::encode(footer, &facts, &hashed, pages_max) {
+                return Some(bytes);
+            }
+            left_out |= next;
+        }
+        None
+    }
+}
