@@ -122,6 +122,17 @@ pub struct ScrubArguments {
     pub limit: Option<Rate>,
 }
 
+/// `array index`.
+#[derive(Debug, Args)]
+pub struct IndexArguments {
+    /// The array to work on.
+    #[command(flatten)]
+    pub array: ArrayArguments,
+    /// Replace the indexes that segments have.
+    #[arg(long)]
+    pub again: bool,
+}
+
 /// `array rebuild`.
 #[derive(Debug, Args)]
 pub struct RebuildArguments {
@@ -436,6 +447,12 @@ pub struct Selection {
     /// Highest read rate, to leave bandwidth to a recording [default: 500 MB/s during a recording].
     #[arg(long, value_name = "RATE", help_heading = SELECTION)]
     pub read_rate: Option<Rate>,
+    /// Say how flow indexes narrowed the search: chunks in the span, chunks that were read, and why.
+    #[arg(long, help_heading = SELECTION)]
+    pub explain: bool,
+    /// Read every chunk of the span, whatever flow indexes say. The result is the same, only later.
+    #[arg(long, help_heading = SELECTION)]
+    pub full_scan: bool,
 }
 
 /// `extract`.

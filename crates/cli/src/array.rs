@@ -13,9 +13,11 @@ use crate::arguments::{
 };
 use crate::{opening, printer};
 
+mod index;
 mod rebuild;
 mod scrub;
 
+pub use index::index;
 pub use rebuild::rebuild;
 pub use scrub::scrub;
 

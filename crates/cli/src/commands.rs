@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::arguments::{
     ArrayArguments, CreateArguments, DeleteArguments, DrivesArguments, ExtractArguments,
-    FitArguments, FlowsArguments, LedgerArguments, ListArguments, ProtectArguments,
+    FitArguments, FlowsArguments, IndexArguments, LedgerArguments, ListArguments, ProtectArguments,
     RebuildArguments, RecordArguments, ReplayArguments, ReportArguments, ScrubArguments,
     ShowArguments, TakesArguments,
 };
@@ -110,6 +110,8 @@ pub enum ArrayAction {
     Check(ArrayArguments),
     /// Verify checksums and parity, and repair damage from parity. Without --repair it works during a recording.
     Scrub(ScrubArguments),
+    /// Index packets by host, port and flow, so that a search reads few chunks. Full segments alone are indexed.
+    Index(IndexArguments),
     /// Rebuild a lost member on another drive from parity. Works during a recording.
     Rebuild(RebuildArguments),
     /// Delete an array: remove its member files, or erase both superblocks on its drives. Without --yes nothing is changed.

@@ -92,6 +92,9 @@ fn follow(
 /// Prints what was extracted. Standard output may be the capture itself.
 fn show(extracted: &Extracted, arguments: &ExtractArguments, start: Instant) -> Result<ExitCode> {
     let output = &arguments.output;
+    if arguments.selection.explain {
+        printer::tell_all(text::index_use(&extracted.read.index));
+    }
     if arguments.array.json && output != Path::new("-") && !is_stdout(output) {
         let mut shown = json::extracted(extracted);
         shown["output"] = serde_json::json!(output);
@@ -133,6 +136,7 @@ pub fn selection(arguments: &arguments::Selection) -> Result<Selection> {
         take: arguments.take.clone(),
         filter: arguments.filter.clone(),
         read_rate: arguments.read_rate,
+        full_scan: arguments.full_scan,
         ..Selection::default()
     })
 }

@@ -65,6 +65,9 @@ pub fn flows(arguments: &FlowsArguments) -> Result<ExitCode> {
         }
         None => print(&flows, format, arguments.community_id, &outputs)?,
     }
+    if arguments.selection.explain {
+        printer::tell_all(text::index_use(&flows.read.index));
+    }
     printer::tell_all(text::unread(&flows.read));
     printer::tell_all(text::missing(flows.read.missing));
     Ok(exit::lossless(flows.is_complete()))

@@ -100,6 +100,7 @@ fn run(given: &ArgMatches) -> Result<ExitCode> {
             ArrayAction::Delete(arguments) => array::delete(&arguments),
             ArrayAction::Check(arguments) => check::check(&arguments),
             ArrayAction::Scrub(arguments) => array::scrub(&arguments),
+            ArrayAction::Index(arguments) => array::index(&arguments),
             ArrayAction::Rebuild(arguments) => array::rebuild(&arguments),
         },
         Verb::Takes(arguments) => take_list::takes(&arguments),

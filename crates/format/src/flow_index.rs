@@ -170,7 +170,7 @@ impl FlowIndex {
         if pages == 0 || (u64::from(pages) + 1) * PAGE_BYTES > room {
             return Err(Damage::Length);
         }
-        if shape.fingerprint_bits > 32 || shape.rice_bits > 32 {
+        if shape.fingerprint_bits > 32 || shape.rice_bits > 24 {
             return Err(Damage::Contradiction);
         }
         Ok(Self {

@@ -37,6 +37,7 @@
 //! ```
 
 mod account;
+mod candidates;
 mod check;
 mod compress;
 mod contents;
@@ -49,6 +50,7 @@ mod file_format;
 mod filter;
 pub(crate) mod flow_columns;
 mod flow_format;
+mod flow_index;
 mod flows;
 mod follow;
 mod found;
@@ -76,6 +78,7 @@ use crate::Result;
 use open::Opened;
 
 pub use account::{OverwrittenPackets, ReadAccount, RecoveredChunks, UnreadablePackets};
+pub use candidates::IndexUse;
 pub use check::{CheckReport, DamagedChunk};
 pub use contents::{Contents, ParityCoverage, Released, Take, TakeState, matches_take};
 pub use create::{CreateOptions, CreatePlan, CreateReport, NewMember};
@@ -84,6 +87,7 @@ pub use description::{Description, TakeDetails, link_name};
 pub use extract::{Extracted, PacketRef};
 pub use file_format::{Compression, FileFormat, FormatError, OutputFormat};
 pub use flow_format::FlowFormat;
+pub use flow_index::{IndexOptions, IndexReport};
 pub use flows::{FlowOptions, Flows};
 pub use found::{FoundArray, FoundState, list};
 pub use info::{Extent, Info, MemberInfo, StaleMember};

@@ -12,9 +12,9 @@ use uuid::Uuid;
 
 use crate::array::{
     CheckReport, Chunk, Contents, CreateReport, DamagedChunk, DeleteReport, Description, Extracted,
-    Flows, FoundArray, Gap, Group, Info, MemberInfo, MissingMember, NewMember, Order,
-    OverwrittenPackets, RebuildPlan, RebuildReport, RecoveredChunks, Repair, Replayed,
-    ScrubFinding, ScrubReport, StaleMember, Take, link_name,
+    Flows, FoundArray, Gap, Group, IndexReport, IndexUse, Info, MemberInfo, MissingMember,
+    NewMember, Order, OverwrittenPackets, RebuildPlan, RebuildReport, RecoveredChunks, Repair,
+    Replayed, ScrubFinding, ScrubReport, StaleMember, Take, link_name,
 };
 use crate::instant::utc;
 use crate::recording::{Account, CompleteFile, Files, LinkState, Rejections, Snapshot, Started};
@@ -286,6 +286,27 @@ pub fn extracted(extracted: &Extracted) -> Value {
         "overwritten": overwritten(&read.overwritten), "holes": list(&read.holes, hole),
         "recovered": recovered(&read.recovered),
         "stale_members": list(&read.stale, stale), "overwritten_chunks": read.overwritten_chunks,
+        "index": index_use(&read.index),
+    })
+}
+
+/// How flow indexes narrowed what was read.
+fn index_use(used: &IndexUse) -> Value {
+    json!({
+        "chunks": used.chunks, "candidates": used.candidates, "not_indexed": used.not_indexed,
+        "condition": used.condition, "not_understood": used.not_understood, "left_out": used.left_out,
+    })
+}
+
+/// What became of flow indexes.
+pub fn indexed(report: &IndexReport) -> Value {
+    let left_out =
+        report.left_out.iter().map(|(kind, segments)| json!({"keys": kind, "segments": segments}));
+    json!({
+        "segments": report.segments, "indexed": report.indexed, "had": report.had,
+        "not_full": report.not_full, "no_room": report.no_room, "left_out": left_out.collect::<Vec<_>>(),
+        "unreadable_chunks": report.unreadable, "packets": report.packets, "bytes": report.bytes,
+        "index_bytes": report.index_bytes, "elapsed_s": report.elapsed.as_secs_f64(),
     })
 }
 
@@ -307,6 +328,7 @@ pub fn flows(flows: &Flows, with_ids: bool) -> Value {
         "overwritten": overwritten(&read.overwritten), "holes": list(&read.holes, hole),
         "recovered": recovered(&read.recovered),
         "stale_members": list(&read.stale, stale), "overwritten_chunks": read.overwritten_chunks,
+        "index": index_use(&read.index),
     });
     shown[group] = flows.json_rows(with_ids);
     shown

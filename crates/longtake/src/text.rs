@@ -4,6 +4,7 @@
 mod account;
 mod check;
 mod flows;
+mod index;
 mod scrub;
 
 use base::units::{counted, grouped};
@@ -24,6 +25,7 @@ use crate::instant::utc;
 pub use account::{missing, recovered_chunks, unread};
 pub use check::checked;
 pub use flows::{flow_sums, flows};
+pub use index::{index_use, indexed};
 pub use scrub::scrubbed;
 
 /// A table: its head, the columns that are aligned to the right, and its rows.

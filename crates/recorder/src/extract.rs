@@ -125,10 +125,27 @@ pub fn extract<B: Bank, M: Buffers, V: Visitor>(
     limit: Option<Rate>,
     visitor: &mut V,
 ) -> Result<(), ExtractError<V::Error>> {
+    extract_wanted(reader, image, entries, &|_| true, range, limit, visitor)
+}
+
+/// The same with those chunks alone that are wanted. The others are there for what parity may have to give back.
+///
+/// # Errors
+/// As [`extract`].
+pub fn extract_wanted<B: Bank, M: Buffers, V: Visitor>(
+    reader: &mut Reader<'_, B, M>,
+    image: &ArrayImage,
+    entries: &[Entry],
+    is_wanted: &dyn Fn(&Entry) -> bool,
+    range: TimeRange,
+    limit: Option<Rate>,
+    visitor: &mut V,
+) -> Result<(), ExtractError<V::Error>> {
     let (from, to) = (range.from.as_nanos(), range.to.as_nanos());
     let mut queues: Vec<(u16, Vec<Entry>)> = Vec::new();
     let mut total = 0;
-    for entry in entries.iter().filter(|e| e.record.summary.overlaps(from, to)) {
+    let is_read = |entry: &&Entry| entry.record.summary.overlaps(from, to) && is_wanted(entry);
+    for entry in entries.iter().filter(is_read) {
         total += 1;
         let queue = entry.record.summary.queue;
         match queues.iter_mut().find(|(q, _)| *q == queue) {

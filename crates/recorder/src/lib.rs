@@ -8,6 +8,7 @@
 pub mod create;
 pub mod defaults;
 pub mod extract;
+pub mod flow_indexes;
 pub mod live;
 pub mod machine;
 mod member;

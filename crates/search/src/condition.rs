@@ -5,6 +5,9 @@ use std::fmt;
 use crate::community_id::CommunityId;
 use crate::index_key::IndexKey;
 
+/// Parts of a condition that are shown.
+const SHOWN_MAX: usize = 6;
+
 /// A necessary condition: every chunk that holds a wanted packet meets it; others may meet it too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
@@ -97,6 +100,9 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>, parts: &[Self], word: &str| {
             for (at, part) in parts.iter().enumerate() {
+                if at == SHOWN_MAX && parts.len() > SHOWN_MAX + 1 {
+                    return write!(f, " {word} {} more", parts.len() - at);
+                }
                 if at > 0 {
                     write!(f, " {word} ")?;
                 }

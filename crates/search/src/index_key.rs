@@ -45,9 +45,9 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    /// All kinds. Where there is no room for all of them, the first are left out first.
+    /// All kinds.
     pub const ALL: [Self; 5] =
-        [Self::EphemeralPorts, Self::Flows, Self::ServicePorts, Self::Hosts, Self::Labels];
+        [Self::Hosts, Self::Flows, Self::ServicePorts, Self::EphemeralPorts, Self::Labels];
 
     /// Its bit.
     pub const fn bit(self) -> u16 {

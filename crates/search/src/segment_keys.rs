@@ -20,6 +20,24 @@ use crate::layers::{End, Layer, Layers};
 /// more. They take 40 MB.
 pub const KEYS_MAX: usize = 1 << 18;
 
+/// What is tried until it has room: kinds of keys that are left out, and in how many columns a key may be before it counts as being
+/// in all of them. A key that is in many columns narrows a search least; a client's port says little that its host doesn't; flows are
+/// found by their hosts and ports.
+const LADDER: [(&[KeyKind], u32); 9] = {
+    use KeyKind::{EphemeralPorts, Flows, Hosts, ServicePorts};
+    [
+        (&[], COLUMNS),
+        (&[], 16),
+        (&[EphemeralPorts], 16),
+        (&[EphemeralPorts], 6),
+        (&[EphemeralPorts, Flows], 16),
+        (&[EphemeralPorts, Flows], 6),
+        (&[EphemeralPorts, Flows, ServicePorts], 16),
+        (&[EphemeralPorts, Flows, ServicePorts], 4),
+        (&[EphemeralPorts, Flows, ServicePorts, Hosts], COLUMNS),
+    ]
+};
+
 /// An address, hashed as a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Host(IpAddr);
@@ -195,16 +213,43 @@ impl SegmentKeys {
     }
 
     /// The flow index of what was gathered, for a segment whose index ends in `footer`, in at most so many pages. None if even
-    /// protocols and labels take more. Nothing is gathered afterwards but with [`SegmentKeys::clear`].
+    /// protocols and labels take more. What has no room is left out, the least useful first. Nothing is gathered afterwards but with
+    /// [`SegmentKeys::clear`].
     pub fn finish(
         &mut self,
         footer: &Footer,
         hash_key: [u8; 16],
         pages_max: u32,
     ) -> Option<Vec<u8>> {
-        let mut keys: Vec<(KeyKind, u64, u64)> = Vec::new();
+        let overflowed = |is_whole: bool, kind: KeyKind| if is_whole { 0 } else { kind.bit() };
+        let mut left_out = overflowed(self.flows_whole, KeyKind::Flows);
+        let keys = self.hashed(&hash_key);
+        left_out |= overflowed(self.hosts_whole, KeyKind::Hosts);
+        let all = KeyKind::ALL.iter().fold(0, |kinds, kind| kinds | kind.bit());
+        LADDER.iter().find_map(|(kinds, columns_max)| {
+            let left_out = kinds.iter().fold(left_out, |kinds, kind| kinds | kind.bit());
+            let kept = keys.iter().filter(|(kind, ..)| kind.bit() & left_out == 0);
+            let hashed: Vec<(u64, u64)> = kept
+                .map(|&(_, hash, columns)| match columns.count_ones() > *columns_max {
+                    true => (hash, u64::MAX),
+                    false => (hash, columns),
+                })
+                .collect();
+            let facts = Facts {
+                kinds: all & !left_out,
+                hash_key,
+                anything: self.anything,
+                fragments: self.fragmentary,
+            };
+            FlowIndex::encode(footer, &facts, &hashed, pages_max)
+        })
+    }
+
+    /// The keys with their hashes and columns.
+    fn hashed(&mut self, hash_key: &[u8; 16]) -> Vec<(KeyKind, u64, u64)> {
+        let mut keys = Vec::new();
         let mut enter = |key: IndexKey, columns| {
-            keys.push((key.kind(), key.hash(&hash_key), columns));
+            keys.push((key.kind(), key.hash(hash_key), columns));
         };
         for (flow, &columns) in &self.flows {
             // One whose ports are not known is found by its hosts.
@@ -212,7 +257,6 @@ impl SegmentKeys {
                 enter(IndexKey::Flow(id), columns);
             }
         }
-        let flows_whole = self.flows_whole;
         self.dissolve_flows();
         self.hosts.iter().for_each(|(host, &columns)| enter(IndexKey::Host(host.0), columns));
         self.labels.iter().for_each(|(label, &columns)| enter(*label, columns));
@@ -221,29 +265,6 @@ impl SegmentKeys {
                 enter(IndexKey::Port(port), columns);
             }
         }
-        let mut left_out = 0;
-        if !flows_whole {
-            left_out |= KeyKind::Flows.bit();
-        }
-        if !self.hosts_whole {
-            left_out |= KeyKind::Hosts.bit();
-        }
-        let all = KeyKind::ALL.iter().fold(0, |kinds, kind| kinds | kind.bit());
-        for next in KeyKind::ALL.map(KeyKind::bit) {
-            keys.retain(|(kind, ..)| kind.bit() & left_out == 0);
-            let facts = Facts {
-                kinds: all & !left_out,
-                hash_key,
-                anything: self.anything,
-                fragments: self.fragmentary,
-            };
-            let hashed: Vec<(u64, u64)> =
-                keys.iter().map(|&(_, hash, held)| (hash, held)).collect();
-            if let Some(bytes) = FlowIndex::encode(footer, &facts, &hashed, pages_max) {
-                return Some(bytes);
-            }
-            left_out |= next;
-        }
-        None
+        keys
     }
 }

@@ -78,10 +78,17 @@ impl<'a> BitReader<'a> {
     #[inline]
     pub(super) fn unary(&mut self) -> Option<u64> {
         let mut zeros = 0;
-        while self.get(1)? == 0 {
-            zeros += 1;
+        loop {
+            let left = (self.bytes.len() * 8).checked_sub(self.at).filter(|left| *left > 0)?;
+            let width = left.min(56) as u32;
+            let ahead = self.get(width)?;
+            let run = ahead.trailing_zeros().min(width);
+            zeros += u64::from(run);
+            if run < width {
+                self.at -= (width - run - 1) as usize;
+                return Some(zeros);
+            }
         }
-        Some(zeros)
     }
 }
 

@@ -16,9 +16,11 @@ const FINGERPRINT_BITS_MAX: u32 = 32;
 /// Bits of a column's number.
 const COLUMN_BITS: u32 = COLUMNS.ilog2();
 /// Longest list of columns: beyond it, a bit for each column is shorter.
-const LIST_MAX: u32 = 7;
-/// Bits of a list's length.
-const LIST_BITS: u32 = LIST_MAX.ilog2() + 1;
+const LIST_MAX: u32 = 18;
+/// In the place of a list's length: a bit for each column follows.
+const BITS: u32 = LIST_MAX + 1;
+/// In the place of a list's length: any column.
+const ANY: u32 = LIST_MAX + 2;
 
 /// Pages of a table of these keys: their hashes, and the columns that hold each. None if they don't fit into `pages_max`.
 ///
@@ -94,48 +96,62 @@ fn put(writer: &mut BitWriter, shape: &Shape, distance: u64, columns: u64) {
     put_columns(writer, columns);
 }
 
-/// A one and the number of the column if it is alone; else a zero and the length of a list of columns; else a zero, a length of
-/// zero, and a bit for each column.
+/// Parameter of the Rice code of the columns that lie between those of a list this long: what is best if they are spread evenly.
+const fn gap_bits(count: u32) -> u32 {
+    match count {
+        1 => COLUMN_BITS,
+        _ => (COLUMNS / count).ilog2() - 1,
+    }
+}
+
+/// How many columns there are, in Elias's gamma code, and for each the number of columns between it and the one before.
 fn put_columns(writer: &mut BitWriter, columns: u64) {
-    let numbers = || (0..COLUMNS).filter(|column| columns >> column & 1 == 1);
-    match columns.count_ones() {
-        1 => {
-            writer.put(1, 1);
-            writer.put(columns.trailing_zeros().into(), COLUMN_BITS);
+    let count = match columns.count_ones() {
+        COLUMNS => ANY,
+        count => count.min(BITS),
+    };
+    writer.unary(count.ilog2().into());
+    writer.put(count.into(), count.ilog2());
+    match count {
+        ANY => return,
+        BITS => return writer.put(columns, COLUMNS),
+        _ => {}
+    }
+    let (mut rest, bits) = (columns, gap_bits(count));
+    for _ in 0..count {
+        let gap = u64::from(rest.trailing_zeros());
+        if count > 1 {
+            writer.unary(gap >> bits);
         }
-        count @ 2..=LIST_MAX => {
-            writer.put(0, 1);
-            writer.put(count.into(), LIST_BITS);
-            numbers().for_each(|column| writer.put(column.into(), COLUMN_BITS));
-        }
-        _ => {
-            writer.put(0, 1 + LIST_BITS);
-            writer.put(columns, COLUMNS);
-        }
+        writer.put(gap, bits);
+        rest = rest.checked_shr(gap as u32 + 1).unwrap_or(0);
     }
 }
 
 /// Bits that columns take.
-const fn columns_bits(columns: u64) -> usize {
-    let bits = match columns.count_ones() {
-        1 => 1 + COLUMN_BITS,
-        count @ 2..=LIST_MAX => 1 + LIST_BITS + count * COLUMN_BITS,
-        _ => 1 + LIST_BITS + COLUMNS,
-    };
-    bits as usize
+fn columns_bits(columns: u64) -> usize {
+    let mut writer = BitWriter::default();
+    put_columns(&mut writer, columns);
+    writer.bits()
 }
 
 fn get_columns(reader: &mut BitReader<'_>) -> Option<u64> {
-    if reader.get(1)? == 1 {
-        return Some(1 << reader.get(COLUMN_BITS)?);
+    let width = reader.unary()? as u32;
+    if width >= u32::BITS {
+        return None;
     }
-    let count = reader.get(LIST_BITS)?;
-    if count == 0 {
-        return reader.get(COLUMNS);
+    let count = 1 << width | reader.get(width)? as u32;
+    match count {
+        0..=LIST_MAX => {}
+        BITS => return reader.get(COLUMNS),
+        _ => return Some(u64::MAX),
     }
-    let mut columns = 0;
+    let (mut columns, mut next, bits) = (0, 0, gap_bits(count));
     for _ in 0..count {
-        columns |= 1 << reader.get(COLUMN_BITS)?;
+        let long = if count > 1 { reader.unary()? } else { 0 };
+        next += long << bits | reader.get(bits)?;
+        columns |= 1_u64.checked_shl(u32::try_from(next).ok()?)?;
+        next += 1;
     }
     Some(columns)
 }

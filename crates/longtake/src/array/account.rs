@@ -5,6 +5,7 @@ use format::Count;
 use recorder::extract::Unreadable;
 use recorder::takes::{Entry, Gap};
 
+use super::candidates::IndexUse;
 use super::info::StaleMember;
 
 /// What became of the selected packets, apart from those that were read as they were recorded.
@@ -26,6 +27,8 @@ pub struct ReadAccount {
     pub stale: Vec<StaleMember>,
     /// Chunks that come from an out-of-date member although the ring has overwritten them since.
     pub overwritten_chunks: u64,
+    /// How flow indexes narrowed what was read.
+    pub index: IndexUse,
 }
 
 impl ReadAccount {

@@ -137,7 +137,7 @@ fn claim(targets: &[PathBuf]) -> anyhow::Result<Vec<Option<device::safety::Autho
     for target in targets {
         if is_locked(target)? {
             bail!(
-                "{}: the array is being recorded on; nothing was written. Scrub without --repair, or repair after the take has ended",
+                "{}: the array is being recorded on, and nothing was written: try again after the recording (a scrub without --repair need not wait)",
                 target.display()
             );
         }

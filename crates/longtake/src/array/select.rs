@@ -1,16 +1,19 @@
 //! Which packets to read, and the chunks that may hold them.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use anyhow::{Result, bail};
 use base::{Rate, Timestamp};
 use format::Count;
 use recorder::TimeRange;
-use recorder::extract::{ExtractError, Visitor, extract};
+use recorder::extract::{ExtractError, Visitor, extract_wanted};
 use recorder::takes::{Catalog, Entry, Gap, Take};
 use search::CommunityId;
+use uuid::Uuid;
 
 use super::account::ReadAccount;
+use super::candidates::{Candidates, IndexUse};
 use super::contents::matches_take;
 use super::info::stale_members;
 use super::open::Opened;
@@ -31,6 +34,8 @@ pub struct Selection {
     pub filter: String,
     /// Only packets of these flows, in both directions: their Community IDs with seed 0. Empty for all.
     pub community_ids: Vec<CommunityId>,
+    /// Whether every chunk of the span is read, whatever flow indexes say. The packets are the same.
+    pub full_scan: bool,
     /// Reads at this rate at most; None for [`READ_RATE_DURING_RECORDING`] during a recording, and no limit otherwise.
     pub read_rate: Option<Rate>,
     /// Whether a recording under way overwrites the span last, until it is read. The recording goes on even if it has to overwrite
@@ -63,6 +68,7 @@ pub struct Selected<'a> {
     is_span_asked: bool,
     takes: Vec<Take>,
     catalog: Catalog,
+    candidates: Candidates,
     limit: Option<Rate>,
     /// Keeps the ring from overwriting the span.
     _hold: Option<Hold>,
@@ -88,6 +94,7 @@ impl<'a> Selected<'a> {
                 bail!("no take '{wanted}' in that span: `longtake takes` lists them");
             }
         }
+        let candidates = Candidates::of(opened, &searched(&catalog, &takes, span), selection)?;
         let limit = selection.read_rate.or(opened.recording.then_some(READ_RATE_DURING_RECORDING));
         Ok(Self {
             opened,
@@ -96,6 +103,7 @@ impl<'a> Selected<'a> {
             is_span_asked: selection.since.is_some() || selection.until.is_some(),
             takes,
             catalog,
+            candidates,
             limit,
             _hold: hold,
         })
@@ -110,7 +118,8 @@ impl<'a> Selected<'a> {
         limit: Rate,
     ) -> Self {
         let (filter, is_span_asked, limit) = (Filter::default(), false, Some(limit));
-        Self { opened, filter, span, is_span_asked, takes, catalog, limit, _hold: None }
+        let candidates = Candidates::default();
+        Self { opened, filter, span, is_span_asked, takes, catalog, candidates, limit, _hold: None }
     }
 
     /// Visits every selected packet, take after take. Returns whether the visitor has stopped that, with [`Stopped`].
@@ -122,7 +131,10 @@ impl<'a> Selected<'a> {
         for take in &self.takes {
             let entries = self.entries(take);
             let mut reader = self.opened.reader();
-            let visited = extract(&mut reader, &image, &entries, self.span, self.limit, visitor);
+            let is_wanted = |entry: &Entry| self.candidates.may_hold(entry);
+            let (span, limit) = (self.span, self.limit);
+            let visited =
+                extract_wanted(&mut reader, &image, &entries, &is_wanted, span, limit, visitor);
             match visited {
                 Ok(()) => {}
                 Err(ExtractError::Visitor(error)) if error.is::<Stopped>() => return Ok(true),
@@ -140,12 +152,14 @@ impl<'a> Selected<'a> {
 
     /// Chunks that will be read, of all takes.
     pub(super) fn chunks(&self) -> u64 {
-        let (from, to) = (self.span.from.as_nanos(), self.span.to.as_nanos());
-        let is_read = |entry: &&Entry| {
-            entry.record.summary.overlaps(from, to)
-                && self.takes.iter().any(|take| take.id.uuid == entry.record.take.uuid)
-        };
-        self.catalog.entries.iter().filter(is_read).count() as u64
+        self.index_use().candidates
+    }
+
+    /// How flow indexes narrow what is read.
+    pub fn index_use(&self) -> IndexUse {
+        let searched = searched(&self.catalog, &self.takes, self.span);
+        let candidates = searched.iter().filter(|entry| self.candidates.may_hold(entry));
+        self.candidates.used(searched.len() as u64, candidates.count() as u64)
     }
 
     /// Completes an account of what was read with what could not be.
@@ -160,9 +174,20 @@ impl<'a> Selected<'a> {
             holes,
             stale: stale_members(self.opened),
             overwritten_chunks: self.opened.overwritten,
+            index: self.index_use(),
             ..account
         }
     }
+}
+
+/// Those chunks of some takes that overlap a span.
+fn searched(catalog: &Catalog, takes: &[Take], span: TimeRange) -> Vec<Entry> {
+    let (from, to) = (span.from.as_nanos(), span.to.as_nanos());
+    let of_takes: HashSet<Uuid> = takes.iter().map(|take| take.id.uuid).collect();
+    let is_searched = |entry: &&Entry| {
+        entry.record.summary.overlaps(from, to) && of_takes.contains(&entry.record.take.uuid)
+    };
+    catalog.entries.iter().filter(is_searched).copied().collect()
 }
 
 /// Progress over the chunks of all takes, where each take counts its own.
