@@ -263,7 +263,10 @@ impl fmt::Display for OptionsError {
                 write!(f, "a generated source can't have {queues} queues: give 1 to {QUEUES_MAX}")
             }
             Self::Flows { flows, min, max } => {
-                write!(f, "a source can't have {flows} flows: give {min} to {max}, one for each queue at least")
+                write!(
+                    f,
+                    "a source can't have {flows} flows: give {min} to {max}, one for each queue at least"
+                )
             }
         }
     }

@@ -172,8 +172,7 @@ fn a_slow_source_ticks_and_sees_a_stop_between_packets() {
 
 #[test]
 fn a_generator_that_lags_says_so() {
-    let lagging =
-        Summary { lag_max: Duration::from_secs(1), ..Summary::default() };
+    let lagging = Summary { lag_max: Duration::from_secs(1), ..Summary::default() };
     assert!(lagging.harness_limited() && lagging.to_string().contains("fell behind"));
     assert!(!Summary::default().to_string().contains("fell behind"));
 }
@@ -181,7 +180,10 @@ fn a_generator_that_lags_says_so() {
 #[test]
 fn options_out_of_range_are_refused() {
     for (options, error) in [
-        (Options { sizes: Sizes::Fixed(59), ..Options::default() }, OptionsError::Size { size: 59, min: 60 }),
+        (
+            Options { sizes: Sizes::Fixed(59), ..Options::default() },
+            OptionsError::Size { size: 59, min: 60 },
+        ),
         (Options { queues: 0, ..Options::default() }, OptionsError::Queues(0)),
         (
             Options { pace: Pace::Rate(Rate(0.0)), ..Options::default() },

@@ -9,12 +9,12 @@ use super::mix::{self, Kind, Opening, Version};
 use super::pattern::Pattern;
 use crate::synthetic::Sizes;
 
-/// Clients' ports: those that IANA leaves to them.
-const CLIENT_PORTS: (u16, u64) = (49_152, 16_384);
+/// Clients' ports, first and count: those that Linux and IANA leave to them, as far as tshark knows no protocol of them.
+const CLIENT_PORTS: [(u16, u16); 3] = [(37_040, 4096), (50_000, 4096), (60_100, 5120)];
 
 /// Ports of servers that tshark knows no protocol of.
-const STREAM_PORTS: [u16; 4] = [8090, 9300, 20_500, 30_303];
-const DATAGRAM_PORTS: [u16; 4] = [20_700, 30_000, 40_000, 45_000];
+const STREAM_PORTS: [u16; 4] = [8090, 20_500, 20_600, 30_303];
+const DATAGRAM_PORTS: [u16; 4] = [20_700, 31_000, 43_000, 46_000];
 
 /// The longest train: packets that a flow sends before another has its turn.
 const TRAIN_MAX: u32 = 64;
@@ -227,8 +227,10 @@ impl Flow {
             return self.hello(frame);
         }
         let room = |direction: usize| size.saturating_sub(self.headers[direction].length() + 20);
-        // Three of four segments with data come from the server; none comes before the client has asked.
-        let direction = usize::from(self.sent > 0 && bits >> 62 != 0);
+        // Three of four segments with data come from the server, and all of HTTP; none comes before the client has
+        // asked.
+        let answered = self.kind == Kind::Http || bits >> 62 != 0;
+        let direction = usize::from(self.sent > 0 && answered);
         let short = room(direction) <= PAYLOAD_BYTES_MIN;
         if short && let Some(debtor) = self.owed.iter().position(|&owed| owed) {
             return self.segment(frame, 1 - debtor, ACK, &[], Body::Empty);
@@ -293,7 +295,9 @@ impl Flow {
         let direction = self.sent as usize;
         let id = (self.key >> 32) as u16;
         match direction {
-            0 => messages::dns_query(&mut frame.message, id, self.site, self.version == Version::V6),
+            0 => {
+                messages::dns_query(&mut frame.message, id, self.site, self.version == Version::V6)
+            }
             _ => {
                 let address = server_address(self.site, self.version);
                 messages::dns_answer(&mut frame.message, id, self.site, address);
@@ -376,8 +380,17 @@ const fn protocol(kind: Kind, version: Version) -> u8 {
     }
 }
 
-const fn client_port(number: u64) -> u16 {
-    CLIENT_PORTS.0 + (number % CLIENT_PORTS.1) as u16
+/// Flows one after the other have different ones.
+fn client_port(number: u64) -> u16 {
+    let all: u16 = CLIENT_PORTS.iter().map(|(_, count)| count).sum();
+    let mut left = (number % u64::from(all)) as u16;
+    for (first, count) in CLIENT_PORTS {
+        if left < count {
+            return first + left;
+        }
+        left -= count;
+    }
+    unreachable!("the remainder is below the sum")
 }
 
 const fn server_port(kind: Kind, random: &mut Random) -> u16 {
@@ -405,9 +418,6 @@ fn server_address(rank: u32, version: Version) -> Address {
     let [_, a, b, c] = rank.wrapping_mul(40_503).to_be_bytes();
     match version {
         Version::V4 => Address::V4([198, 18 | a & 1, b, c]),
-        Version::V6 => {
-            Address::V6([0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, a & 1, b, c])
-        }
+        Version::V6 => Address::V6([0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, a & 1, b, c]),
     }
 }
-

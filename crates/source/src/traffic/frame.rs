@@ -74,7 +74,7 @@ impl Frame {
             segment.sequence as u16,
             (segment.acknowledged >> 16) as u16,
             segment.acknowledged as u16,
-            (length as u16 / 4) << 12 | u16::from(segment.flags),
+            ((length as u16 / 4) << 12) | u16::from(segment.flags),
             WINDOW,
         ];
         let mut all = u64::from(headers.pseudo_sum) + transport as u64 + payload_sum;

@@ -131,7 +131,7 @@ impl Headers {
                 Layer::Ipv4 { at, sum, inner } => {
                     let (id, flags) = match fragment {
                         Some(part) if inner => {
-                            (part.datagram as u16, part.offset / 8 | u16::from(part.more) << 13)
+                            (part.datagram as u16, (part.offset / 8) | (u16::from(part.more) << 13))
                         }
                         _ => (id, DONT_FRAGMENT),
                     };
@@ -146,7 +146,9 @@ impl Headers {
                 Layer::Ipv6 { at } => {
                     put(frame, usize::from(at) + 4, (total - usize::from(at) - 40) as u16);
                 }
-                Layer::Udp { at } => put(frame, usize::from(at) + 4, (total - usize::from(at)) as u16),
+                Layer::Udp { at } => {
+                    put(frame, usize::from(at) + 4, (total - usize::from(at)) as u16)
+                }
                 Layer::Gtp { at } => {
                     put(frame, usize::from(at) + 2, (total - usize::from(at) - 8) as u16);
                 }
@@ -203,7 +205,7 @@ impl Headers {
                 // The one label is the bottom of its stack.
                 let label = 16_000 + route.network % 1000;
                 self.push_word(0x8847);
-                let entry = label << 12 | 1 << 8 | u32::from(TIME_TO_LIVE);
+                let entry = (label << 12) | (1 << 8) | u32::from(TIME_TO_LIVE);
                 self.push(&entry.to_be_bytes());
                 return;
             }
