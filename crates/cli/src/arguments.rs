@@ -250,8 +250,8 @@ pub struct RecordArguments {
     /// Print the options given, as a file for --config, and record nothing.
     #[arg(long)]
     pub print_config: bool,
-    /// Source to record: interface, udp:, tcp:, tcp-listen:, pipe:, - (standard input), capture file, or
-    /// synthetic:RATE.
+    /// Source to record: interface, udp:, tcp:, tcp-listen:, pipe:, - (standard input), capture file,
+    /// synthetic:RATE or traffic:RATE.
     #[arg(long, short = 'i', alias = "interface", value_name = "SOURCE", help_heading = SOURCE, long_help = forms())]
     pub from: String,
     /// Record only packets that this libpcap expression accepts, as in tcpdump.
@@ -350,7 +350,7 @@ pub struct RecordArguments {
     pub rest_turn: Option<Duration>,
     /// Record on simulated drives in virtual time: hours take seconds.
     ///
-    /// Packets are described instead of generated, so no memory is used for them. Needs a synthetic source with a
+    /// Packets are described instead of generated, so no memory is used for them. Needs a generated source with a
     /// rate, and --for.
     #[arg(long = "virtual", requires = "duration", help_heading = SIMULATED)]
     pub virtual_time: bool,

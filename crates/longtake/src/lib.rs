@@ -61,5 +61,5 @@ pub use remark::Remark;
 pub use base::{ByteSize, Duration, Rate, Timestamp};
 pub use format::{Count, Interface, Ledger};
 pub use recorder::TimeRange;
-pub use source::synthetic;
+pub use source::{synthetic, traffic};
 pub use uuid::Uuid;

@@ -11,7 +11,8 @@ use format::{Interface, LinkType, Packet};
 use longtake_source::capture_file::CaptureFile;
 use longtake_source::filter::Program;
 use longtake_source::synthetic::{Checker, Options, Pace, Sizes, Synthetic};
-use longtake_source::{Ended, Loss, Sink};
+use longtake_source::traffic::{self, Traffic};
+use longtake_source::{Ended, Generator, Loss, Sink};
 
 /// Takes so many packets.
 struct Counting {
@@ -87,6 +88,28 @@ fn synthetic(c: &mut Criterion) {
                 );
             });
         }
+    }
+    group.finish();
+}
+
+/// Once its first flows have ended, so that new ones begin all the time.
+fn traffic(c: &mut Criterion) {
+    let mut group = c.benchmark_group("traffic");
+    for (name, sizes) in SIZES {
+        let options = traffic::Options { sizes, ..traffic::Options::default() };
+        let mut source = Traffic::open(&options).expect("options in range").remove(0);
+        let mut sequence = 0;
+        let mut round = || {
+            let mut bytes = 0;
+            for _ in 0..PACKETS {
+                bytes += source.packet(sequence, |data| black_box(data).len() as u64);
+                sequence += 1;
+            }
+            bytes
+        };
+        let bytes = (0..10).map(|_| round()).last().expect("there are some");
+        group.throughput(Throughput::ElementsAndBytes { elements: PACKETS, bytes });
+        group.bench_function(name, |b| b.iter(&mut round));
     }
     group.finish();
 }
@@ -175,5 +198,5 @@ fn filter(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, synthetic, checker, capture_file, filter);
+criterion_group!(benches, synthetic, traffic, checker, capture_file, filter);
 criterion_main!(benches);

@@ -1,4 +1,4 @@
-//! Where data comes from: interface, UDP, TCP, pipe, capture file, synthetic.
+//! Where data comes from: interface, UDP, TCP, pipe, capture file, synthetic, traffic.
 //!
 //! A source is run by a thread of the program's and pushes what it gets into a [`Sink`].
 
@@ -6,6 +6,7 @@ pub mod capture_file;
 pub mod clock;
 pub mod filter;
 pub mod filtering;
+pub mod generator;
 pub mod interface;
 pub mod pace;
 pub mod packer;
@@ -16,9 +17,11 @@ mod socket;
 pub mod spec;
 pub mod stream;
 pub mod synthetic;
+pub mod traffic;
 pub mod transmit;
 pub mod udp;
 
+pub use generator::Generator;
 pub use packer::{Filled, Packer, Pressure, Progress, Supply};
 pub use sink::{Ended, Loss, Sink};
 pub use spec::{SourceSpec, SpecError};

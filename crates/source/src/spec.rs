@@ -9,11 +9,13 @@ use std::str::FromStr;
 use base::{ByteSize, Rate};
 
 use crate::capture_file::looks_like_capture;
-use crate::{stream, synthetic};
+use crate::generator::Pace;
+use crate::{stream, synthetic, traffic};
 
 /// The forms that a source can take, for messages.
 pub const FORMS: &str = "\
-    synthetic:RATE|max[,size=N|imix][,seed=S][,queues=Q]   generated packets
+    synthetic:RATE|max[,size=N|imix][,seed=S][,queues=Q]   generated packets that can be checked
+    traffic:RATE|max[,flows=N][,size=imix|N][,seed=S][,queues=Q]  generated flows of many protocols
     if:NAME[,queues=Q][,promiscuous]                       a network interface (NAME alone works too)
     udp:ADDR:PORT[,queues=Q][,group=ADDR[%NAME]][,headers=off]  UDP datagrams
     tcp:HOST:PORT[,block=SIZE]                             a stream from a sender that listens
@@ -34,6 +36,8 @@ const CAPTURE_EXTENSIONS: [&str; 4] = ["pcap", "pcapng", "cap", "ntar"];
 pub enum SourceSpec {
     /// Made-up packets.
     Synthetic(synthetic::Options),
+    /// Made-up traffic.
+    Traffic(traffic::Options),
     /// A network interface.
     Interface(InterfaceSpec),
     /// UDP datagrams.
@@ -96,9 +100,18 @@ impl SourceSpec {
     /// Whether it holds the sender back when buffers are full; else packets are dropped and counted.
     pub fn can_wait(&self) -> bool {
         match self {
-            Self::Synthetic(options) => options.pace == synthetic::Pace::Max,
+            Self::Synthetic(_) | Self::Traffic(_) => self.rate().is_none(),
             Self::Interface(_) | Self::Udp(_) => false,
             Self::Stream { .. } | Self::CaptureFile(_) | Self::CaptureStdin => true,
+        }
+    }
+
+    /// The rate of a generated source, if it has one.
+    pub const fn rate(&self) -> Option<Rate> {
+        match self {
+            Self::Synthetic(options) => options.pace.rate(),
+            Self::Traffic(options) => options.pace.rate(),
+            _ => None,
         }
     }
 
@@ -106,6 +119,7 @@ impl SourceSpec {
     pub fn queues(&self) -> u16 {
         match self {
             Self::Synthetic(options) => options.queues,
+            Self::Traffic(options) => options.queues,
             Self::Interface(interface) => interface.queues,
             Self::Udp(udp) => udp.queues,
             Self::Stream { .. } | Self::CaptureFile(_) | Self::CaptureStdin => 1,
@@ -128,6 +142,7 @@ fn parse(text: &str) -> Result<SourceSpec, String> {
     if let Some((prefix, rest)) = text.split_once(':') {
         match prefix {
             "synthetic" => return synthetic_from(rest).map(SourceSpec::Synthetic),
+            "traffic" => return traffic_from(rest).map(SourceSpec::Traffic),
             "if" | "interface" => return interface_from(rest).map(SourceSpec::Interface),
             "udp" => return udp_from(rest).map(SourceSpec::Udp),
             "tcp" => {
@@ -189,23 +204,12 @@ fn is_capture_path(text: &str) -> bool {
 
 fn synthetic_from(text: &str) -> Result<synthetic::Options, String> {
     let (pace, mut words) = Words::split(text);
-    let mut options = synthetic::Options {
-        pace: match pace {
-            "" => return Err("the rate is missing, as in synthetic:1GB/s".to_owned()),
-            "max" => synthetic::Pace::Max,
-            rate => synthetic::Pace::Rate(rate.parse::<Rate>().map_err(|e| e.to_string())?),
-        },
-        ..synthetic::Options::default()
-    };
+    let pace = pace_from(pace, "synthetic:1GB/s")?;
+    let mut options = synthetic::Options { pace, ..synthetic::Options::default() };
     while let Some((key, value)) = words.next() {
         match (key, value) {
-            ("size", Some("imix")) | ("imix", None) => options.sizes = synthetic::Sizes::Imix,
-            ("size", Some(size)) => {
-                let bytes = size.parse::<ByteSize>().map_err(|e| e.to_string())?.0;
-                // A size beyond the type's range is out of range like any other.
-                options.sizes =
-                    synthetic::Sizes::Fixed(u16::try_from(bytes).map_err(|_| size_range(bytes))?);
-            }
+            ("imix", None) => options.sizes = synthetic::Sizes::Imix,
+            ("size", Some(size)) => options.sizes = sizes_from(size, synthetic::FRAME_BYTES_MIN)?,
             ("seed", Some(seed)) => options.seed = number("seed", seed)?,
             ("queues", Some(queues)) => options.queues = number("queues", queues)?,
             other => return Err(unknown(other, "size=N, imix, seed=S, queues=Q")),
@@ -215,9 +219,43 @@ fn synthetic_from(text: &str) -> Result<synthetic::Options, String> {
     Ok(options)
 }
 
-fn size_range(bytes: u64) -> String {
-    let (min, max) = (synthetic::FRAME_BYTES_MIN, synthetic::FRAME_BYTES_MAX);
-    format!("a synthetic frame can't be {bytes} bytes long: give {min} to {max}")
+fn traffic_from(text: &str) -> Result<traffic::Options, String> {
+    let (pace, mut words) = Words::split(text);
+    let pace = pace_from(pace, "traffic:1GB/s")?;
+    let mut options = traffic::Options { pace, ..traffic::Options::default() };
+    while let Some((key, value)) = words.next() {
+        match (key, value) {
+            ("flows", Some(flows)) => options.flows = number("flows", flows)?,
+            ("imix", None) => options.sizes = synthetic::Sizes::Imix,
+            ("size", Some(size)) => options.sizes = sizes_from(size, traffic::FRAME_BYTES_MIN)?,
+            ("seed", Some(seed)) => options.seed = number("seed", seed)?,
+            ("queues", Some(queues)) => options.queues = number("queues", queues)?,
+            other => return Err(unknown(other, "flows=N, size=imix|N, seed=S, queues=Q")),
+        }
+    }
+    options.check().map_err(|error| error.to_string())?;
+    Ok(options)
+}
+
+fn pace_from(text: &str, example: &str) -> Result<Pace, String> {
+    Ok(match text {
+        "" => return Err(format!("the rate is missing, as in {example}")),
+        "max" => Pace::Max,
+        rate => Pace::Rate(rate.parse::<Rate>().map_err(|e| e.to_string())?),
+    })
+}
+
+fn sizes_from(text: &str, min: u16) -> Result<synthetic::Sizes, String> {
+    if text == "imix" {
+        return Ok(synthetic::Sizes::Imix);
+    }
+    let bytes = text.parse::<ByteSize>().map_err(|e| e.to_string())?.0;
+    // A size beyond the type's range is out of range like any other.
+    let size = u16::try_from(bytes).map_err(|_| {
+        let max = synthetic::FRAME_BYTES_MAX;
+        format!("a generated frame can't be {bytes} bytes long: give {min} to {max}")
+    })?;
+    Ok(synthetic::Sizes::Fixed(size))
 }
 
 fn interface_from(text: &str) -> Result<InterfaceSpec, String> {
@@ -389,6 +427,7 @@ impl fmt::Display for SourceSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Synthetic(options) => write!(f, "synthetic:{options}"),
+            Self::Traffic(options) => write!(f, "traffic:{options}"),
             Self::Interface(interface) => {
                 write!(f, "if:{},queues={}", interface.name, interface.queues)?;
                 if interface.promiscuous { f.write_str(",promiscuous") } else { Ok(()) }
@@ -434,7 +473,7 @@ mod tests {
 
     #[test]
     fn every_form_is_understood() {
-        use synthetic::{Options, Pace, Sizes};
+        use synthetic::{Options, Sizes};
         let rate = |bytes| Options { pace: Pace::Rate(Rate(bytes)), ..Options::default() };
         let imix = Options { sizes: Sizes::Imix, seed: 7, queues: 2, ..rate(12.5e9) };
         let interface =
@@ -453,6 +492,17 @@ mod tests {
             ("synthetic:1GB/s", SourceSpec::Synthetic(rate(1e9))),
             ("synthetic:100Gb/s,imix,seed=7,queues=2", SourceSpec::Synthetic(imix)),
             ("synthetic:max,size=1500", SourceSpec::Synthetic(Options::default())),
+            ("traffic:max", SourceSpec::Traffic(traffic::Options::default())),
+            (
+                "traffic:1GB/s,flows=1000,size=1500,seed=7,queues=2",
+                SourceSpec::Traffic(traffic::Options {
+                    pace: Pace::Rate(Rate(1e9)),
+                    flows: 1000,
+                    sizes: Sizes::Fixed(1500),
+                    seed: 7,
+                    queues: 2,
+                }),
+            ),
             ("if:eth0", SourceSpec::Interface(interface("eth0"))),
             ("eth0.100", SourceSpec::Interface(interface("eth0.100"))),
             (
@@ -513,6 +563,11 @@ mod tests {
             ("synthetic:max,size=1MiB", "1048576 bytes"),
             ("synthetic:max,sized=4", "'sized=4' is not an option"),
             ("synthetic:max,queues=0", "0 queues"),
+            ("traffic:", "as in traffic:1GB/s"),
+            ("traffic:max,flows=0", "0 flows: give 1 to"),
+            ("traffic:max,flows=2,queues=3", "2 flows: give 3 to"),
+            ("traffic:max,size=59", "59 bytes"),
+            ("traffic:max,hosts=4", "'hosts=4' is not an option"),
             ("udp:5000", "ADDR:PORT"),
             ("udp:0.0.0.0:1,group=10.0.0.1", "not a multicast group"),
             ("tcp:radar", "HOST:PORT"),
@@ -539,14 +594,17 @@ mod tests {
     fn any_spec() -> impl Strategy<Value = SourceSpec> {
         let sizes =
             prop_oneof![Just(synthetic::Sizes::Imix), (60u16..).prop_map(synthetic::Sizes::Fixed)];
-        let pace = prop_oneof![
-            Just(synthetic::Pace::Max),
-            (1e-3f64..1e13).prop_map(|rate| synthetic::Pace::Rate(Rate(rate)))
-        ];
-        let synthetic =
-            (pace, sizes, any::<u64>(), 1u16..=256).prop_map(|(pace, sizes, seed, queues)| {
-                SourceSpec::Synthetic(synthetic::Options { pace, sizes, seed, queues })
-            });
+        let pace =
+            prop_oneof![Just(Pace::Max), (1e-3f64..1e13).prop_map(|rate| Pace::Rate(Rate(rate)))];
+        let flows = prop::option::of(256..=traffic::FLOWS_MAX);
+        let generated = (pace, sizes, any::<u64>(), 1u16..=256, flows).prop_map(
+            |(pace, sizes, seed, queues, flows)| match flows {
+                Some(flows) => {
+                    SourceSpec::Traffic(traffic::Options { pace, flows, sizes, seed, queues })
+                }
+                None => SourceSpec::Synthetic(synthetic::Options { pace, sizes, seed, queues }),
+            },
+        );
         let interface = ("[a-z][a-z0-9]{0,14}", 1u16.., any::<bool>()).prop_map(
             |(name, queues, promiscuous)| {
                 SourceSpec::Interface(InterfaceSpec { name, queues, promiscuous })
@@ -579,7 +637,7 @@ mod tests {
         let stream = (endpoint, 1..=stream::BLOCK_BYTES_MAX)
             .prop_map(|(endpoint, block_bytes)| SourceSpec::Stream { endpoint, block_bytes });
         let file = "[a-z/,.: =]{1,20}".prop_map(|path| SourceSpec::CaptureFile(path.into()));
-        prop_oneof![synthetic, interface, udp, stream, file, Just(SourceSpec::CaptureStdin)]
+        prop_oneof![generated, interface, udp, stream, file, Just(SourceSpec::CaptureStdin)]
     }
 
     proptest! {

@@ -55,4 +55,5 @@ mod sim_targets;
 mod stall;
 mod sweep;
 mod terminal;
+mod traffic;
 mod words;

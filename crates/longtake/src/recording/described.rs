@@ -5,7 +5,7 @@ use base::{Duration, Rate};
 use format::layout::CHUNK_MAX_DEFAULT;
 use plan::mission::{Chunk, Mission};
 use source::spec::SourceSpec;
-use source::synthetic::{self, Pace, Sizes};
+use source::synthetic::Sizes;
 use target::{SimDrives, SimTarget, Uplink, array};
 
 use super::builder::Builder;
@@ -29,18 +29,24 @@ pub fn mission(job: &Builder) -> Result<Mission> {
 
 fn of(job: &Builder, spec: &SourceSpec, drives: &SimDrives) -> Result<Mission> {
     let options = &job.options;
-    let SourceSpec::Synthetic(synthetic @ synthetic::Options { pace: Pace::Rate(rate), .. }) = spec
-    else {
-        bail!("{}: --virtual needs a source of a rate: synthetic:12.5GB/s", job.source);
+    let (packet_bytes, rate) = match (spec, spec.rate()) {
+        (SourceSpec::Synthetic(synthetic), Some(rate)) => {
+            synthetic.check()?;
+            (mean_bytes(synthetic.sizes), rate)
+        }
+        (SourceSpec::Traffic(traffic), Some(rate)) => {
+            traffic.check()?;
+            (traffic.mean_bytes(), rate)
+        }
+        _ => bail!("{}: --virtual needs a source of a rate: synthetic:12.5GB/s", job.source),
     };
-    synthetic.check()?;
     if !options.filter.is_empty() || options.snap_bytes > 0 {
         bail!("--filter and --snap look at packets, and --virtual has none: leave them out");
     }
     let duration = options.duration.context("--virtual needs to know how long: give --for")?;
     let longest = options.new.chunk.map(|chunk| u32::try_from(chunk.0)).transpose();
     let bytes = longest.context("--chunk")?.unwrap_or(CHUNK_MAX_DEFAULT);
-    let chunk = Chunk::of(bytes, mean_bytes(synthetic.sizes));
+    let chunk = Chunk::of(bytes, packet_bytes);
     let payload = f64::from(chunk.packets) * f64::from(chunk.packet_bytes);
     let stored = Rate(rate.0 * f64::from(chunk.bytes) / payload);
     // What is to be stored at most is as good as a time.

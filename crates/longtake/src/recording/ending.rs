@@ -53,7 +53,7 @@ impl SourceEnd {
                 Endpoint::Path(_) | Endpoint::Stdin => Self::Pipe,
             },
             SourceSpec::Interface(_) => Self::Interface,
-            SourceSpec::Synthetic(_) | SourceSpec::Udp(_) => Self::Other,
+            SourceSpec::Synthetic(_) | SourceSpec::Traffic(_) | SourceSpec::Udp(_) => Self::Other,
         }
     }
 }

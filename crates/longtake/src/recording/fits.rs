@@ -6,10 +6,12 @@ use anyhow::{Result, bail};
 use base::{ByteSize, Duration, Rate};
 use recorder::{ArrayImage, Segment, WhenFull};
 use source::spec::SourceSpec;
-use source::synthetic::Pace;
 
 /// Bytes that a packet takes besides its own: the head and tail of an enhanced packet block (pcapng).
 const PACKET_OVERHEAD_BYTES: u64 = 32;
+
+/// Bytes that a block is padded with on average, to a multiple of 4 (pcapng): half of the most.
+const PADDING_MEAN_BYTES: u64 = 2;
 
 /// Packets over which the mean length of synthetic ones is taken: a round of the mix.
 const SIZES_ROUND: u64 = 12;
@@ -58,16 +60,22 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// The rate of a source, where it is known: a synthetic one has one, and an interface the speed of its link.
+    /// The rate of a source, where it is known: a generated one has one, and an interface the speed of its link.
     pub(super) fn of(spec: &SourceSpec) -> Option<Self> {
         match spec {
             SourceSpec::Synthetic(options) => {
-                let Pace::Rate(rate) = options.pace else { return None };
+                let rate = options.pace.rate()?;
                 let length = |n| u64::from(options.sizes.of(n));
                 let stored = |n| length(n).next_multiple_of(4) + PACKET_OVERHEAD_BYTES;
                 let bytes: u64 = (0..SIZES_ROUND).map(length).sum();
                 let media: u64 = (0..SIZES_ROUND).map(stored).sum();
                 Some(Self { rate, growth: media as f64 / bytes as f64, line_rate: false })
+            }
+            SourceSpec::Traffic(options) => {
+                let rate = options.pace.rate()?;
+                let packet = f64::from(options.mean_bytes());
+                let growth = 1.0 + (PACKET_OVERHEAD_BYTES + PADDING_MEAN_BYTES) as f64 / packet;
+                Some(Self { rate, growth, line_rate: false })
             }
             SourceSpec::Interface(interface) => {
                 let file = format!("/sys/class/net/{}/speed", interface.name);

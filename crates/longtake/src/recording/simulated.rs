@@ -15,7 +15,6 @@ use recorder::{ArrayImage, Recorder, defaults};
 use source::clock;
 use source::packer::Progress;
 use source::spec::SourceSpec;
-use source::synthetic::{self, Pace};
 use target::{SimDataBank, SimDrives, SimTarget};
 
 use super::account::Account;
@@ -106,7 +105,8 @@ pub fn record(
 /// Refuses what lives in real time.
 pub fn suits(spec: &SourceSpec, job: &Builder) -> Result<()> {
     let real = match spec {
-        SourceSpec::Synthetic(_) | SourceSpec::CaptureFile(_) | SourceSpec::CaptureStdin => None,
+        SourceSpec::Synthetic(_) | SourceSpec::Traffic(_) => None,
+        SourceSpec::CaptureFile(_) | SourceSpec::CaptureStdin => None,
         SourceSpec::Interface(_) => Some("an interface"),
         SourceSpec::Udp(_) => Some("UDP"),
         SourceSpec::Stream { .. } => Some("a stream"),
@@ -114,7 +114,7 @@ pub fn suits(spec: &SourceSpec, job: &Builder) -> Result<()> {
     if let Some(real) = real {
         bail!(
             "{}: {real} lives in real time, and simulated drives in virtual time, which passes as fast as it is computed: give \
-             a synthetic source or a capture file",
+             a synthetic source, traffic or a capture file",
             job.source
         );
     }
@@ -168,11 +168,9 @@ fn names(bank: &impl Bank) -> Vec<String> {
 /// Refuses what would not fit into this machine's memory, where everything that is recorded is kept.
 fn fits(spec: &SourceSpec, job: &Builder, bank: &impl Bank) -> Result<()> {
     let capacity: u64 = bank.drives().iter().map(|drive| drive.capacity_bytes).sum();
-    let offered = match (spec, job.options.duration) {
-        (SourceSpec::Synthetic(synthetic::Options { pace: Pace::Rate(rate), .. }), Some(time)) => {
-            rate.bytes_in(time) as u64
-        }
-        (SourceSpec::CaptureFile(path), _) => path.metadata().map_or(u64::MAX, |file| file.len()),
+    let offered = match (spec, spec.rate(), job.options.duration) {
+        (_, Some(rate), Some(time)) => rate.bytes_in(time) as u64,
+        (SourceSpec::CaptureFile(path), ..) => path.metadata().map_or(u64::MAX, |file| file.len()),
         _ => u64::MAX,
     };
     let limit = job.options.until_bytes.map_or(u64::MAX, |bytes| bytes.0);

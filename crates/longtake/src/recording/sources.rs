@@ -9,11 +9,13 @@ use recorder::defaults;
 use source::capture_file::CaptureFile;
 use source::filter::Program;
 use source::filtering::Filtering;
+use source::generator::Generator;
 use source::interface::{Capture, InterfaceOptions, InterfaceWarning, Link, LinkEvent};
 use source::packer::{Packer, Pressure};
 use source::spec::{InterfaceSpec, SourceSpec, UdpSpec};
 use source::stream::{self, Stream};
 use source::synthetic::Synthetic;
+use source::traffic::Traffic;
 use source::udp::{Framing, Group, UdpOptions, UdpSource};
 
 use super::observer::Rejections;
@@ -91,7 +93,11 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
     let (queues, warnings) = match spec {
         SourceSpec::Synthetic(options) => {
             let queues = Synthetic::open(options)?;
-            (queues.into_iter().map(|queue| synthetic(queue, taking)).collect(), Vec::new())
+            (queues.into_iter().map(|queue| generated(queue, taking)).collect(), Vec::new())
+        }
+        SourceSpec::Traffic(options) => {
+            let queues = Traffic::open(options)?;
+            (queues.into_iter().map(|queue| generated(queue, taking)).collect(), Vec::new())
         }
         SourceSpec::Interface(spec) => open_interface(spec, taking, &mut rejections)?,
         SourceSpec::Udp(spec) => open_udp(spec, taking)?,
@@ -183,14 +189,14 @@ fn filtered<T>(
     outcome
 }
 
-fn synthetic(queue: Synthetic, taking: &Taking) -> Work {
+fn generated(queue: impl Generator + Send + 'static, taking: &Taking) -> Work {
     let taking = taking.clone();
     Box::new(move |packer| {
         let summary = filtered(packer, &taking, |sink| Ok(queue.run(sink)))?;
         let mut notes = Vec::new();
         if summary.harness_limited() {
             notes.push(format!(
-                "the synthetic source fell behind its schedule by up to {}: this machine, not the recorder, was the limit",
+                "the generated source fell behind its schedule by up to {}: this machine, not the recorder, was the limit",
                 summary.lag_max
             ));
         }

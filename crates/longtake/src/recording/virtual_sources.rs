@@ -9,9 +9,11 @@ use device::{Pool, Waker};
 use recorder::defaults;
 use source::Filled;
 use source::filtering::Filtering;
+use source::generator::{Generator, Pace};
 use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
-use source::synthetic::{self, Pace, Synthetic};
+use source::synthetic::{self, Synthetic};
+use source::traffic::{self, Traffic};
 
 use super::observer::Observer;
 use super::options::Options;
@@ -47,19 +49,21 @@ impl Sources<'_> {
         for &buffer in chunks {
             free.send(buffer).context("filling the list of free buffers")?;
         }
-        let (lanes, rate) = match spec {
-            SourceSpec::Synthetic(options @ synthetic::Options { pace: Pace::Rate(rate), .. }) => {
+        let lanes = match (spec, spec.rate()) {
+            // Here it is the lanes that have the rate.
+            (SourceSpec::Synthetic(options), Some(rate)) => {
                 options.check()?;
-                let queues = Synthetic::open(&synthetic::Options { pace: Pace::Max, ..*options })?;
-                let each = Rate(rate.0 / queues.len() as f64);
-                let lanes = (0..)
-                    .zip(queues)
-                    .map(|(number, queue)| self.paced(number, queue, each, &taken))
-                    .collect::<Result<Vec<_>>>()?;
-                (lanes, Some(*rate))
+                let options = synthetic::Options { pace: Pace::Max, ..*options };
+                self.all_paced(Synthetic::open(&options)?, rate, &taken)?
             }
-            _ => (self.waiting(spec, observer)?, None),
+            (SourceSpec::Traffic(options), Some(rate)) => {
+                options.check()?;
+                let options = traffic::Options { pace: Pace::Max, ..*options };
+                self.all_paced(Traffic::open(&options)?, rate, &taken)?
+            }
+            _ => self.waiting(spec, observer)?,
         };
+        let rate = spec.rate();
         let stop = self.stop.clone();
         let pool = Arc::clone(&self.pool);
         Ok(VirtualFeed::new(lanes, (free, taken), pool, self.chunk_bytes, rate, stop))
@@ -74,11 +78,23 @@ impl Sources<'_> {
         }
     }
 
+    /// Queues that share a rate.
+    fn all_paced(
+        &self,
+        queues: Vec<impl Generator + Send + 'static>,
+        rate: Rate,
+        taken: &Receiver<BufferId>,
+    ) -> Result<Vec<Lane>> {
+        let each = Rate(rate.0 / queues.len() as f64);
+        let queues = (0..).zip(queues);
+        queues.map(|(number, queue)| self.paced(number, queue, each, taken)).collect()
+    }
+
     /// A queue that goes on at its pace, whether there are buffers or not.
     fn paced(
         &self,
         number: u16,
-        queue: Synthetic,
+        queue: impl Generator + Send + 'static,
         rate: Rate,
         taken: &Receiver<BufferId>,
     ) -> Result<Lane> {

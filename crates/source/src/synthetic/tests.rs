@@ -1,8 +1,10 @@
 //! What is generated is checked by the checker, and the checker by damage planted on purpose.
 
+use base::{Duration, Rate};
 use proptest::prelude::*;
 
 use super::*;
+use crate::generator::Summary;
 use crate::testing::{OwnedPacket, Recording};
 
 fn generate(options: &Options, packets: usize) -> Vec<OwnedPacket> {
@@ -170,16 +172,18 @@ fn a_slow_source_ticks_and_sees_a_stop_between_packets() {
 
 #[test]
 fn a_generator_that_lags_says_so() {
-    let lagging =
-        SyntheticSummary { lag_max: Duration::from_secs(1), ..SyntheticSummary::default() };
+    let lagging = Summary { lag_max: Duration::from_secs(1), ..Summary::default() };
     assert!(lagging.harness_limited() && lagging.to_string().contains("fell behind"));
-    assert!(!SyntheticSummary::default().to_string().contains("fell behind"));
+    assert!(!Summary::default().to_string().contains("fell behind"));
 }
 
 #[test]
 fn options_out_of_range_are_refused() {
     for (options, error) in [
-        (Options { sizes: Sizes::Fixed(59), ..Options::default() }, OptionsError::Size(59)),
+        (
+            Options { sizes: Sizes::Fixed(59), ..Options::default() },
+            OptionsError::Size { size: 59, min: 60 },
+        ),
         (Options { queues: 0, ..Options::default() }, OptionsError::Queues(0)),
         (
             Options { pace: Pace::Rate(Rate(0.0)), ..Options::default() },
