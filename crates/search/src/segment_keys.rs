@@ -245,6 +245,14 @@ impl SegmentKeys {
         })
     }
 
+    /// Of each kind, how many keys there are, and in how many columns they are together. As [`SegmentKeys::finish`], it ends gathering.
+    pub fn counts(&mut self) -> Vec<(KeyKind, u64, u64)> {
+        let keys = self.hashed(&[0; 16]);
+        let of = |kind: KeyKind| keys.iter().filter(move |(of, ..)| *of == kind);
+        let columns = |kind| of(kind).map(|(_, _, columns)| u64::from(columns.count_ones())).sum();
+        KeyKind::ALL.iter().map(|&kind| (kind, of(kind).count() as u64, columns(kind))).collect()
+    }
+
     /// The keys with their hashes and columns.
     fn hashed(&mut self, hash_key: &[u8; 16]) -> Vec<(KeyKind, u64, u64)> {
         let mut keys = Vec::new();
