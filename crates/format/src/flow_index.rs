@@ -14,8 +14,8 @@ use crate::section::Damage;
 
 /// Parts of a segment that are told apart, of equal length. A chunk belongs to the one in which it starts.
 pub const COLUMNS: u32 = u64::BITS;
-/// Longest part of a segment that its flow index takes unless asked for otherwise: a thousandth.
-pub const SHARE: u64 = 1024;
+/// A segment's flow index takes one part of it in so many at most.
+pub const SHARE: u64 = 512;
 /// What small segments' flow indexes may take nevertheless.
 pub const LEAST_BYTES: u64 = 64 << 10;
 

@@ -6,7 +6,7 @@ use format::index::Footer;
 use format::{PAGE_BYTES, Place};
 
 use crate::create::{self, CreateError};
-use crate::open::ArrayImage;
+use crate::open::{ArrayImage, Segment};
 use crate::reader::{Range, Reader};
 use crate::takes::Entry;
 
@@ -38,7 +38,8 @@ impl IndexedSegment {
     }
 }
 
-/// Those of the segments, given by member and number, that are full and have an index of their chunks, in the same order.
+/// Those of the segments, given by member and number, that are full and have an index of their chunks that counts, in the same order.
+/// What lies between their chunks and that index belongs to nothing else.
 ///
 /// # Errors
 /// [`BankError`] if the bank fails. What a drive fails to read counts as not there.
@@ -70,7 +71,17 @@ pub fn find<B: Bank, M: Buffers>(
         let Some(footer) = *footer else { continue };
         let array = image.uuid;
         let place = Place { array, member, members: image.members.len() as u16, offset: 0 };
-        if footer.suits(&place, image.members[usize::from(member)].layout.segment_bytes) {
+        let member_image = &image.members[usize::from(member)];
+        // The end of a segment that is being written may still hold the index of the lap before.
+        let counts = match member_image.segments.get(segment as usize) {
+            Some(Segment::Live(live)) => {
+                live.indexed
+                    && (live.first_sequence, live.last_sequence)
+                        == (footer.first_sequence, footer.last_sequence)
+            }
+            _ => false,
+        };
+        if counts && footer.suits(&place, member_image.layout.segment_bytes) {
             found.push(IndexedSegment { member, segment, footer, flows: None });
         }
     }

@@ -13,6 +13,7 @@ mod extract_formats;
 mod failed_start;
 mod files;
 mod fit;
+mod flow_index;
 mod flows;
 mod follow;
 mod formats;

@@ -1,0 +1,187 @@
+//! Flow indexes: a search that uses them returns what a full scan returns, whatever has become of the array, and reads less.
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::harness::{Recorder, asked, line, new_in, number, ran, scratch};
+
+const THREE: &str = "--members 3 --member-size 40MiB --segment 4MiB --chunk 68KiB --memory 64MiB";
+const TRAFFIC: &str = "traffic:max,flows=20000";
+
+/// An array with some traffic and flow indexes.
+fn indexed(folder: &TempDir, options: &str) -> PathBuf {
+    let array = new_in(folder, "array");
+    line(
+        &format!("record -q --from {TRAFFIC} --until-bytes 24MB --to @ {THREE} {options}"),
+        &array,
+    )
+    .code(0);
+    let report = asked("array index @", &array);
+    assert!(number(&report, "indexed") >= 3, "{report}");
+    assert_eq!(number(&report, "unreadable_chunks"), 0);
+    array
+}
+
+/// Filters that flows of the array meet, rare ones and frequent ones, and others.
+fn filters(array: &Path) -> Vec<String> {
+    let shown = asked("flows @ --by packets --top 4000", array);
+    let rows = shown["flows"].as_array().expect("there are flows");
+    let with_ports: Vec<&Value> =
+        rows.iter().filter(|row| row["source_port"].is_number()).collect();
+    let mut filters = Vec::new();
+    for flow in with_ports.iter().step_by(with_ports.len() / 6) {
+        let text = |field: &str| flow[field].as_str().expect("it is a text").to_owned();
+        let [from, to] = ["source", "destination"].map(text);
+        let [one, other] = ["source_port", "destination_port"].map(|field| flow[field].to_string());
+        filters.push(format!("host {from} and host {to} and port {one} and port {other}"));
+        filters.push(format!("host {from} or host {to}"));
+        filters.push(format!("src host {from} and not port {other}"));
+        filters.push(format!("port {one}"));
+    }
+    filters.extend(
+        ["vlan and tcp", "icmp6", "net 10.9.0.0/24", "tcp[13] & 2 != 0", ""].map(str::to_owned),
+    );
+    filters
+}
+
+/// What a search writes, and its account.
+fn search(array: &Path, filter: &str, options: &[&str], code: i32) -> (Vec<u8>, Value) {
+    let file = array.with_extension("csv");
+    let [from, to] = [array, &file].map(|path| path.to_str().expect("a scratch path is text"));
+    let words = ["extract", from, "-q", "-y", "--json", "--filter", filter, "-o", to];
+    let said = ran(words.iter().chain(options)).code(code).json();
+    (fs::read(&file).expect("it was written"), said)
+}
+
+/// Every search returns what a full scan does. Returns how many chunks were listed and read by all of them.
+#[track_caller]
+fn agree(array: &Path, filters: &[String], options: &[&str], code: i32) -> (u64, u64) {
+    let (mut listed, mut read) = (0, 0);
+    for filter in filters {
+        let (found, said) = search(array, filter, options, code);
+        let (all, whole) = search(array, filter, &[options, &["--full-scan"]].concat(), code);
+        assert!(found == all, "{filter}: {said} instead of {whole}");
+        assert_eq!(said["index"]["chunks"], whole["index"]["candidates"], "a full scan reads all");
+        listed += number(&said["index"], "chunks");
+        read += number(&said["index"], "candidates");
+    }
+    (listed, read)
+}
+
+#[test]
+fn a_search_by_flow_index_returns_what_a_full_scan_returns_and_reads_less() {
+    let folder = scratch();
+    let array = &indexed(&folder, "");
+    let filters = filters(array);
+    let (listed, read) = agree(array, &filters, &[], 0);
+    assert!(read * 3 < listed * 2, "{read} of {listed} chunks were read");
+    // A rare flow's chunks alone, and those that no index covers.
+    let rare = &filters[filters.len() - 9];
+    let (_, said) = search(array, rare, &["--explain"], 0);
+    let index = &said["index"];
+    assert!(
+        number(index, "candidates") <= number(index, "not_indexed") + number(index, "chunks") / 3,
+        "{index}"
+    );
+    // By its Community ID.
+    let flows = asked("flows @ --community-id --by packets", array);
+    let id = flows["flows"][7]["community_id"].as_str().expect("it has one").to_owned();
+    let (found, _) = search(array, "", &["--community-id", &id], 0);
+    assert_eq!(found, search(array, "", &["--community-id", &id, "--full-scan"], 0).0);
+    // Nothing that was recorded has changed.
+    assert_eq!(asked("array check @", array)["damaged"], Value::Array(Vec::new()));
+    line("array scrub @", array).code(0);
+    let again = asked("array index @", array);
+    assert_eq!(number(&again, "indexed"), 0);
+    assert!(number(&asked("array index @ --again", array), "indexed") >= 3);
+    agree(array, &filters[..4], &[], 0);
+}
+
+#[test]
+fn explain_says_what_was_read_and_why() {
+    let folder = scratch();
+    let array = &indexed(&folder, "");
+    let out = "-q -y -o /dev/null --explain";
+    line(&format!("extract @ {out}"), array)
+        .code(0)
+        .says(&["every chunk is read: nothing in the selection narrows it"]);
+    let of = |filter: &str| {
+        let array = array.to_str().expect("a scratch path is text");
+        let words =
+            ["extract", array, "-q", "-y", "-o", "/dev/null", "--explain", "--filter", filter];
+        ran(words).code(0)
+    };
+    of("host 192.0.2.1 and udp")
+        .says(&["host 192.0.2.1 and protocol UDP", "candidates, which are read"]);
+    of("ether multicast").says(&["can't help with an expression that contains 'ether'"]);
+    line("flows @ --explain --filter icmp", array).code(0).says(&["protocol ICMP"]);
+}
+
+#[test]
+fn torn_and_damaged_indexes_make_a_search_slower_and_never_wrong() {
+    let folder = scratch();
+    let array = &indexed(&folder, "");
+    let filters = filters(array);
+    // Every other page of what lies between the chunks of each full segment and the index of them.
+    for member in 0..3 {
+        let file =
+            File::options().read(true).write(true).open(array.join(format!("member{member}")));
+        let file = file.expect("it is there");
+        let length = file.metadata().expect("it is open").len();
+        let mut page = [0; 4096];
+        for at in (0..length / 4096).map(|page| page * 4096) {
+            file.read_exact_at(&mut page, at).expect("it can be read");
+            let is_table = &page[..8] == b"LTKFLOWS" && at % (3 * 4096) != 0;
+            if is_table {
+                file.write_all_at(&[0xA5; 100], at + 4096 + 50).expect("it can be written");
+            } else if &page[..8] == b"LTKFLOWS" {
+                file.write_all_at(&[0xA5; 100], at + 50).expect("it can be written");
+            }
+        }
+    }
+    agree(array, &filters, &[], 0);
+    assert_eq!(asked("array check @", array)["damaged"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn a_search_finds_what_parity_gives_back_of_a_lost_member() {
+    let folder = scratch();
+    let array = &indexed(&folder, "--parity 1 --placement stripe");
+    let filters = filters(array);
+    agree(array, &filters[..6], &[], 0);
+    fs::remove_file(array.join("member1")).expect("it is there");
+    agree(array, &filters, &["--degraded"], 0);
+}
+
+#[test]
+fn a_ring_that_wraps_over_its_indexes_is_searched_as_a_full_scan_does() {
+    let folder = scratch();
+    let array = &indexed(&folder, "--when-full wrap");
+    // Over a part of it, over all of it, with an end in the middle of a segment.
+    for more in ["70MB", "33MB", "110MB"] {
+        line(
+            &format!(
+                "record -q --from {TRAFFIC},seed=9 --until-bytes {more} --to @ --when-full wrap"
+            ),
+            array,
+        )
+        .code(0);
+        agree(array, &filters(array)[..8], &[], 0);
+        line("array index @", array).code(0);
+        agree(array, &filters(array)[..8], &[], 0);
+    }
+}
+
+#[test]
+fn an_array_is_not_indexed_while_it_is_recorded_on() {
+    let folder = scratch();
+    let array = &indexed(&folder, "");
+    let recorder = Recorder::start("--from synthetic:1MB/s --to @", array);
+    line("array index @", array).code(1).says(&["being recorded on", "nothing was written"]);
+    recorder.stop().code(0);
+    line("array index @", array).code(0);
+}
