@@ -16,7 +16,7 @@ pub const RECORD_BYTES: usize = 440;
 /// Where the record starts.
 pub(crate) const RECORD_AT: usize = 32;
 /// The newest version of the format that this program knows. It writes the least that has what a section uses.
-pub const VERSION: (u16, u16) = (1, 3);
+pub const VERSION: (u16, u16) = (1, 4);
 /// The least minor version that has parity.
 pub(crate) const MINOR_PARITY: u16 = 1;
 /// The least minor version that counts truncated packets and names the time since which a ring holds everything.

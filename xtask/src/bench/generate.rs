@@ -7,7 +7,7 @@ use anyhow::Result;
 use base::Timestamp;
 use format::{Interface, Packet};
 use source::synthetic::{Options, Sizes, Synthetic};
-use source::{Ended, Loss, Sink};
+use source::{Ended, Generator, Loss, Sink};
 
 use super::Setting;
 use super::comparison::{Comparison, Unit};

@@ -33,7 +33,7 @@ fn filters(array: &Path) -> Vec<String> {
     let with_ports: Vec<&Value> =
         rows.iter().filter(|row| row["source_port"].is_number()).collect();
     let mut filters = Vec::new();
-    for flow in with_ports.iter().step_by(with_ports.len() / 6) {
+    for flow in with_ports.iter().step_by(with_ports.len() / 4) {
         let text = |field: &str| flow[field].as_str().expect("it is a text").to_owned();
         let [from, to] = ["source", "destination"].map(text);
         let [one, other] = ["source_port", "destination_port"].map(|field| flow[field].to_string());

@@ -27,6 +27,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("array show", "@/array --chunks"),
     ("array check", "@/array"),
     ("array scrub", "@/array"),
+    ("array index", "@/array"),
     ("array rebuild", "@/lacking --member 2 --onto @/new"),
     ("array delete", "@/lacking --degraded"),
     ("measure run", "sim:ideal -q --write 1 --bytes 16MiB -o @/measured"),

@@ -1,6 +1,7 @@
 //! The flow index of a segment against libpcap: whatever packet an expression accepts lies in a column that the index names.
 
 use std::net::IpAddr;
+use std::path::Path;
 
 use base::Random;
 use format::LinkType;
@@ -248,6 +249,43 @@ fn whatever_an_expression_accepts_lies_in_columns_that_the_index_names() {
         tried >= 10_000 && accepted > 50_000 && narrowed > 1000,
         "{tried} {accepted} {narrowed}"
     );
+}
+
+/// A layout that has changed is another version's: arrays are indexed once and read for years.
+#[test]
+fn the_bytes_of_an_index_are_those_of_the_golden_file() {
+    let mut keys = SegmentKeys::default();
+    for number in 0..3000_u32 {
+        let [a, b, c, d] = number.to_be_bytes();
+        let ip = [
+            0x45,
+            0,
+            0,
+            28,
+            0,
+            1,
+            0,
+            0,
+            64,
+            if number % 3 == 0 { 6 } else { 17 },
+            0,
+            0,
+            10,
+            0,
+            c & 3,
+            d,
+        ];
+        let packet = [&ip[..], &[10, 9, a, b | 1, c, d, 1, 187, 0, 8, 0, 0]].concat();
+        let tagged = [&[2; 12][..], &[0x81, 0, 0, d & 7, 8, 0], &packet].concat();
+        keys.add(number / 7 % COLUMNS, LinkType::ETHERNET, &tagged);
+    }
+    keys.add_unread(63);
+    let bytes = keys.finish(&footer(), [7; 16], 60).unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/flow_index.bin");
+    if std::env::var_os("LONGTAKE_WRITE_GOLDEN").is_some() {
+        std::fs::write(&golden, &bytes).unwrap();
+    }
+    assert!(std::fs::read(golden).unwrap() == bytes, "{} bytes", bytes.len());
 }
 
 #[test]
