@@ -22,6 +22,8 @@ pub const LEAST_BYTES: u64 = 64 << 10;
 const MAGIC: &[u8; 8] = b"LTKFLOWS";
 /// The version of this layout, and of what is hashed how.
 const VERSION: u16 = 1;
+/// Where the kinds of keys that a flow index has stand in its first page: a u16.
+pub const KINDS_AT: usize = 10;
 const CRC_AT: usize = PAGE_BYTES as usize - 4;
 
 /// The column of a chunk that starts so many bytes behind the start of its segment.

@@ -1,13 +1,11 @@
-//! How fast packets are entered into a flow index, how large it is, and what other structures would take for the same keys.
+//! How many packets a core enters into a flow index, a segment at a time.
 
 use std::hint::black_box;
-use std::time::Instant;
 
-use base::ByteSize;
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use format::LinkType;
-use format::flow_index::{COLUMNS, column};
-use format::index::Footer;
-use longtake_search::{KeyKind, SegmentKeys};
+use format::flow_index::column;
+use longtake_search::SegmentKeys;
 use source::generator::Generator;
 use source::synthetic::Sizes;
 use source::traffic::{Options, Traffic};
@@ -47,60 +45,22 @@ impl Segment {
     }
 }
 
-fn footer() -> Footer {
-    Footer {
-        array: uuid::Uuid::from_u128(1),
-        entries: COLUMNS,
-        entries_crc: 5,
-        first_sequence: 1,
-        last_sequence: 64,
-        first_ns: 1,
-        last_ns: 2,
-        section_bytes: 8 << 20,
-        member: 0,
+fn speeds(criterion: &mut Criterion) {
+    let sizes = [("imix", Sizes::Imix), ("1500B", Sizes::Fixed(1500)), ("64B", Sizes::Fixed(64))];
+    for (name, sizes) in sizes {
+        let segment = Segment::of(sizes);
+        let mut group = criterion.benchmark_group(name);
+        group.sample_size(10).throughput(Throughput::Elements(segment.packets.len() as u64));
+        let mut keys = SegmentKeys::default();
+        group.bench_function("enter", |bencher| {
+            bencher.iter(|| {
+                keys.clear();
+                segment.gather(&mut keys);
+            });
+        });
+        group.finish();
     }
 }
 
-fn main() {
-    for (name, sizes) in
-        [("imix", Sizes::Imix), ("1500 B", Sizes::Fixed(1500)), ("64 B", Sizes::Fixed(64))]
-    {
-        let segment = Segment::of(sizes);
-        let mut keys = SegmentKeys::default();
-        let mut best = f64::MAX;
-        for _ in 0..3 {
-            keys.clear();
-            let start = Instant::now();
-            segment.gather(&mut keys);
-            best = best.min(start.elapsed().as_secs_f64());
-        }
-        let count = segment.packets.len() as f64;
-        println!(
-            "{name}: {count} packets in a segment, entered at {:.1} M packets/s",
-            count / best / 1e6
-        );
-        let start = Instant::now();
-        for pages_max in [1 << 10, 128, 64, 32] {
-            keys.clear();
-            segment.gather(&mut keys);
-            let bytes = keys.finish(&footer(), [1; 16], pages_max);
-            let Some(bytes) = bytes else { continue };
-            let kinds = u16::from_le_bytes([bytes[10], bytes[11]]);
-            let kept = KeyKind::ALL.iter().filter(|kind| kinds & kind.bit() != 0);
-            let kept: Vec<String> = kept.map(ToString::to_string).collect();
-            println!(
-                "  at most {}: {}, {:.3} % of the segment: {}",
-                ByteSize(pages_max as u64 * 4096),
-                ByteSize(bytes.len() as u64),
-                bytes.len() as f64 / SEGMENT as f64 * 100.0,
-                kept.join(", ")
-            );
-        }
-        println!("  in {:.1} s", start.elapsed().as_secs_f64());
-        keys.clear();
-        segment.gather(&mut keys);
-        for (kind, count, pairs) in keys.counts() {
-            println!("  {kind}: {count} keys, {pairs} keys and columns");
-        }
-    }
-}
+criterion_group!(benches, speeds);
+criterion_main!(benches);

@@ -23,11 +23,12 @@ pub const KEYS_MAX: usize = 1 << 18;
 /// What is tried until it has room: kinds of keys that are left out, and in how many columns a key may be before it counts as being
 /// in all of them. A key that is in many columns narrows a search least; a client's port says little that its host doesn't; flows are
 /// found by their hosts and ports.
-const LADDER: [(&[KeyKind], u32); 9] = {
+const LADDER: [(&[KeyKind], u32); 10] = {
     use KeyKind::{EphemeralPorts, Flows, Hosts, ServicePorts};
     [
         (&[], COLUMNS),
         (&[], 16),
+        (&[], 8),
         (&[EphemeralPorts], 16),
         (&[EphemeralPorts], 6),
         (&[EphemeralPorts, Flows], 16),

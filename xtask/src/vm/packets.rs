@@ -93,6 +93,7 @@ impl Sink for Held {
 
 #[cfg(test)]
 mod tests {
+    use source::Generator;
     use source::synthetic::Synthetic;
 
     use super::*;

@@ -34,7 +34,10 @@ pub(super) fn encode(keys: &[(u64, u64)], pages_max: u32) -> Option<(Shape, Vec<
         if let Some(bytes) = fill(keys, &shape) {
             return Some((shape, bytes));
         }
-        pages += (pages / 32).max(1);
+        if pages == pages_max {
+            break;
+        }
+        pages = (pages + (pages / 32).max(1)).min(pages_max);
     }
     None
 }

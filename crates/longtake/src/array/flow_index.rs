@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use base::{Bank, DeviceError, Duration};
 use format::chunk::check_body;
-use format::flow_index::{self, FlowIndex, column};
+use format::flow_index::{self, KINDS_AT, column};
 use format::index::tail_length;
 use format::packets::{Item, Items};
 use format::{ChunkRecord, Interface, LinkType, PAGE_BYTES, Place};
 use recorder::TimeRange;
 use recorder::flow_indexes::{self, IndexedSegment};
 use recorder::reader::Range;
+use recorder::takes::Entry;
 use search::{KeyKind, SegmentKeys};
 use uuid::Uuid;
 
@@ -78,19 +79,8 @@ fn index(
     mut progress: impl FnMut(Progress),
 ) -> Result<IndexReport> {
     let start = opened.bank.now();
-    let catalog = opened.catalog(TimeRange::ALL)?;
+    let places = segments(opened)?;
     let image = opened.image.clone();
-    let is_there = |member: u16| !image.members[usize::from(member)].is_missing();
-    let places: BTreeSet<(u16, u64)> = catalog
-        .entries
-        .iter()
-        .filter(|entry| is_there(entry.place.member))
-        .map(|entry| {
-            let layout = &image.members[usize::from(entry.place.member)].layout;
-            (entry.place.member, layout.segment_at(entry.place.offset))
-        })
-        .collect();
-    let places: Vec<(u16, u64)> = places.into_iter().collect();
     let full = flow_indexes::find(&mut opened.reader(), &image, &places)?;
     let mut report = IndexReport {
         segments: places.len() as u64,
@@ -108,28 +98,12 @@ fn index(
             report.had += 1;
             continue;
         }
-        let layout = &image.members[usize::from(segment.member)].layout;
-        let pages_max = flow_index::pages_max(&segment.footer, layout.segment_bytes);
-        if pages_max < PAGES_LEAST {
-            report.no_room += 1;
-            continue;
-        }
-        keys.clear();
-        if !gather(opened, segment, &mut keys, &mut report)? {
-            report.not_full += 1;
-            continue;
-        }
-        let hash_key = Uuid::new_v4().into_bytes();
-        let Some(bytes) = keys.finish(&segment.footer, hash_key, pages_max) else {
-            report.no_room += 1;
-            continue;
-        };
-        let kinds = FlowIndex::read(&bytes, &segment.footer, layout.segment_bytes);
-        let kinds = kinds.map_or(0, |first| first.kinds);
+        let Some(bytes) = made(opened, segment, &mut keys, &mut report)? else { continue };
+        flow_indexes::write(&mut opened.reader(), &image, segment, &bytes)?;
+        let kinds = u16::from_le_bytes([bytes[KINDS_AT], bytes[KINDS_AT + 1]]);
         for (count, kind) in left_out.iter_mut().zip(KeyKind::ALL) {
             *count += u64::from(kinds & kind.bit() == 0);
         }
-        flow_indexes::write(&mut opened.reader(), &image, segment, &bytes)?;
         written.insert(segment.member);
         report.indexed += 1;
         report.index_bytes += bytes.len() as u64;
@@ -142,6 +116,41 @@ fn index(
     report.left_out = named.map(|(kind, count)| (kind.to_string(), count)).collect();
     report.elapsed = opened.bank.now().since(start);
     Ok(report)
+}
+
+/// The segments that hold chunks, by member and number.
+fn segments(opened: &mut Opened) -> Result<Vec<(u16, u64)>> {
+    let catalog = opened.catalog(TimeRange::ALL)?;
+    let segment = |entry: &Entry| {
+        let member = &opened.image.members[usize::from(entry.place.member)];
+        let segment = (entry.place.member, member.layout.segment_at(entry.place.offset));
+        (!member.is_missing()).then_some(segment)
+    };
+    let segments: BTreeSet<(u16, u64)> = catalog.entries.iter().filter_map(segment).collect();
+    Ok(segments.into_iter().collect())
+}
+
+/// The flow index of a segment; None if it gets none, and the report says why.
+fn made(
+    opened: &mut Opened,
+    segment: &IndexedSegment,
+    keys: &mut SegmentKeys,
+    report: &mut IndexReport,
+) -> Result<Option<Vec<u8>>> {
+    let layout = opened.image.members[usize::from(segment.member)].layout;
+    let pages_max = flow_index::pages_max(&segment.footer, layout.segment_bytes);
+    if pages_max < PAGES_LEAST {
+        report.no_room += 1;
+        return Ok(None);
+    }
+    keys.clear();
+    if !gather(opened, segment, keys, report)? {
+        report.not_full += 1;
+        return Ok(None);
+    }
+    let made = keys.finish(&segment.footer, Uuid::new_v4().into_bytes(), pages_max);
+    report.no_room += u64::from(made.is_none());
+    Ok(made)
 }
 
 /// Enters the keys of a segment's packets. Returns whether its chunks are known.

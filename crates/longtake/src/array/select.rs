@@ -152,7 +152,8 @@ impl<'a> Selected<'a> {
 
     /// Chunks that will be read, of all takes.
     pub(super) fn chunks(&self) -> u64 {
-        self.index_use().candidates
+        let IndexUse { candidates, .. } = self.index_use();
+        candidates
     }
 
     /// How flow indexes narrow what is read.
