@@ -7,6 +7,7 @@ pub mod adversary;
 pub mod book;
 pub mod case;
 pub mod fault;
+pub mod flow_indexing;
 pub mod judge;
 pub mod media;
 pub mod outcome;

@@ -127,11 +127,15 @@ pub enum Outcome {
     Joined,
     /// A change of the superblocks between two recordings was cut short.
     ChangeCutShort,
+    /// Chunks were looked up in a flow index.
+    FlowIndexed,
+    /// A page of a flow index was not whole.
+    FlowPageDamaged,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 62] = [
+    pub const ALL: [Self; 64] = [
         Self::Reordered,
         Self::Full,
         Self::WriteFailed,
@@ -194,6 +198,8 @@ impl Outcome {
         Self::HoleNamed,
         Self::Joined,
         Self::ChangeCutShort,
+        Self::FlowIndexed,
+        Self::FlowPageDamaged,
     ];
 }
 

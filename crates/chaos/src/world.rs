@@ -21,6 +21,7 @@ use crate::adversary::Handle;
 use crate::book::Book;
 use crate::case::{Accident, CHUNK_MAX, Case, Purpose};
 use crate::fault::{Fault, What};
+use crate::flow_indexing;
 use crate::judge::{self, Circumstances};
 use crate::media::PAGE_BYTES;
 use crate::outcome::{Met, Outcome};
@@ -332,6 +333,12 @@ impl<'c> World<'c> {
         let mut bank = self.user();
         if self.scrubs {
             scrubbing::judge(&mut self.reader(&mut bank), &image, &catalog, &self.book, clean);
+        }
+        if self.case.seed % 4 == 1 {
+            let salt = self.case.seed ^ (self.book.chunks.len() as u64) << 32;
+            let mut reader = self.reader(&mut bank);
+            let met = flow_indexing::judge(&mut reader, &image, &catalog, salt);
+            self.book.met.join(met);
         }
         catalog
     }
