@@ -6,6 +6,7 @@ use std::hint::black_box;
 use anyhow::Result;
 use base::Timestamp;
 use format::{Interface, Packet};
+use source::generator::Generator;
 use source::synthetic::{Options, Sizes, Synthetic};
 use source::{Ended, Generator, Loss, Sink};
 
