@@ -1,5 +1,5 @@
 //! Files that hold nothing but what measurements wrote. Such a file is marked when a measurement ends, unless another program
-//! opened it meanwhile, and may be written over for as long as nobody else has written to it.
+//! opened it meanwhile. It may be overwritten until another program has written to it.
 
 use std::ffi::CString;
 use std::fs::File;

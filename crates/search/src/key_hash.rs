@@ -1,7 +1,7 @@
-//! The hash of a flow table: a multiplication for each eight bytes, under keys that nobody outside knows.
+//! The hash of a flow table: a multiplication for each eight bytes, under secret keys.
 //!
 //! The standard library's hash takes a third of the time that a packet has. Its protection is kept: the keys are random, so that
-//! nobody can make up packets whose flows collide.
+//! a sender can't choose packets whose flows collide.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

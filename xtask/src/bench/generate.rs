@@ -8,7 +8,7 @@ use base::Timestamp;
 use format::{Interface, Packet};
 use source::generator::Generator;
 use source::synthetic::{Options, Sizes, Synthetic};
-use source::{Ended, Generator, Loss, Sink};
+use source::{Ended, Loss, Sink};
 
 use super::Setting;
 use super::comparison::{Comparison, Unit};

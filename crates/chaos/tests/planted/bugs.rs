@@ -520,4 +520,14 @@ pub const BUGS: [Bug; 40] = [
                 }",
         }],
     },
+    Bug {
+        name: "IndexesWhatAnEarlierLapLeft",
+        wrong: "A flow index is written where the index of an earlier lap leaves room.",
+        seeds: 500,
+        edits: &[Edit {
+            file: "flow_indexes.rs",
+            find: "if counts && footer.suits(",
+            replace: "if (counts || PLANTED) && footer.suits(",
+        }],
+    },
 ];

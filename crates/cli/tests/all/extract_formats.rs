@@ -60,7 +60,7 @@ fn are_the_same(found: &[String], expected: &[String]) {
     assert_eq!(found.len(), expected.len());
 }
 
-/// What Python makes of a file, a line a packet.
+/// What Python reads from a file, one line for each packet.
 fn python(program: &str, file: &Path) -> Vec<String> {
     let columns =
         "C = 'time_ns interface link_type captured_length original_length payload'.split()";

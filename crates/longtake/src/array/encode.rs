@@ -106,7 +106,7 @@ impl Encoder {
     }
 }
 
-/// CSV or JSON, a line a packet.
+/// CSV or JSON, one line for each packet.
 pub(super) struct Lines {
     json: bool,
     /// By interface: the fields that all of its packets share, encoded.

@@ -42,7 +42,7 @@ pub(super) fn columns(ranking: &Ranking, with_ids: bool) -> Vec<Column> {
     columns
 }
 
-/// A protocol's name, or its number if nobody knows it by name.
+/// A protocol's name, or its number if it has no common name.
 pub(crate) fn protocol_words(number: u8) -> String {
     protocol::name(number).map_or_else(|| number.to_string(), str::to_owned)
 }

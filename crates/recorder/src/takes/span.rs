@@ -239,8 +239,8 @@ impl Stretches {
 /// The latest time that chunks missing in the first of these stretches may have, by the times of the segments that bound each.
 fn latest_in(bounds: &[(u64, u64)]) -> u64 {
     let mut latest = bounds[0].1;
-    // A chunk without packets, as at the end of a take, is dated by when it was sealed. That may be as late as what follows. What
-    // follows with older packets, as it was placed anew or a queue was slow, does not tell how late they are.
+    // A chunk without packets, as at the end of a take, is dated by when it was sealed: the missing chunks may be as late as what
+    // follows. A following chunk with older packets (it was written again in another place, or its queue was slow) sets no limit.
     for (_, follows) in &bounds[1..] {
         let is_older = *follows < latest;
         latest = latest.max(*follows);
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(needed_of(&slow, (12, 13)), [0, 1]);
     }
 
-    /// Found by chaos, seed 742866: of the newest chunks of a take all were lost but one, which had been placed anew.
+    /// Found by chaos, seed 742866: the newest chunks of a take were lost, except one that had been written again in another place.
     #[test]
     fn what_is_missing_before_a_chunk_placed_anew_may_be_later_than_its_packets() {
         // Number 33 is an older chunk in another place. A take on record ends with it, at second 39.

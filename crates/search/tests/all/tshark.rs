@@ -56,7 +56,7 @@ fn pcap(path: &Path, link: Link, packets: &[Vec<u8>]) {
     fs::write(path, file).expect("there is space");
 }
 
-/// What tshark prints for these fields, a line a packet. Nothing is reassembled, and the Community ID is told.
+/// What tshark prints for these fields, one line for each packet, without reassembly and with Community IDs.
 fn tshark(path: &Path, fields: &[&str]) -> Vec<String> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(path).args(["--enable-protocol", "communityid"]);
