@@ -12,6 +12,7 @@ mod parity;
 mod program;
 mod record;
 mod rounds;
+mod search;
 mod simulate;
 
 use std::fs;
@@ -25,7 +26,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, extract, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, extract, search, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -72,11 +73,12 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 8] = [
+const BENCHMARKS: [(&str, Benchmark); 9] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
     ("extract", extract::run),
+    ("search", search::run),
     ("generate", generate::run),
     ("load", load::run),
     ("simulate-reads", simulate::run_reads),

@@ -190,7 +190,11 @@ fn seconds(ns: u64) -> String {
     format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }
 
-fn packets(path: &Path) -> Result<u64> {
+/// How many packets `capinfos` finds in a file.
+///
+/// # Errors
+/// If it fails.
+pub fn packets(path: &Path) -> Result<u64> {
     let output = program::run(Command::new("capinfos").args(["-T", "-r", "-M", "-c"]).arg(path))?;
     let text = String::from_utf8_lossy(&output);
     let last = text.split_whitespace().last().and_then(|word| word.parse().ok());
