@@ -52,9 +52,15 @@ impl Hash for Host {
 /// Gathers the keys of the packets of a segment, with the columns in which each occurs.
 #[derive(Debug)]
 pub struct SegmentKeys {
-    keys_max: usize,
     layers: Layers,
     fragments: Fragments,
+    gathered: Gathered,
+}
+
+/// What was gathered.
+#[derive(Debug)]
+struct Gathered {
+    keys_max: usize,
     /// Until there are too many: then what they consist of is gathered instead.
     flows: HashMap<Flow, u64, KeyHash>,
     flows_whole: bool,
@@ -79,10 +85,8 @@ impl Default for SegmentKeys {
 impl SegmentKeys {
     /// Of no packets yet. Remembers at most so many flows, and as many hosts.
     pub fn new(keys_max: usize) -> Self {
-        Self {
+        let gathered = Gathered {
             keys_max,
-            layers: Layers::new(),
-            fragments: Fragments::new(FRAGMENTS_MAX),
             flows: HashMap::default(),
             flows_whole: true,
             hosts: HashMap::default(),
@@ -92,17 +96,19 @@ impl SegmentKeys {
             anything: 0,
             fragmentary: 0,
             last: None,
-        }
+        };
+        Self { layers: Layers::new(), fragments: Fragments::new(FRAGMENTS_MAX), gathered }
     }
 
     /// Forgets everything but the fragments of datagrams that may go on in the next segment.
     pub fn clear(&mut self) {
-        self.flows.clear();
-        self.hosts.clear();
-        self.labels.clear();
-        self.ports.clear();
-        (self.flows_whole, self.hosts_whole) = (true, true);
-        (self.anything, self.fragmentary, self.last) = (0, 0, None);
+        let gathered = &mut self.gathered;
+        gathered.flows.clear();
+        gathered.hosts.clear();
+        gathered.labels.clear();
+        gathered.ports.clear();
+        (gathered.flows_whole, gathered.hosts_whole) = (true, true);
+        (gathered.anything, gathered.fragmentary, gathered.last) = (0, 0, None);
     }
 
     /// Enters a packet of a chunk in this column.
@@ -113,23 +119,36 @@ impl SegmentKeys {
     pub fn add(&mut self, column: u32, link_type: LinkType, packet: &[u8]) {
         assert!(column < COLUMNS, "column {column}");
         let column = 1 << column;
-        let mut layers = std::mem::take(&mut self.layers);
-        dissect(link_type, packet, &mut layers);
-        self.fragments.resolve(&mut layers);
-        self.add_layers(column, &layers);
+        let Self { layers, fragments, gathered } = self;
+        dissect(link_type, packet, layers);
+        fragments.resolve(layers);
+        gathered.add_layers(column, layers);
         // What could not be taken apart to its end may be what anybody looks for.
         let is_odd = matches!(layers.end(), End::Truncated | End::TooDeep | End::Malformed);
         if is_odd || !is_dissected(link_type) {
-            self.anything |= column;
+            gathered.anything |= column;
         }
-        self.layers = layers;
     }
 
     /// Notes that a column may hold anything: a chunk of it could not be read.
     pub fn add_unread(&mut self, column: u32) {
-        self.anything |= 1 << column;
+        self.gathered.anything |= 1 << column;
     }
 
+    /// The flow index of what was gathered, for a segment whose index ends in `footer`, in at most so many pages. None if even
+    /// protocols and labels take more. What has no room is left out, the least useful first. Nothing is gathered afterwards but with
+    /// [`SegmentKeys::clear`].
+    pub fn finish(
+        &mut self,
+        footer: &Footer,
+        hash_key: [u8; 16],
+        pages_max: u32,
+    ) -> Option<Vec<u8>> {
+        self.gathered.finish(footer, hash_key, pages_max)
+    }
+}
+
+impl Gathered {
     #[inline]
     fn add_layers(&mut self, column: u64, layers: &Layers) {
         for layer in layers.all() {
@@ -213,15 +232,7 @@ impl SegmentKeys {
         *self.labels.entry(label).or_default() |= columns;
     }
 
-    /// The flow index of what was gathered, for a segment whose index ends in `footer`, in at most so many pages. None if even
-    /// protocols and labels take more. What has no room is left out, the least useful first. Nothing is gathered afterwards but with
-    /// [`SegmentKeys::clear`].
-    pub fn finish(
-        &mut self,
-        footer: &Footer,
-        hash_key: [u8; 16],
-        pages_max: u32,
-    ) -> Option<Vec<u8>> {
+    fn finish(&mut self, footer: &Footer, hash_key: [u8; 16], pages_max: u32) -> Option<Vec<u8>> {
         let overflowed = |is_whole: bool, kind: KeyKind| if is_whole { 0 } else { kind.bit() };
         let mut left_out = overflowed(self.flows_whole, KeyKind::Flows);
         let keys = self.hashed(&hash_key);
@@ -244,14 +255,6 @@ impl SegmentKeys {
             };
             FlowIndex::encode(footer, &facts, &hashed, pages_max)
         })
-    }
-
-    /// Of each kind, how many keys there are, and in how many columns they are together. As [`SegmentKeys::finish`], it ends gathering.
-    pub fn counts(&mut self) -> Vec<(KeyKind, u64, u64)> {
-        let keys = self.hashed(&[0; 16]);
-        let of = |kind: KeyKind| keys.iter().filter(move |(of, ..)| *of == kind);
-        let columns = |kind| of(kind).map(|(_, _, columns)| u64::from(columns.count_ones())).sum();
-        KeyKind::ALL.iter().map(|&kind| (kind, of(kind).count() as u64, columns(kind))).collect()
     }
 
     /// The keys with their hashes and columns.
