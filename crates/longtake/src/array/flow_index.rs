@@ -164,7 +164,9 @@ fn gather(
     let member = &image.members[usize::from(segment.member)];
     let layout = &member.layout;
     let start = layout.segment_offset(segment.segment);
-    let Some(entries) = entries(opened, segment)? else { return Ok(false) };
+    let Some(mut entries) = entries(opened, segment)? else { return Ok(false) };
+    // Parity, and what ends a take or fills a hole, has no keys.
+    entries.retain(|(_, record)| record.summary.packets > 0);
     let range = |(place, record): &(Place, ChunkRecord)| Range {
         drive: member.drive,
         offset: place.offset,
