@@ -447,11 +447,13 @@ pub struct Selection {
     /// Highest read rate, to leave bandwidth to a recording [default: 500 MB/s during a recording].
     #[arg(long, value_name = "RATE", help_heading = SELECTION)]
     pub read_rate: Option<Rate>,
-    /// Say how flow indexes narrowed the search: chunks in the span, chunks that were read, and why.
+    /// Say how many chunks flow indexes spared, and why.
+    ///
+    /// Lists the chunks in the span, those that were read, those without an index, and what every selected packet has.
     #[arg(long, help_heading = SELECTION)]
     pub explain: bool,
     /// Read every chunk of the span, whatever flow indexes say. The result is the same, only later.
-    #[arg(long, help_heading = SELECTION)]
+    #[arg(long, help_heading = SELECTION, hide_short_help = true)]
     pub full_scan: bool,
 }
 

@@ -19,8 +19,8 @@ pub const CHUNK_MAX_LIMIT: u32 = 8 << 20;
 pub const CHUNK_MAX_LEAST: u32 = 64 << 10;
 /// Segment length unless chosen otherwise.
 pub const SEGMENT_DEFAULT: u64 = 256 << 20;
-/// `chunk_max` unless chosen otherwise: 64 of them leave a five-hundredth of a default segment to their index and the flow index.
-pub const CHUNK_MAX_DEFAULT: u32 = (4 << 20) - 2 * PAGE_BYTES as u32;
+/// `chunk_max` unless chosen otherwise: 64 of them leave a thousandth of a default segment to their index and the flow index.
+pub const CHUNK_MAX_DEFAULT: u32 = (4 << 20) - PAGE_BYTES as u32;
 
 /// How one member is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ mod tests {
     fn default_segments_hold_64_full_chunks() {
         let layout = Layout::default_for(1 << 40).unwrap();
         assert_eq!(layout.segment_bytes, 256 << 20);
-        assert_eq!(layout.chunk_max, 4_186_112);
+        assert_eq!(layout.chunk_max, 4_190_208);
         assert_eq!(layout.chunk_min, 28_672);
         let mut used = 0;
         let mut chunks = 0;
@@ -171,7 +171,7 @@ mod tests {
         }
         assert_eq!(chunks, 64);
         // The rest is the flow index's.
-        assert_eq!(layout.segment_bytes - used - index::length_for(chunks), 480 << 10);
+        assert_eq!(layout.segment_bytes - used - index::length_for(chunks), 224 << 10);
     }
 
     #[test]

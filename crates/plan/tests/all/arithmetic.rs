@@ -129,7 +129,7 @@ fn dips_cost_drives_when_striped_and_memory_when_adaptive() {
     assert_eq!((at.stripe_rate_drives, at.adaptive_rate_drives), (Some(10), Some(5)));
     // 9.9 GB/s come where five write 5 for half a second, and 12 chunks of 4.19 MB are on their way.
     let array = at.array.unwrap();
-    let by_hand = (at.load.unwrap().offered_bytes_per_s - 5e9) * 0.5 + 12.0 * 4_186_112.0;
+    let by_hand = (at.load.unwrap().offered_bytes_per_s - 5e9) * 0.5 + 12.0 * 4_190_208.0;
     assert!((array.buffer_bytes / by_hand - 1.0).abs() < 1e-9, "{}", array.buffer_bytes);
     // Half of that memory: more drives until dips fit.
     let tight = design(&format!("{text}\nmemory = \"1.25GB\""), &candidate).array.unwrap();
