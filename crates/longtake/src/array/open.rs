@@ -226,9 +226,10 @@ fn open_all(
         open.push(target);
     }
     let size = chunk_max(targets);
-    // No more than all members hold: nothing could fill the rest, and the kernel clears all of it.
+    // A reader needs no more than all members hold, and the kernel clears all of it. A recording does, while its drives stand still.
     let held = open.iter().map(|target| target.geometry.capacity_bytes).sum();
-    let count = (memory_bytes.min(held) / size as u64).clamp(4, 1 << 16) as u32 + extra;
+    let memory_bytes = if access == Access::Read { memory_bytes.min(held) } else { memory_bytes };
+    let count = (memory_bytes / size as u64).clamp(4, 1 << 16) as u32 + extra;
     let (pool, found) = Pool::new(count, size, Pages::Huge)?;
     if access != Access::Read {
         warnings.extend(found);
