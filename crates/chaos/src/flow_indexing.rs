@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use base::Random;
 use base::memory::MemoryBuffers;
 use format::flow_index::{self, Facts, FlowIndex};
+use format::{ChunkRecord, Place, index};
 use recorder::flow_indexes::{self, IndexedSegment};
-use recorder::reader::Reader;
+use recorder::reader::{Range, Reader};
 use recorder::takes::{Catalog, Entry};
 use recorder::{ArrayImage, Segment};
 
@@ -43,7 +44,7 @@ pub fn judge(
         let entries = &by_segment[&(one.member, one.segment)];
         look_up(reader, image, one, entries, &mut met);
         if random.one_in(2) {
-            index(reader, image, one, entries, &mut random);
+            give_index(reader, image, one, &mut random);
         }
     }
     met
@@ -90,12 +91,12 @@ fn look_up(
     }
 }
 
-/// Gives a segment a new index. A drive that fails leaves it as it may.
-fn index(
+/// Gives a segment a new index of all chunks that its footer lists: one that another stands in for is listed again if that one is
+/// lost. A drive that fails leaves the index as it may.
+fn give_index(
     reader: &mut Reader<'_, Handle, MemoryBuffers>,
     image: &ArrayImage,
     one: &IndexedSegment,
-    entries: &[&Entry],
     random: &mut Random,
 ) {
     let member = &image.members[usize::from(one.member)];
@@ -103,13 +104,16 @@ fn index(
     let pages_max = flow_index::pages_max(&one.footer, member.layout.segment_bytes);
     let mut hash_key = [0; 16];
     hash_key[..8].copy_from_slice(&random.bits().to_le_bytes());
+    let length = index::tail_length(one.footer.entries.into());
+    let offset = member.layout.segment_offset(one.segment + 1) - length;
+    let tail = reader.one(Range { drive: member.drive, offset, length: length as u32 });
+    let Some(listed) = tail.ok().and_then(|tail| one.footer.entries(&tail).ok()) else { return };
     let facts = Facts { kinds: u16::MAX, hash_key, anything: 0, fragments: 0 };
-    let of = |entry: &&&Entry| one.is_about(entry);
-    let keys: Vec<(u64, u64)> = entries
-        .iter()
-        .filter(of)
-        .map(|entry| (hash(entry.record.sequence, &hash_key), column(image, one, entry)))
-        .collect();
+    let key = |(place, record): &(Place, ChunkRecord)| {
+        let entry = Entry { place: *place, record: *record };
+        (hash(record.sequence, &hash_key), column(image, one, &entry))
+    };
+    let keys: Vec<(u64, u64)> = listed.iter().map(key).collect();
     let Some(bytes) = FlowIndex::encode(&one.footer, &facts, &keys, pages_max) else { return };
     let written = flow_indexes::write(reader, image, one, &bytes);
     if written.is_ok() && random.one_in(2) {
