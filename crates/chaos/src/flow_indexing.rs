@@ -31,7 +31,9 @@ pub fn judge(
     let mut random = Random::new(salt);
     let layout = |member: u16| &image.members[usize::from(member)].layout;
     let mut by_segment = BySegment::new();
-    for entry in &catalog.entries {
+    // What parity gives back is always read: the index of its segment may never have listed it.
+    let is_looked_up = |entry: &&Entry| !catalog.recovered.contains(&entry.record.sequence);
+    for entry in catalog.entries.iter().filter(is_looked_up) {
         let member = entry.place.member;
         let segment = (member, layout(member).segment_at(entry.place.offset));
         by_segment.entry(segment).or_default().push(entry);

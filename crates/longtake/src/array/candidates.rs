@@ -39,9 +39,11 @@ pub(super) struct Candidates {
 
 impl Candidates {
     /// Those of some chunks. Every chunk is a candidate unless its segment's index says that it is not.
+    /// What parity gives back (`recovered`, by sequence number) is one too: the index of its segment may never have listed it.
     pub(super) fn of(
         opened: &mut Opened,
         entries: &[Entry],
+        recovered: &HashSet<u64>,
         selection: &Selection,
     ) -> Result<Self> {
         let mut used = IndexUse::default();
@@ -50,7 +52,9 @@ impl Candidates {
             Condition::Any => HashSet::new(),
             condition => {
                 used.condition = Some(condition.to_string());
-                excluded(opened, entries, &condition, &mut used)?
+                let mut excluded = excluded(opened, entries, &condition, &mut used)?;
+                excluded.retain(|sequence| !recovered.contains(sequence));
+                excluded
             }
         };
         Ok(Self { excluded, used })

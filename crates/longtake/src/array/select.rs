@@ -94,7 +94,12 @@ impl<'a> Selected<'a> {
                 bail!("no take '{wanted}' in that span: `longtake takes` lists them");
             }
         }
-        let candidates = Candidates::of(opened, &searched(&catalog, &takes, span), selection)?;
+        let candidates = Candidates::of(
+            opened,
+            &searched(&catalog, &takes, span),
+            &catalog.recovered,
+            selection,
+        )?;
         let limit = selection.read_rate.or(opened.recording.then_some(READ_RATE_DURING_RECORDING));
         Ok(Self {
             opened,
