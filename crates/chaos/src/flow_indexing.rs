@@ -80,9 +80,6 @@ fn look_up(
     };
     for (entry, columns) in about.iter().zip(&columns[0]) {
         let Entry { place, record } = entry;
-        if *columns == u64::MAX {
-            met.add(Outcome::FlowPageDamaged);
-        }
         assert!(
             columns & column(image, one, entry) != 0,
             "flow index: it passes over chunk {} of member {} at {}",

@@ -129,13 +129,11 @@ pub enum Outcome {
     ChangeCutShort,
     /// Chunks were looked up in a flow index.
     FlowIndexed,
-    /// A page of a flow index was not whole.
-    FlowPageDamaged,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 64] = [
+    pub const ALL: [Self; 63] = [
         Self::Reordered,
         Self::Full,
         Self::WriteFailed,
@@ -199,7 +197,6 @@ impl Outcome {
         Self::Joined,
         Self::ChangeCutShort,
         Self::FlowIndexed,
-        Self::FlowPageDamaged,
     ];
 }
 
