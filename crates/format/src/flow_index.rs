@@ -12,7 +12,7 @@ use crate::index::{Footer, tail_length};
 use crate::layout::PAGE_BYTES;
 use crate::section::Damage;
 
-/// Parts of a segment that are told apart, of equal length. A chunk belongs to the one in which it starts.
+/// Number of columns: the equal parts into which a flow index divides a segment. A chunk belongs to the column in which it starts.
 pub const COLUMNS: u32 = u64::BITS;
 /// A segment's flow index takes one part of it in so many at most.
 pub const SHARE: u64 = 512;
@@ -22,8 +22,6 @@ pub const LEAST_BYTES: u64 = 64 << 10;
 const MAGIC: &[u8; 8] = b"LTKFLOWS";
 /// The version of this layout, and of what is hashed how.
 const VERSION: u16 = 1;
-/// Where the kinds of keys that a flow index has stand in its first page: a u16.
-pub const KINDS_AT: usize = 10;
 const CRC_AT: usize = PAGE_BYTES as usize - 4;
 
 /// The column of a chunk that starts so many bytes behind the start of its segment.
@@ -44,6 +42,12 @@ pub fn pages_max(footer: &Footer, segment_bytes: u64) -> u32 {
     let (_, room) = room(footer, segment_bytes);
     let budget = (segment_bytes / SHARE).max(LEAST_BYTES);
     (room.min(budget) / PAGE_BYTES) as u32
+}
+
+/// The kinds of keys that a flow index has, by its bytes: a bit each. 0 if they are too short.
+pub fn kinds(bytes: &[u8]) -> u16 {
+    let stored = bytes.get(10..12).and_then(|stored| stored.try_into().ok());
+    stored.map_or(0, u16::from_le_bytes)
 }
 
 /// How a table is laid out.

@@ -378,7 +378,7 @@ fn hole(hole: &Gap) -> Value {
     })
 }
 
-/// A ledger. Packets that the filter rejected are listed beside the losses; null if they were not counted, or if that is not known.
+/// A ledger. Packets that the filter rejected are listed beside the losses, as null unless their number is known.
 fn ledger(ledger: &Ledger, rejections: Rejections) -> Value {
     let mut value = json!(ledger);
     if let Some(lost) = value["lost"].as_object_mut() {

@@ -4,6 +4,7 @@
 mod tokens;
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::str::FromStr;
 
 use self::tokens::Token;
 use crate::community_id::community_id;
@@ -43,6 +44,9 @@ pub fn condition_of(expression: &str) -> Result<Condition, String> {
     if tokens.is_empty() {
         return Ok(Condition::Any);
     }
+    if let Some(token) = tokens.get(TOKENS_MAX) {
+        return Err(token.to_string());
+    }
     let mut parser = Parser {
         tokens: &tokens,
         at: 0,
@@ -76,6 +80,9 @@ enum Kind {
     /// One that is read, and narrows nothing.
     Other,
 }
+
+/// Words and signs of the longest expression that is followed.
+const TOKENS_MAX: usize = 4096;
 
 /// Deepest nesting that is followed.
 const DEPTH_MAX: usize = 64;
@@ -238,7 +245,7 @@ impl<'a> Parser<'a> {
                 let number = match self.peek() {
                     Some(Token::Word(number)) => {
                         self.at += 1;
-                        Some(number.parse().map_err(|_| number.to_owned())?)
+                        Some(decimal(number).ok_or_else(|| number.to_owned())?)
                     }
                     _ => None,
                 };
@@ -270,15 +277,15 @@ impl<'a> Parser<'a> {
                 Ok(host) => Condition::Key(IndexKey::Host(host)),
                 Err(_) => Condition::Any,
             },
-            Some(Kind::Port) => match id.parse() {
-                Ok(port) => Condition::Key(IndexKey::Port(port)),
-                Err(_) => Condition::Any,
+            Some(Kind::Port) => match decimal(id) {
+                Some(port) => Condition::Key(IndexKey::Port(port)),
+                None => Condition::Any,
             },
             Some(Kind::PortRange) => port_range(id),
             Some(Kind::Protocol) => {
                 let name = id.trim_start_matches('\\');
                 let named = PROTOCOLS.iter().find(|(known, _)| *known == name).map(|&(_, n)| n);
-                match named.or_else(|| name.parse().ok()) {
+                match named.or_else(|| decimal(name)) {
                     Some(number) if PLAIN_PROTOCOLS.contains(&number) => {
                         Condition::Key(IndexKey::Protocol(number))
                     }
@@ -301,6 +308,12 @@ impl<'a> Parser<'a> {
         }
         Ok(network(id))
     }
+}
+
+/// A number. One that begins with a zero is octal or hexadecimal to libpcap, and is not read here.
+fn decimal<T: FromStr>(text: &str) -> Option<T> {
+    let is_other = text.len() > 1 && text.starts_with('0');
+    if is_other { None } else { text.parse().ok() }
 }
 
 /// Whether a word without qualifiers is an id: an address, a network, a number or a range. A name may be a word of the language that
@@ -326,7 +339,10 @@ fn kind_of(word: &str) -> Option<Kind> {
 /// One of the addresses of a network, if they are few. One without a prefix is short for `/8`, `/16` or `/24`, unless it is whole.
 fn network(id: &str) -> Condition {
     let (address, bits) = match id.split_once('/') {
-        Some((address, bits)) => (address, bits.parse::<u32>().ok()),
+        Some((address, bits)) => match decimal(bits) {
+            Some(bits) => (address, Some(bits)),
+            None => return Condition::Any,
+        },
         None => match id.split('.').count() {
             short @ 1..=3 if !id.contains(':') => (id, Some(short as u32 * 8)),
             _ => (id, None),
@@ -353,8 +369,7 @@ fn network(id: &str) -> Condition {
 
 /// One of the ports of a range, if they are few.
 fn port_range(id: &str) -> Condition {
-    let ends =
-        id.split_once('-').and_then(|(from, to)| Some((from.parse().ok()?, to.parse().ok()?)));
+    let ends = id.split_once('-').and_then(|(from, to)| Some((decimal(from)?, decimal(to)?)));
     let Some((from, to)) = ends else { return Condition::Any };
     let (from, to): (u16, u16) = if from <= to { (from, to) } else { (to, from) };
     if u32::from(to - from) >= ONE_BY_ONE_MAX {

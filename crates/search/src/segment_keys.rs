@@ -16,8 +16,8 @@ use crate::index_key::{IndexKey, KeyKind};
 use crate::key_hash::KeyHash;
 use crate::layers::{End, Layer, Layers};
 
-/// Flows of a segment, and then its hosts, that are remembered at most: an index of a thousandth of the default segment holds no
-/// more. They take 40 MB.
+/// Flows of a segment, and then its hosts, that are remembered at most: an index of a five-hundredth of the default segment
+/// holds no more. They take 40 MB.
 pub const KEYS_MAX: usize = 1 << 18;
 
 /// What is tried until it has room: kinds of keys that are left out, and in how many columns a key may be before it counts as being

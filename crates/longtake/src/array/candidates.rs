@@ -27,6 +27,8 @@ pub struct IndexUse {
     pub left_out: Vec<String>,
 }
 
+/// Keys that are looked up at most: a search for more reads every chunk.
+const KEYS_MAX: usize = 4096;
 /// Segments whose indexes are looked up at a time.
 const SEGMENTS_AT_A_TIME: usize = 1024;
 
@@ -82,7 +84,8 @@ fn condition(selection: &Selection, used: &mut IndexUse) -> Condition {
     });
     let ids = &selection.community_ids;
     let by_flow = if ids.is_empty() { Condition::Any } else { Condition::of_flows(ids) };
-    Condition::all([by_filter, by_flow])
+    let condition = Condition::all([by_filter, by_flow]);
+    if condition.keys().len() > KEYS_MAX { Condition::Any } else { condition }
 }
 
 fn excluded(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use base::{Bank, DeviceError, Duration};
 use format::chunk::check_body;
-use format::flow_index::{self, KINDS_AT, column};
+use format::flow_index::{self, column};
 use format::index::tail_length;
 use format::packets::{Item, Items};
 use format::{ChunkRecord, Interface, LinkType, PAGE_BYTES, Place};
@@ -57,7 +57,7 @@ pub struct IndexReport {
 const PAGES_LEAST: u32 = 2;
 
 impl Array {
-    /// Makes flow indexes for the full segments that have none. `progress` counts chunks. Nobody may be recording on the array.
+    /// Makes flow indexes for the full segments that have none. The array must not be recorded on meanwhile. `progress` counts chunks.
     ///
     /// # Errors
     /// If somebody is recording on the array, or a drive fails to write.
@@ -100,7 +100,7 @@ fn index(
         }
         let Some(bytes) = made(opened, segment, &mut keys, &mut report)? else { continue };
         flow_indexes::write(&mut opened.reader(), &image, segment, &bytes)?;
-        let kinds = u16::from_le_bytes([bytes[KINDS_AT], bytes[KINDS_AT + 1]]);
+        let kinds = flow_index::kinds(&bytes);
         for (count, kind) in left_out.iter_mut().zip(KeyKind::ALL) {
             *count += u64::from(kinds & kind.bit() == 0);
         }

@@ -30,6 +30,12 @@ fn expressions_become_conditions_on_keys() {
         ("net 10.0.0.0/8 and port 5", "port 5"),
         ("portrange 7-8", "port 7 or port 8"),
         ("portrange 1-1000", "anything"),
+        // Octal to libpcap.
+        ("port 010", "anything"),
+        ("ip proto 021", "anything"),
+        ("portrange 010-020", "anything"),
+        ("net 10.1.2.0/030", "anything"),
+        ("vlan 010", "? 010"),
         ("ip proto \\icmp", "protocol ICMP"),
         ("ip proto 51", "anything"),
         ("host www.example.org and port 80", "port 80"),
@@ -66,6 +72,7 @@ fn any_text_is_read_to_some_end() {
     let deep = "(".repeat(10_000);
     assert!(condition_of(&deep).is_err());
     assert!(condition_of(&"not ".repeat(10_000)).is_err());
+    assert!(condition_of(&"port 1 or port 2 and ".repeat(100_000)).is_err());
     for text in [
         "ä",
         "host",

@@ -46,7 +46,7 @@ pub(super) fn locked(make: impl Fn() -> io::Result<NamedTempFile>) -> io::Result
             // It may have been removed before it was locked.
             Ok(()) if file.as_file().metadata()?.nlink() == 0 => {}
             Err(fs::TryLockError::WouldBlock) => {}
-            // On a file system without locks nobody can take this one, so nobody removes the file either.
+            // The file system has no locks: without one the file is not removed.
             Ok(()) | Err(fs::TryLockError::Error(_)) => return Ok(file),
         }
     }
