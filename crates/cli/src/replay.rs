@@ -38,6 +38,9 @@ fn run<S: Sender>(arguments: &ReplayArguments, sender: S, pace: Pace) -> Result<
     }
     let mut array = opening::open_to_read(&arguments.array)?;
     let replayed = array.replay(&selection(&arguments.selection)?, sender, pace, &stop)?;
+    if arguments.selection.explain {
+        printer::tell_all(text::index_use(&replayed.read.index));
+    }
     printer::tell_all(text::unread(&replayed.read));
     if arguments.array.json {
         printer::json(&json::replayed(&replayed))?;

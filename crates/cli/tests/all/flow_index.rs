@@ -119,6 +119,9 @@ fn explain_says_what_was_read_and_why() {
         .says(&["host 192.0.2.1 and protocol UDP", "candidates, which are read"]);
     of("ether multicast").says(&["can't help with an expression that contains 'ether'"]);
     line("flows @ --explain --filter icmp", array).code(0).says(&["protocol ICMP"]);
+    line("replay @ --udp 127.0.0.1:9 --speed max --explain --filter icmp", array)
+        .code(0)
+        .says(&["protocol ICMP"]);
 }
 
 #[test]
