@@ -147,6 +147,8 @@ pub struct Case {
     pub groups: u32,
     /// How long a group waits for further chunks.
     pub group_wait: Duration,
+    /// Whether segments keep room for flow indexes, which are made beside the recordings.
+    pub flow_indexes: bool,
     /// The recordings, one after another.
     pub rounds: Vec<Round>,
     /// A lie that the bank tells, for the proof of the prover.
@@ -231,6 +233,7 @@ impl Case {
             parity,
             groups,
             group_wait,
+            flow_indexes: Random::new(seed ^ 0xF10A_1DE5).one_in(2),
             drives,
         }
     }

@@ -3,17 +3,103 @@
 
 use std::collections::BTreeMap;
 
-use base::Random;
 use base::memory::MemoryBuffers;
-use format::flow_index::{self, Facts, FlowIndex};
-use format::{ChunkRecord, Place, index};
+use base::{Duration, Instant, Random};
+use format::flow_index::{self, Facts, FlowIndex, Subject};
+use format::index::{self, Footer};
+use format::{ChunkRecord, Layout, Place};
 use recorder::flow_indexes::{self, IndexedSegment};
 use recorder::reader::{Range, Reader};
+use recorder::run::FilledSegment;
 use recorder::takes::{Catalog, Entry};
-use recorder::{ArrayImage, Segment};
+use recorder::{ArrayImage, FlowIndexPart};
 
 use crate::adversary::Handle;
 use crate::outcome::{Met, Outcome};
+
+/// Makes flow indexes beside a recording: late, of some chunks only, or not at all.
+#[derive(Debug)]
+pub struct Maker {
+    random: Random,
+    layouts: Vec<Layout>,
+    /// Until when each is held back.
+    late: Vec<(Instant, FlowIndexPart)>,
+}
+
+/// How long an index is held back at most, in ns: as long as a ring takes to come round.
+const LATE_NS_MAX: u64 = 1 << 31;
+
+impl Maker {
+    /// For the members of an array.
+    pub fn new(seed: u64, layouts: Vec<Layout>) -> Self {
+        Self { random: Random::new(seed), layouts, late: Vec::new() }
+    }
+
+    /// Makes a flow index for a segment that is full, or not.
+    pub fn filled(&mut self, now: Instant, segment: &FilledSegment) {
+        let random = &mut self.random;
+        if random.one_in(8) {
+            return;
+        }
+        let place = segment.place;
+        let layout = self.layouts[usize::from(place.member)];
+        let written = index::encode(&place, segment.section_bytes, &segment.chunks);
+        let Ok(footer) = Footer::read(&written.tail) else { panic!("flow index: no footer") };
+        let column = |place: &Place| {
+            let start = layout.segment_offset(layout.segment_at(place.offset));
+            1 << flow_index::column(place.offset - start, layout.segment_bytes)
+        };
+        let pages_max = flow_index::pages_max(&footer, layout.segment_bytes);
+        let subject = Subject::from(&footer);
+        let leaves_out = random.one_in(3);
+        let bytes = encode(&subject, &segment.chunks, column, pages_max, random, leaves_out);
+        let Some(bytes) = bytes else { return };
+        let number = layout.segment_at(place.offset);
+        let (start, _) = flow_index::room(&footer, layout.segment_bytes);
+        let offset = layout.segment_offset(number) + start;
+        let (member, sequences) = (place.member, subject.sequences);
+        let bytes = bytes.into();
+        let part = FlowIndexPart { member, segment: number, sequences, offset, bytes };
+        let longest = LATE_NS_MAX >> random.below(32);
+        let late = random.below(longest);
+        self.late.push((now + Duration::from_nanos(late), part));
+    }
+
+    /// One that is held back no longer.
+    pub fn ready(&mut self, now: Instant) -> Option<FlowIndexPart> {
+        let at = self.late.iter().position(|(until, _)| *until <= now)?;
+        Some(self.late.swap_remove(at).1)
+    }
+
+    /// Until when the next one is held back.
+    pub fn next(&self) -> Option<Instant> {
+        self.late.iter().map(|(until, _)| *until).min()
+    }
+}
+
+/// A flow index in which each chunk's key is its own number; some chunks may be left out.
+fn encode(
+    subject: &Subject,
+    chunks: &[(Place, ChunkRecord)],
+    column: impl Fn(&Place) -> u64,
+    pages_max: u32,
+    random: &mut Random,
+    leaves_out: bool,
+) -> Option<Vec<u8>> {
+    let mut hash_key = [0; 16];
+    hash_key[..8].copy_from_slice(&random.bits().to_le_bytes());
+    let mut facts = Facts { kinds: u16::MAX, hash_key, anything: 0, fragments: 0, unread: 0 };
+    let mut keys = Vec::new();
+    for (place, record) in chunks {
+        if leaves_out && random.one_in(2) {
+            facts.anything |= column(place);
+            facts.unread += 1;
+        } else {
+            keys.push((hash(record.sequence, &hash_key), column(place)));
+        }
+    }
+    FlowIndex::encode(subject, &facts, &keys, pages_max)
+}
 
 type BySegment<'c> = BTreeMap<(u16, u64), Vec<&'c Entry>>;
 
@@ -42,10 +128,12 @@ pub fn judge(
     let Ok(segments) = flow_indexes::find(reader, image, &places) else {
         panic!("flow index: the bank never fails as a whole")
     };
+    let anything_lost = catalog.takes().iter().any(|take| !take.gaps.is_empty());
     for one in &segments {
         let entries = &by_segment[&(one.member, one.segment)];
         look_up(reader, image, one, entries, &mut met);
-        if random.one_in(2) {
+        // Behind the chunks of a segment that is not full, what was lost may still lie.
+        if random.one_in(2) && (one.footer.is_some() || !anything_lost) {
             give_index(reader, image, one, &mut random);
         }
     }
@@ -72,10 +160,13 @@ fn look_up(
     met: &mut Met,
 ) {
     let Some(flows) = &one.flows else { return };
-    met.add(Outcome::FlowIndexed);
+    met.add(match one.footer {
+        Some(_) => Outcome::FlowIndexed,
+        None => Outcome::FlowIndexedOpen,
+    });
     let about: Vec<&&Entry> = entries.iter().filter(|entry| one.is_about(entry)).collect();
     let hashes = about.iter().map(|entry| hash(entry.record.sequence, &flows.hash_key)).collect();
-    let Ok(columns) = flow_indexes::columns(reader, image, &[*one], &[hashes]) else {
+    let Ok(columns) = flow_indexes::columns(reader, &[*one], &[hashes]) else {
         panic!("flow index: the bank never fails as a whole")
     };
     for (entry, columns) in about.iter().zip(&columns[0]) {
@@ -91,7 +182,7 @@ fn look_up(
 }
 
 /// Gives a segment a new index of all chunks that its footer lists: one that another stands in for is listed again if that one is
-/// lost. A drive that fails leaves the index as it may.
+/// lost. Of a segment that is not full, those that were found. A drive that fails leaves the index as it may.
 fn give_index(
     reader: &mut Reader<'_, Handle, MemoryBuffers>,
     image: &ArrayImage,
@@ -99,23 +190,32 @@ fn give_index(
     random: &mut Random,
 ) {
     let member = &image.members[usize::from(one.member)];
-    debug_assert!(matches!(member.segments[one.segment as usize], Segment::Live(_)));
-    let pages_max = flow_index::pages_max(&one.footer, member.layout.segment_bytes);
-    let mut hash_key = [0; 16];
-    hash_key[..8].copy_from_slice(&random.bits().to_le_bytes());
-    let length = index::tail_length(one.footer.entries.into());
+    let Some(chunks) = chunks(reader, image, one) else { return };
+    let place_column = |place: &Place| {
+        let start = member.layout.segment_offset(one.segment);
+        1 << flow_index::column(place.offset - start, member.layout.segment_bytes)
+    };
+    let room = &one.room;
+    let bytes = encode(&room.subject, &chunks, place_column, room.pages_max, random, false);
+    let Some(bytes) = bytes else { return };
+    let written = flow_indexes::write(reader, room, &bytes);
+    if written.is_ok() && random.one_in(2) {
+        flow_indexes::flush(reader, room.drive).ok();
+    }
+}
+
+/// The chunks that a segment's index is to be about.
+fn chunks(
+    reader: &mut Reader<'_, Handle, MemoryBuffers>,
+    image: &ArrayImage,
+    one: &IndexedSegment,
+) -> Option<Vec<(Place, ChunkRecord)>> {
+    let member = &image.members[usize::from(one.member)];
+    let Some(footer) = &one.footer else {
+        return member.head.as_ref().map(|head| head.chunks.clone());
+    };
+    let length = index::tail_length(footer.entries.into());
     let offset = member.layout.segment_offset(one.segment + 1) - length;
     let tail = reader.one(Range { drive: member.drive, offset, length: length as u32 });
-    let Some(listed) = tail.ok().and_then(|tail| one.footer.entries(&tail).ok()) else { return };
-    let facts = Facts { kinds: u16::MAX, hash_key, anything: 0, fragments: 0 };
-    let key = |(place, record): &(Place, ChunkRecord)| {
-        let entry = Entry { place: *place, record: *record };
-        (hash(record.sequence, &hash_key), column(image, one, &entry))
-    };
-    let keys: Vec<(u64, u64)> = listed.iter().map(key).collect();
-    let Some(bytes) = FlowIndex::encode(&one.footer, &facts, &keys, pages_max) else { return };
-    let written = flow_indexes::write(reader, image, one, &bytes);
-    if written.is_ok() && random.one_in(2) {
-        flow_indexes::flush(reader, image, one.member).ok();
-    }
+    footer.entries(&tail.ok()?).ok()
 }

@@ -129,11 +129,13 @@ pub enum Outcome {
     ChangeCutShort,
     /// Chunks were looked up in a flow index.
     FlowIndexed,
+    /// A chunk of a segment that is not full was looked up in a flow index.
+    FlowIndexedOpen,
 }
 
 impl Outcome {
     /// All of them.
-    pub const ALL: [Self; 63] = [
+    pub const ALL: [Self; 64] = [
         Self::Reordered,
         Self::Full,
         Self::WriteFailed,
@@ -197,6 +199,7 @@ impl Outcome {
         Self::Joined,
         Self::ChangeCutShort,
         Self::FlowIndexed,
+        Self::FlowIndexedOpen,
     ];
 }
 

@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, VecDeque};
 use base::memory::MemoryBuffers;
 use base::{BufferId, Buffers, Duration, Instant, Random, Timestamp};
 use format::{ChunkWriter, Count, Interface, Ledger, LinkType, Packet, Sealed, Stage};
-use recorder::ReadyChunk;
-use recorder::run::Feed;
+use recorder::run::{Feed, FilledSegment};
+use recorder::{FlowIndexPart, ReadyChunk};
 
 use crate::case::{CHUNK_MAX, Case};
+use crate::flow_indexing::Maker;
 
 /// When the bank's clock starts, in ns since 1970.
 pub const EPOCH_NS: u64 = 1_700_000_000_000_000_000;
@@ -139,6 +140,9 @@ pub struct Source {
     end_given: bool,
     scratch: Vec<u8>,
     packet: Vec<u8>,
+    /// Makes flow indexes, if the recording keeps room for them.
+    pub maker: Option<Maker>,
+    now: Instant,
 }
 
 impl Source {
@@ -184,6 +188,8 @@ impl Source {
             end_given: false,
             scratch: vec![0; CHUNK_MAX as usize],
             packet: Vec::new(),
+            maker: None,
+            now: start,
         }
     }
 
@@ -313,6 +319,7 @@ fn interface(queue: usize) -> Interface {
 
 impl Feed for Source {
     fn poll(&mut self, now: Instant) -> Option<ReadyChunk> {
+        self.now = now;
         loop {
             let next = (0..self.queues.len()).min_by_key(|&q| self.queues[q].ready)?;
             let due = self.queues[next].ready;
@@ -330,7 +337,24 @@ impl Feed for Source {
 
     fn next(&self, _now: Instant) -> Option<Instant> {
         let next = self.queues.iter().map(|q| q.ready).min()?;
-        (!self.stopped).then(|| next.min(self.stop_at))
+        let chunk = (!self.stopped).then(|| next.min(self.stop_at));
+        let index = self.maker.as_ref().and_then(Maker::next);
+        chunk.into_iter().chain(index).min()
+    }
+
+    fn segment_filled(&mut self, segment: FilledSegment) {
+        if let Some(maker) = &mut self.maker {
+            maker.filled(self.now, &segment);
+        }
+    }
+
+    fn flow_index(&mut self) -> Option<FlowIndexPart> {
+        let now = self.now;
+        self.maker.as_mut().and_then(|maker| maker.ready(now))
+    }
+
+    fn makes_flow_indexes(&self) -> bool {
+        self.maker.as_ref().is_some_and(|maker| maker.next().is_some())
     }
 
     fn release(&mut self, buffer: BufferId) {

@@ -14,7 +14,7 @@ use source::spec::FORMS;
 use longtake::array::{CommunityId, FLOWS_MAX, FlowFormat, Group, Order, OutputFormat};
 use longtake::instant::When;
 use longtake::names;
-use longtake::recording::Rotation;
+use longtake::recording::{FlowIndexing, Rotation};
 
 // Headings in the help of commands with many options.
 const SOURCE: &str = "Source";
@@ -208,7 +208,7 @@ pub enum Sets {
 }
 
 /// Options of `record` that are about an array.
-const OF_ARRAYS: [&str; 18] = [
+const OF_ARRAYS: [&str; 19] = [
     "when_full",
     "members",
     "member_size",
@@ -216,6 +216,7 @@ const OF_ARRAYS: [&str; 18] = [
     "mode",
     "segment",
     "chunk",
+    "index",
     "strict",
     "placement",
     "depth",
@@ -298,6 +299,12 @@ pub struct RecordArguments {
     /// [default: 4MiB less 4KiB].
     #[arg(long, value_name = "SIZE", help_heading = ARRAY, hide_short_help = true)]
     pub chunk: Option<ByteSize>,
+    /// Which flow indexes to make beside the recording: none, hosts, or flows (hosts, ports and flows).
+    ///
+    /// Searches for them then read only the chunks that may hold their packets. An index takes up to a 512th of the array, and
+    /// processor time that nothing else needs: chunks that there is no time for are left out, and `array index` adds them.
+    #[arg(long, value_name = "WHAT", default_value_t, help_heading = ARRAY, hide_short_help = true)]
+    pub index: FlowIndexing,
     /// Stop after this time.
     #[arg(long = "for", value_name = "TIME", help_heading = RECORDING)]
     pub duration: Option<Duration>,

@@ -103,6 +103,7 @@ fn builder(arguments: &RecordArguments) -> Builder {
         },
         rest_turn: arguments.rest_turn,
         processors: arguments.cpus.clone(),
+        index: arguments.index,
         uplink: arguments.uplink,
         privileges,
     };

@@ -19,10 +19,26 @@ pub const SHARE: u64 = 512;
 /// What small segments' flow indexes may take nevertheless.
 pub const LEAST_BYTES: u64 = 64 << 10;
 
+/// Pages of the shortest flow index: its first page, and one of its table.
+pub const PAGES_LEAST: u32 = 2;
+
 const MAGIC: &[u8; 8] = b"LTKFLOWS";
 /// The version of this layout, and of what is hashed how.
 const VERSION: u16 = 1;
 const CRC_AT: usize = PAGE_BYTES as usize - 4;
+
+/// Bytes that a recording keeps free in each segment for its flow index: [`SHARE`], and in small segments up to [`LEAST_BYTES`], but
+/// no more than a 64th.
+pub const fn reserve(segment_bytes: u64) -> u64 {
+    let (share, small) = (segment_bytes / SHARE, segment_bytes / 64);
+    let small = if small < LEAST_BYTES { small } else { LEAST_BYTES };
+    (if share > small { share } else { small }) / PAGE_BYTES * PAGE_BYTES
+}
+
+/// Where the flow index of a segment that is not full starts, in bytes from the start of the segment; it ends with the segment.
+pub const fn open_start(segment_bytes: u64) -> u64 {
+    segment_bytes - reserve(segment_bytes)
+}
 
 /// The column of a chunk that starts so many bytes behind the start of its segment.
 pub fn column(offset: u64, segment_bytes: u64) -> u32 {
@@ -61,17 +77,45 @@ pub struct Shape {
     rice_bits: u32,
 }
 
-/// The first page of a flow index: what it is the index of, and how to read its table.
+/// Which chunks a flow index is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FlowIndex {
+pub struct Subject {
     /// The array.
     pub array: Uuid,
     /// The member.
     pub member: u16,
-    /// Sequence numbers of the segment's first and last chunk.
+    /// Sequence numbers of the segment's first chunk, and of the last one that is covered: of a full segment the last there is.
     pub sequences: (u64, u64),
-    /// Checksum of the index of the segment's chunks: this belongs to those chunks and no others.
+    /// Checksum of the index of the segment's chunks: this belongs to those chunks and no others. 0 if the segment was not full.
     pub entries_crc: u32,
+    /// Whether the segment was not full: more chunks may have followed.
+    pub open: bool,
+}
+
+impl Subject {
+    /// Chunks of a segment that is not full yet, from its first one to the last that is covered, by their sequence numbers.
+    pub const fn open(array: Uuid, member: u16, sequences: (u64, u64)) -> Self {
+        Self { array, member, sequences, entries_crc: 0, open: true }
+    }
+}
+
+impl From<&Footer> for Subject {
+    fn from(footer: &Footer) -> Self {
+        Self {
+            array: footer.array,
+            member: footer.member,
+            sequences: (footer.first_sequence, footer.last_sequence),
+            entries_crc: footer.entries_crc,
+            open: false,
+        }
+    }
+}
+
+/// The first page of a flow index: what it is the index of, and how to read its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowIndex {
+    /// What it is about.
+    pub subject: Subject,
     /// Kinds of keys that were entered, a bit each. Of the others nothing is known.
     pub kinds: u16,
     /// The key of the hashes.
@@ -82,6 +126,8 @@ pub struct FlowIndex {
     pub fragments: u64,
     /// Keys in the table.
     pub keys: u32,
+    /// Chunks that were not read for it: their columns may hold anything.
+    pub unread: u32,
     shape: Shape,
     /// Checksum of the page. The table's pages belong to it and to no other.
     crc: u32,
@@ -98,13 +144,15 @@ pub struct Facts {
     pub anything: u64,
     /// [`FlowIndex::fragments`].
     pub fragments: u64,
+    /// [`FlowIndex::unread`].
+    pub unread: u32,
 }
 
 impl FlowIndex {
-    /// The bytes of the flow index of a segment whose index ends in `footer`: these keys, each once, by their hashes, with the
-    /// columns that hold each. None if they don't fit into `pages_max` pages.
+    /// The bytes of a flow index: these keys, each once, by their hashes, with the columns that hold each. None if they don't fit into
+    /// `pages_max` pages.
     pub fn encode(
-        footer: &Footer,
+        subject: &Subject,
         facts: &Facts,
         keys: &[(u64, u64)],
         pages_max: u32,
@@ -115,17 +163,19 @@ impl FlowIndex {
             .raw(MAGIC)
             .u16(VERSION)
             .u16(facts.kinds)
-            .u16(footer.member)
+            .u16(subject.member)
             .u16((shape.fingerprint_bits | shape.rice_bits << 8) as u16)
-            .raw(footer.array.as_bytes())
-            .u64(footer.first_sequence)
-            .u64(footer.last_sequence)
-            .u32(footer.entries_crc)
+            .raw(subject.array.as_bytes())
+            .u64(subject.sequences.0)
+            .u64(subject.sequences.1)
+            .u32(subject.entries_crc)
             .u32(shape.pages)
             .raw(&facts.hash_key)
             .u64(facts.anything)
             .u64(facts.fragments)
-            .u32(keys.len() as u32);
+            .u32(keys.len() as u32)
+            .u32(facts.unread)
+            .u32(subject.open.into());
         let crc = crc32c(&bytes[..CRC_AT]);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         bytes.extend(table);
@@ -138,11 +188,34 @@ impl FlowIndex {
         Some(bytes)
     }
 
-    /// Reads the first page of the flow index of the segment whose index ends in `footer`.
+    /// Reads the first page of the flow index of the full segment whose index ends in `footer`.
     ///
     /// # Errors
     /// [`Damage`] if there is none, or another segment's or an earlier one's, or it can't be true.
     pub fn read(page: &[u8], footer: &Footer, segment_bytes: u64) -> Result<Self, Damage> {
+        let (_, room) = room(footer, segment_bytes);
+        let index = Self::parse(page, room)?;
+        if index.subject == Subject::from(footer) { Ok(index) } else { Err(Damage::Elsewhere) }
+    }
+
+    /// Reads the first page of the flow index of a segment that was not full when it was made.
+    ///
+    /// # Errors
+    /// As [`FlowIndex::read`].
+    pub fn read_open(
+        page: &[u8],
+        array: Uuid,
+        member: u16,
+        first_sequence: u64,
+        segment_bytes: u64,
+    ) -> Result<Self, Damage> {
+        let index = Self::parse(page, reserve(segment_bytes))?;
+        let sequences = (first_sequence, index.subject.sequences.1);
+        let expected = Subject::open(array, member, sequences);
+        if index.subject == expected { Ok(index) } else { Err(Damage::Elsewhere) }
+    }
+
+    fn parse(page: &[u8], room: u64) -> Result<Self, Damage> {
         let page = page.get(..PAGE_BYTES as usize).ok_or(Damage::Short)?;
         if &page[..8] != MAGIC {
             return Err(Damage::NotOurs);
@@ -161,18 +234,12 @@ impl FlowIndex {
         let sequences = (get.u64(), get.u64());
         let (entries_crc, pages, hash_key) = (get.u32(), get.u32(), get.raw());
         let (anything, fragments, keys) = (get.u64(), get.u64(), get.u32());
+        let (unread, open) = (get.u32(), get.u32() != 0);
         let shape = Shape {
             pages,
             fingerprint_bits: u32::from(widths & 0xff),
             rice_bits: u32::from(widths >> 8),
         };
-        let belongs = (array, member, entries_crc)
-            == (footer.array, footer.member, footer.entries_crc)
-            && sequences == (footer.first_sequence, footer.last_sequence);
-        if !belongs {
-            return Err(Damage::Elsewhere);
-        }
-        let (_, room) = room(footer, segment_bytes);
         if pages == 0 || (u64::from(pages) + 1) * PAGE_BYTES > room {
             return Err(Damage::Length);
         }
@@ -180,15 +247,13 @@ impl FlowIndex {
             return Err(Damage::Contradiction);
         }
         Ok(Self {
-            array,
-            member,
-            sequences,
-            entries_crc,
+            subject: Subject { array, member, sequences, entries_crc, open },
             kinds,
             hash_key,
             anything,
             fragments,
             keys,
+            unread,
             shape,
             crc,
         })
@@ -250,7 +315,8 @@ mod tests {
         }
     }
 
-    const FACTS: Facts = Facts { kinds: 5, hash_key: [9; 16], anything: 0, fragments: 1 << 9 };
+    const FACTS: Facts =
+        Facts { kinds: 5, hash_key: [9; 16], anything: 0, fragments: 1 << 9, unread: 2 };
 
     fn random_keys(seed: u64, count: usize, columns: u64) -> Vec<(u64, u64)> {
         let mut random = Random::new(seed);
@@ -274,7 +340,7 @@ mod tests {
             (1..).zip([(0, 1), (1, 1), (900, 1), (20_000, 3), (3_000, 64)])
         {
             let keys = random_keys(seed, count, columns);
-            let bytes = FlowIndex::encode(&footer(64), &FACTS, &keys, 100).unwrap();
+            let bytes = FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &keys, 100).unwrap();
             for &(hash, held) in &keys {
                 let found = find(&bytes, hash).unwrap();
                 assert_eq!(found & held, held, "key {hash:x} of {count}");
@@ -289,11 +355,11 @@ mod tests {
     #[test]
     fn a_key_of_one_column_takes_about_two_bytes() {
         let keys = random_keys(3, 50_000, 1);
-        let bytes = FlowIndex::encode(&footer(64), &FACTS, &keys, 1000).unwrap();
+        let bytes = FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &keys, 1000).unwrap();
         let bits = bytes.len() as f64 * 8.0 / 50_000.0;
         assert!((15.0..20.0).contains(&bits), "{bits} bits a key");
         assert_eq!(
-            FlowIndex::encode(&footer(64), &FACTS, &keys, 20),
+            FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &keys, 20),
             None,
             "too many for 20 pages"
         );
@@ -302,7 +368,7 @@ mod tests {
     #[test]
     fn what_is_torn_stale_or_elsewhere_says_nothing() {
         let keys = random_keys(4, 3000, 2);
-        let bytes = FlowIndex::encode(&footer(64), &FACTS, &keys, 100).unwrap();
+        let bytes = FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &keys, 100).unwrap();
         let read = |bytes: &[u8], footer: &Footer| FlowIndex::read(bytes, footer, SEGMENT);
         let other = Footer { entries_crc: 78, ..footer(64) };
         assert_eq!(read(&bytes, &other), Err(Damage::Elsewhere));
@@ -315,13 +381,46 @@ mod tests {
         assert_eq!(read(&bytes[..4000], &footer(64)), Err(Damage::Short));
         // A page of the same segment's index under another hash key.
         let again = Facts { hash_key: [8; 16], ..FACTS };
-        let again = FlowIndex::encode(&footer(64), &again, &keys, 100).unwrap();
+        let again = FlowIndex::encode(&Subject::from(&footer(64)), &again, &keys, 100).unwrap();
         assert_eq!(again.len(), bytes.len());
         let mixed = [&again[..PAGE_BYTES as usize], &bytes[PAGE_BYTES as usize..]].concat();
         assert!(keys.iter().all(|(hash, _)| find(&mixed, *hash).is_none()));
         // Too long for the room that is left.
         let tight = Footer { section_bytes: 60 << 10, ..footer(64) };
         assert_eq!(read(&bytes, &tight).is_err(), bytes.len() as u64 > room(&tight, SEGMENT).1);
+    }
+
+    #[test]
+    fn the_index_of_a_segment_that_is_not_full_counts_for_that_use_of_the_segment_alone() {
+        let (array, member) = (Uuid::from_u128(7), 3);
+        let keys = random_keys(5, 500, 2);
+        let open = Subject::open(array, member, (5, 40));
+        let bytes = FlowIndex::encode(&open, &FACTS, &keys, 16).unwrap();
+        let read = |array, member, first| {
+            FlowIndex::read_open(&bytes, array, member, first, SEGMENT).map(|index| index.subject)
+        };
+        assert_eq!(read(array, member, 5), Ok(open));
+        assert_eq!(read(array, member, 6), Err(Damage::Elsewhere));
+        assert_eq!(read(array, 2, 5), Err(Damage::Elsewhere));
+        assert_eq!(read(Uuid::from_u128(8), member, 5), Err(Damage::Elsewhere));
+        // Neither counts in the place of the other.
+        assert_eq!(FlowIndex::read(&bytes, &footer(64), SEGMENT), Err(Damage::Elsewhere));
+        let full = FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &keys, 16).unwrap();
+        let found = FlowIndex::read_open(&full, array, member, 5, SEGMENT);
+        assert_eq!(found, Err(Damage::Elsewhere));
+        // Longer than what is kept free.
+        let many = FlowIndex::encode(&open, &FACTS, &random_keys(6, 60_000, 2), 1000).unwrap();
+        let found = FlowIndex::read_open(&many, array, member, 5, SEGMENT);
+        assert_eq!(found, Err(Damage::Length));
+    }
+
+    #[test]
+    fn a_five_hundredth_of_a_segment_is_kept_free_and_more_of_small_ones() {
+        assert_eq!(reserve(256 << 20), 512 << 10);
+        assert_eq!(reserve(16 << 20), 64 << 10);
+        assert_eq!(reserve(1 << 20), 16 << 10);
+        assert_eq!(reserve(256 << 10), 4 << 10);
+        assert_eq!(open_start(256 << 20), (256 << 20) - (512 << 10));
     }
 
     #[test]
@@ -338,7 +437,7 @@ mod tests {
         #[test]
         fn damaged_pages_are_never_trusted(at in 0..4096_usize, flip in 1..=255_u8, seed in any::<u64>()) {
             let keys = random_keys(seed, 300, 3);
-            let mut bytes = FlowIndex::encode(&footer(64), &FACTS, &keys, 100).unwrap();
+            let mut bytes = FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &keys, 100).unwrap();
             let index = FlowIndex::read(&bytes, &footer(64), SEGMENT).unwrap();
             let start = PAGE_BYTES as usize;
             bytes[start + at] ^= flip;

@@ -151,11 +151,42 @@ impl Layout {
     pub const fn fits(&self, used: u64, chunks: u64, length: u32) -> bool {
         used + length as u64 + index::length_for(chunks + 1) <= self.segment_bytes
     }
+
+    /// The longest chunk of which a segment holds as many with `room` bytes to spare as it holds of the longest without. Where that
+    /// would be much shorter, or too short, it stays the longest, and a segment may hold one less.
+    pub fn chunk_max_beside(&self, room: u64) -> u32 {
+        let longest = u64::from(self.chunk_max);
+        let mut count = self.segment_bytes / longest;
+        while count > 0 && count * longest + index::length_for(count) > self.segment_bytes {
+            count -= 1;
+        }
+        let free = self.segment_bytes.saturating_sub(index::length_for(count) + room);
+        let each = free / count.max(1) / PAGE_BYTES * PAGE_BYTES;
+        let least = u64::from(CHUNK_MAX_LEAST).max(longest / 16 * 15);
+        if each < least { self.chunk_max } else { each.min(longest) as u32 }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chunks_that_leave_room_for_a_flow_index_are_hardly_shorter() {
+        let default = Layout::default_for(1 << 40).unwrap();
+        let chunk_max = default.chunk_max_beside(512 << 10);
+        assert_eq!(chunk_max, default.chunk_max - 8192);
+        let used = 64 * u64::from(chunk_max);
+        assert!(used + index::length_for(64) + (512 << 10) <= default.segment_bytes);
+        // Seven chunks leave nearly a megabyte anyway.
+        let roomy = Layout::new(1 << 32, 8 << 20, 1 << 20).unwrap();
+        assert_eq!(roomy.chunk_max_beside(64 << 10), 1 << 20);
+        // An eighth less is too much, and so is less than a chunk may have.
+        let coarse = Layout::new(1 << 32, (4 << 20) + 8192, 1 << 20).unwrap();
+        assert_eq!(coarse.chunk_max_beside(512 << 10), 1 << 20);
+        let small = Layout::new(1 << 32, (256 << 10) + 8192, 64 << 10).unwrap();
+        assert_eq!(small.chunk_max_beside(8192), 64 << 10);
+    }
 
     #[test]
     fn default_segments_hold_64_full_chunks() {

@@ -17,7 +17,9 @@ use crate::array::{
     Replayed, ScrubFinding, ScrubReport, StaleMember, Take, link_name,
 };
 use crate::instant::utc;
-use crate::recording::{Account, CompleteFile, Files, LinkState, Rejections, Snapshot, Started};
+use crate::recording::{
+    Account, CompleteFile, Files, IndexCounts, LinkState, Rejections, Snapshot, Started,
+};
 
 /// Values as JSON, one after another.
 fn list<T>(values: &[T], value: impl Fn(&T) -> Value) -> Value {
@@ -451,6 +453,7 @@ pub fn recorded(account: &Account) -> Value {
         "buffers": account.started.buffers, "buffers_most": account.buffers_most,
         "notes": account.notes, "simulated": account.started.simulated,
         "reused_to_ns": account.reused_to_ns, "parity": account.parity.map(parity),
+        "index": account.index.map(index_counts),
     });
     if let Some(Files { complete, removed, oldest, newest }) = &account.files {
         value["files"] =
@@ -458,6 +461,13 @@ pub fn recorded(account: &Account) -> Value {
         value["take"].take();
     }
     value
+}
+
+fn index_counts(counts: IndexCounts) -> Value {
+    let IndexCounts { filled, indexed, chunks_left_out, bytes } = counts;
+    json!({
+        "segments_filled": filled, "segments_indexed": indexed, "chunks_left_out": chunks_left_out, "bytes": bytes,
+    })
 }
 
 fn parity(parity: ParityProgress) -> Value {

@@ -44,6 +44,7 @@
 pub mod array;
 pub mod control;
 mod error;
+mod flow_keys;
 pub mod instant;
 pub mod json;
 pub mod names;

@@ -25,7 +25,7 @@ use crate::instant::utc;
 pub use account::{missing, recovered_chunks, unread};
 pub use check::checked;
 pub use flows::{flow_sums, flows};
-pub use index::{index_use, indexed};
+pub use index::{index_use, indexed, indexed_beside};
 pub use scrub::scrubbed;
 
 /// A table: its head, the columns that are aligned to the right, and its rows.

@@ -265,6 +265,7 @@ impl Mission {
     /// What the recorder is told.
     fn config(&self, segment_bytes: u64) -> Config {
         Config {
+            flow_indexes: false,
             take: Uuid::from_u128(u128::from(self.seed)),
             started: array::time(Instant::START),
             placement: self.placement,

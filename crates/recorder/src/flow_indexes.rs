@@ -1,45 +1,97 @@
-//! The flow indexes of full segments: found, looked up and written (`docs/format.md`, section 11).
+//! The flow indexes of segments: found, looked up and written (`docs/format.md`, section 11).
 
-use base::{Bank, BankError, Buffers, Operation};
-use format::flow_index::{self, FlowIndex};
+use base::{Bank, BankError, Buffers, DriveId, Operation};
+use format::flow_index::{self, FlowIndex, Subject};
 use format::index::Footer;
-use format::{PAGE_BYTES, Place};
+use format::{ChunkRecord, Layout, PAGE_BYTES, Place};
 
 use crate::create::{self, CreateError};
-use crate::open::{ArrayImage, Segment};
+use crate::open::{ArrayImage, HeadImage, MemberImage, Segment};
 use crate::reader::{Range, Reader};
 use crate::takes::Entry;
 
-/// A full segment whose index of chunks is whole, and its flow index.
+/// A segment that has, or may be given, a flow index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexedSegment {
     /// Its member.
     pub member: u16,
     /// Which of the member's.
     pub segment: u64,
-    /// What the index of its chunks says.
-    pub footer: Footer,
+    /// What the index of its chunks says; None if the segment is not full.
+    pub footer: Option<Footer>,
     /// Its flow index; None if it has none that belongs to these chunks.
     pub flows: Option<FlowIndex>,
+    /// The one that it may be given.
+    pub room: Room,
+}
+
+/// Where a segment's flow index goes, and what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// The member's drive.
+    pub drive: DriveId,
+    /// Offset on the drive in bytes.
+    pub offset: u64,
+    /// Pages that it may take; fewer than two hold nothing.
+    pub pages_max: u32,
+    /// The chunks that it is about.
+    pub subject: Subject,
+}
+
+impl Room {
+    /// In a full segment.
+    pub fn in_full(drive: DriveId, layout: &Layout, segment: u64, footer: &Footer) -> Self {
+        let (start, _) = flow_index::room(footer, layout.segment_bytes);
+        Self {
+            drive,
+            offset: layout.segment_offset(segment) + start,
+            pages_max: flow_index::pages_max(footer, layout.segment_bytes),
+            subject: Subject::from(footer),
+        }
+    }
+
+    /// In a segment that is not full and holds these chunks, in order. None if there are none.
+    pub fn in_open(
+        drive: DriveId,
+        layout: &Layout,
+        segment: u64,
+        chunks: &[(Place, ChunkRecord)],
+    ) -> Option<Self> {
+        let ((place, first), (last_place, last)) = (chunks.first()?, chunks.last()?);
+        let offset = layout.segment_offset(segment) + flow_index::open_start(layout.segment_bytes);
+        let used = last_place.offset + u64::from(last.summary.length);
+        let free = if used <= offset { flow_index::reserve(layout.segment_bytes) } else { 0 };
+        let sequences = (first.sequence, last.sequence);
+        Some(Self {
+            drive,
+            offset,
+            pages_max: (free / PAGE_BYTES) as u32,
+            subject: Subject::open(place.array, place.member, sequences),
+        })
+    }
 }
 
 impl IndexedSegment {
     /// Whether a chunk that was listed in this segment is one of those that the index is about. A ring may have reused the segment
-    /// since: then its chunks have greater numbers.
+    /// since: then its chunks have greater numbers, and so do those that followed in a segment that was not full.
     pub fn is_about(&self, entry: &Entry) -> bool {
-        (self.footer.first_sequence..=self.footer.last_sequence).contains(&entry.record.sequence)
+        let (first, last) = match &self.flows {
+            Some(flows) => flows.subject.sequences,
+            None => self.room.subject.sequences,
+        };
+        (first..=last).contains(&entry.record.sequence)
     }
 
-    /// Where its flow index starts on the member, in bytes.
-    fn start(&self, image: &ArrayImage) -> u64 {
-        let layout = &image.members[usize::from(self.member)].layout;
-        let (start, _) = flow_index::room(&self.footer, layout.segment_bytes);
-        layout.segment_offset(self.segment) + start
+    /// Whether it has a flow index for which every chunk of it was read.
+    pub fn is_complete(&self) -> bool {
+        self.flows.is_some_and(|flows| {
+            flows.unread == 0 && flows.subject.sequences == self.room.subject.sequences
+        })
     }
 }
 
-/// Those of the segments, given by member and number, that are full and have an index of their chunks that counts, in the same order.
-/// What lies between their chunks and that index belongs to nothing else.
+/// Those of the segments, given by member and number, whose chunks are known: of full ones by an index of their chunks that counts, and
+/// the one of each member that is being filled. In a full one, what lies between its chunks and that index belongs to nothing else.
 ///
 /// # Errors
 /// [`BankError`] if the bank fails. What a drive fails to read counts as not there.
@@ -48,51 +100,81 @@ pub fn find<B: Bank, M: Buffers>(
     image: &ArrayImage,
     segments: &[(u16, u64)],
 ) -> Result<Vec<IndexedSegment>, BankError> {
-    let page = |member: u16, offset| Range {
-        drive: image.members[usize::from(member)].drive,
-        offset,
-        length: PAGE_BYTES as u32,
-    };
-    let there: Vec<(u16, u64)> = segments
-        .iter()
-        .filter(|(member, _)| !image.members[usize::from(*member)].is_missing())
-        .copied()
-        .collect();
-    let ends = there.iter().map(|&(member, segment)| {
-        let layout = &image.members[usize::from(member)].layout;
-        page(member, layout.segment_offset(segment + 1) - PAGE_BYTES)
+    let there = segments.iter().filter(|(at, _)| !image.members[usize::from(*at)].is_missing());
+    let there: Vec<(u16, u64)> = there.copied().collect();
+    let footers = footers(reader, image, &there)?;
+    let mut found: Vec<IndexedSegment> = Vec::new();
+    for (&(member, segment), footer) in there.iter().zip(footers) {
+        let member_image = &image.members[usize::from(member)];
+        let (drive, layout) = (member_image.drive, &member_image.layout);
+        let room = match &footer {
+            Some(footer) => Some(Room::in_full(drive, layout, segment, footer)),
+            None => open_head(member_image, segment)
+                .and_then(|head| Room::in_open(drive, layout, segment, &head.chunks)),
+        };
+        found.extend(room.map(|room| IndexedSegment {
+            member,
+            segment,
+            footer,
+            flows: None,
+            room,
+        }));
+    }
+    let firsts: Vec<Range> =
+        found.iter().map(|one| page(one.room.drive, one.room.offset)).collect();
+    reader.scatter(&firsts, |at, read| {
+        let one = &mut found[at];
+        let segment_bytes = image.members[usize::from(one.member)].layout.segment_bytes;
+        let Subject { array, member, sequences: (first, _), .. } = one.room.subject;
+        one.flows = read.ok().and_then(|bytes| match &one.footer {
+            Some(footer) => FlowIndex::read(bytes, footer, segment_bytes).ok(),
+            None => FlowIndex::read_open(bytes, array, member, first, segment_bytes).ok(),
+        });
+    })?;
+    Ok(found)
+}
+
+fn page(drive: DriveId, offset: u64) -> Range {
+    Range { drive, offset, length: PAGE_BYTES as u32 }
+}
+
+/// A member's head if it is in this segment, and goes on there.
+fn open_head(member: &MemberImage, segment: u64) -> Option<&HeadImage> {
+    member.head.as_ref().filter(|head| head.segment == segment && !head.closed)
+}
+
+/// What the indexes of full segments' chunks say, where they count.
+fn footers<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    image: &ArrayImage,
+    segments: &[(u16, u64)],
+) -> Result<Vec<Option<Footer>>, BankError> {
+    let ends = segments.iter().map(|&(member, segment)| {
+        let member = &image.members[usize::from(member)];
+        page(member.drive, member.layout.segment_offset(segment + 1) - PAGE_BYTES)
     });
-    let mut footers = vec![None; there.len()];
+    let mut footers = vec![None; segments.len()];
     reader.scatter(&ends.collect::<Vec<_>>(), |at, read| {
         footers[at] = read.ok().and_then(|bytes| Footer::read(bytes).ok());
     })?;
-    let mut found: Vec<IndexedSegment> = Vec::new();
-    for (&(member, segment), footer) in there.iter().zip(&footers) {
-        let Some(footer) = *footer else { continue };
+    for (&(member, segment), footer) in segments.iter().zip(&mut footers) {
         let array = image.uuid;
         let place = Place { array, member, members: image.members.len() as u16, offset: 0 };
         let member_image = &image.members[usize::from(member)];
         // The end of a segment that is being written may still hold the index of the lap before.
-        let counts = match member_image.segments.get(segment as usize) {
-            Some(Segment::Live(live)) => {
-                live.indexed
-                    && (live.first_sequence, live.last_sequence)
-                        == (footer.first_sequence, footer.last_sequence)
-            }
-            _ => false,
-        };
-        if counts && footer.suits(&place, member_image.layout.segment_bytes) {
-            found.push(IndexedSegment { member, segment, footer, flows: None });
-        }
+        footer.take_if(|footer| {
+            let counts = match member_image.segments.get(segment as usize) {
+                Some(Segment::Live(live)) => {
+                    live.indexed
+                        && (live.first_sequence, live.last_sequence)
+                            == (footer.first_sequence, footer.last_sequence)
+                }
+                _ => false,
+            };
+            !counts || !footer.suits(&place, member_image.layout.segment_bytes)
+        });
     }
-    let firsts: Vec<Range> = found.iter().map(|one| page(one.member, one.start(image))).collect();
-    reader.scatter(&firsts, |at, read| {
-        let one = &mut found[at];
-        let segment_bytes = image.members[usize::from(one.member)].layout.segment_bytes;
-        one.flows =
-            read.ok().and_then(|bytes| FlowIndex::read(bytes, &one.footer, segment_bytes).ok());
-    })?;
-    Ok(found)
+    Ok(footers)
 }
 
 /// For each segment, the columns that may hold each of its keys, which are given by their hashes. A key of which nothing is known, as
@@ -102,7 +184,6 @@ pub fn find<B: Bank, M: Buffers>(
 /// [`BankError`] if the bank fails.
 pub fn columns<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
-    image: &ArrayImage,
     segments: &[IndexedSegment],
     hashes: &[Vec<u64>],
 ) -> Result<Vec<Vec<u64>>, BankError> {
@@ -114,8 +195,8 @@ pub fn columns<B: Bank, M: Buffers>(
     pages.sort_unstable();
     pages.dedup();
     let range = |&(at, page): &(usize, u32)| Range {
-        drive: image.members[usize::from(segments[at].member)].drive,
-        offset: segments[at].start(image) + (u64::from(page) + 1) * PAGE_BYTES,
+        drive: segments[at].room.drive,
+        offset: segments[at].room.offset + (u64::from(page) + 1) * PAGE_BYTES,
         length: PAGE_BYTES as u32,
     };
     let ranges: Vec<Range> = pages.iter().map(range).collect();
@@ -132,37 +213,32 @@ pub fn columns<B: Bank, M: Buffers>(
     Ok(columns)
 }
 
-/// Writes a segment's flow index, which has room there, and then its first page, so that one that was cut short is none. It is durable
-/// after the next flush.
+/// Writes a segment's flow index, its first page last, so that one that was cut short is none. It is durable after the next flush.
 ///
 /// # Errors
 /// [`CreateError`] if the drive fails.
 ///
 /// # Panics
-/// If it is longer than the room between the segment's chunks and the index of them.
+/// If there is no room for it.
 pub fn write<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
-    image: &ArrayImage,
-    segment: &IndexedSegment,
+    room: &Room,
     bytes: &[u8],
 ) -> Result<(), CreateError> {
-    let member = &image.members[usize::from(segment.member)];
-    let (_, room) = flow_index::room(&segment.footer, member.layout.segment_bytes);
-    assert!(bytes.len() as u64 <= room, "{} bytes in {room}", bytes.len());
+    let most = u64::from(room.pages_max) * PAGE_BYTES;
+    assert!(bytes.len() as u64 <= most, "{} bytes in {most}", bytes.len());
     let (first, table) = bytes.split_at(PAGE_BYTES as usize);
-    let start = segment.start(image);
-    create::write(reader, member.drive, start + PAGE_BYTES, table)?;
-    create::write(reader, member.drive, start, first)
+    create::write(reader, room.drive, room.offset + PAGE_BYTES, table)?;
+    create::write(reader, room.drive, room.offset, first)
 }
 
-/// Makes durable what was written to a member.
+/// Makes durable what was written to a drive.
 ///
 /// # Errors
 /// [`CreateError`] if the drive fails.
 pub fn flush<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
-    image: &ArrayImage,
-    member: u16,
+    drive: DriveId,
 ) -> Result<(), CreateError> {
-    create::run(reader, image.members[usize::from(member)].drive, Operation::Flush)
+    create::run(reader, drive, Operation::Flush)
 }

@@ -30,6 +30,6 @@ pub use machine::Recorder;
 pub use open::{ArrayImage, MemberImage, OpenError, Segment};
 pub use placement::Placement;
 pub use protocol::{
-    Config, Event, Fold, IndexPart, Input, MemberProgress, Output, ParityMeans, ParityProgress,
-    ReadyChunk, TimeRange, WhenFull,
+    Config, Event, FlowIndexPart, Fold, IndexPart, Input, MemberProgress, Output, ParityMeans,
+    ParityProgress, ReadyChunk, TimeRange, WhenFull,
 };

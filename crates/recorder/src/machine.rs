@@ -5,6 +5,7 @@
 
 mod choice;
 mod groups;
+mod members;
 mod parity;
 mod reach;
 mod tag;
@@ -13,12 +14,11 @@ mod upkeep;
 use std::collections::{BTreeMap, VecDeque};
 
 use base::{BufferId, DeviceError, Instant};
-use format::parity::{OVERHEAD_BYTES, Part, PlacedParity, Row};
+use format::parity::{Part, PlacedParity, Row};
 use format::{ChunkRecord, ChunkSummary, Count, Ledger, Place, Stage, TakeId, TakeRecord};
-use uuid::Uuid;
 
-use crate::member::{GivenUp, InFlight, Keep, Member, PlacedChunk};
-use crate::open::{ArrayImage, MemberImage, Segment};
+use crate::member::{GivenUp, InFlight, Member, PlacedChunk, Purpose};
+use crate::open::{ArrayImage, Segment};
 use crate::placement::Candidate;
 use crate::protocol::{
     Config, Event, Fold, Input, MemberProgress, Output, ParityMeans, ReadyChunk, TimeRange,
@@ -114,32 +114,6 @@ pub struct Recorder {
 /// Later than anything.
 const NEVER: Instant = Instant::from_nanos(u64::MAX);
 
-/// The members of an array as they were found, each with the room that the end of a take needs.
-fn members(images: Vec<MemberImage>, array: Uuid, parity: u8) -> Vec<Member> {
-    let count = images.len() as u16;
-    // The chunk that ends the take goes anywhere, so each keeps room for the longest, and its parity.
-    let least = images.iter().map(|m| m.layout.chunk_min).max().unwrap_or(0);
-    let keep = match parity {
-        0 => Keep { end: least, parity: 0 },
-        _ => Keep {
-            end: least + OVERHEAD_BYTES,
-            parity: images.iter().map(|m| m.layout.chunk_max).min().unwrap_or(0),
-        },
-    };
-    let reach = if parity > 0 { reach::of(&images) } else { Vec::new() };
-    let mut members: Vec<Member> = images
-        .into_iter()
-        .enumerate()
-        .map(|(at, image)| Member::new(image, array, at as u16, count, keep))
-        .collect();
-    for (member, times) in members.iter_mut().zip(reach) {
-        for (segment, times) in (0u64..).zip(times) {
-            member.extend_reach(segment, times);
-        }
-    }
-    members
-}
-
 impl Recorder {
     /// Starts a take on an array without parity as it was found. Members that could not be opened take no part.
     ///
@@ -163,7 +137,7 @@ impl Recorder {
             TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
         let heads = array.members.iter().filter_map(|m| m.head.as_ref());
         let reused_to_ns = heads.filter_map(|head| head.reused_to_ns).max().unwrap_or(0);
-        let members = members(array.members, array.uuid, parity);
+        let members = members::of(array.members, array.uuid, parity, config.flow_indexes);
         Self {
             take,
             members,
@@ -233,6 +207,7 @@ impl Recorder {
             Input::Sealed { group, place, length, body_crc } => {
                 self.sealed(group, place, length, body_crc);
             }
+            Input::FlowIndex(part) => self.write_flow_index(part),
             Input::Protect(ranges) => {
                 self.protected = ranges;
                 self.members.iter_mut().for_each(|m| m.may_trim = true);
@@ -357,6 +332,19 @@ impl Recorder {
             resting: m.resting,
             under_way: m.in_flight.len() as u32,
         })
+    }
+
+    /// The segments that working members are filling, with their chunks in order.
+    pub fn open_segments(&self) -> impl Iterator<Item = (u64, &[(Place, ChunkRecord)])> + '_ {
+        let working = self.members.iter().filter(|member| member.failed.is_none());
+        let heads = working.filter_map(|member| member.head.as_ref());
+        heads.filter(|head| !head.chunks.is_empty()).map(|head| (head.segment, &head.chunks[..]))
+    }
+
+    /// Whether a segment of a working member is full, and holds exactly the chunks from the first to the last of these numbers.
+    pub fn is_filled_with(&self, member: u16, segment: u64, sequences: (u64, u64)) -> bool {
+        let member = &self.members[usize::from(member)];
+        member.failed.is_none() && member.is_filled_with(segment, sequences)
     }
 
     /// Whether the take is over.
@@ -498,7 +486,8 @@ impl Recorder {
         group: Option<u64>,
     ) -> Placed {
         let wraps = self.wraps();
-        let reused = self.members[at].make_room(summary.length, wraps, &self.protected);
+        let purpose = Purpose::of(&summary, parity.is_some());
+        let reused = self.members[at].make_room(summary.length, purpose, wraps, &self.protected);
         if let Some((segment, given_up)) = reused {
             self.give_up(at, segment, given_up);
         }

@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use base::{BufferId, DeviceError, Instant};
-use format::index;
 use format::parity::Part;
 use format::{ChunkRecord, ChunkSummary, Count, Layout, Place};
+use format::{flow_index, index};
 use uuid::Uuid;
 
 use crate::open::{Live, MemberImage, Segment};
@@ -89,7 +89,8 @@ pub(crate) enum Step {
 pub(crate) struct Indexing {
     pub(crate) tag: u64,
     pub(crate) segment: u64,
-    pub(crate) part: IndexPart,
+    /// Which part; None of a flow index.
+    pub(crate) part: Option<IndexPart>,
 }
 
 /// The part of an index that is to be written.
@@ -115,9 +116,21 @@ pub(crate) enum Purpose {
     End,
 }
 
-/// Room that is kept in the last segment of a member that does not wrap.
+impl Purpose {
+    pub(crate) const fn of(summary: &ChunkSummary, is_parity: bool) -> Self {
+        match (summary.end, is_parity) {
+            (true, _) => Self::End,
+            (false, true) => Self::Parity,
+            (false, false) => Self::Data,
+        }
+    }
+}
+
+/// Room that is kept in each segment, and more of it in the last segment of a member that does not wrap.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keep {
+    /// Whether each segment keeps room for a flow index.
+    pub(crate) flow_indexes: bool,
     /// For the chunk that ends the take, or its parity.
     pub(crate) end: u32,
     /// For the parity of what other members took: as much twice, in an array with parity.
@@ -125,8 +138,18 @@ pub(crate) struct Keep {
 }
 
 impl Keep {
-    /// Bytes and chunks that a chunk of this purpose leaves free.
-    const fn beside(self, purpose: Purpose) -> (u32, u64) {
+    /// Bytes that a chunk of this purpose leaves free in every segment.
+    fn in_each(self, purpose: Purpose, layout: &Layout) -> u64 {
+        match purpose {
+            Purpose::Data | Purpose::Parity if self.flow_indexes => {
+                flow_index::reserve(layout.segment_bytes)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Bytes and chunks that a chunk of this purpose leaves free besides in the last one.
+    const fn in_last(self, purpose: Purpose) -> (u32, u64) {
         match purpose {
             Purpose::End => (0, 0),
             Purpose::Data if self.parity > 0 => (self.end + 2 * self.parity, 3),
@@ -251,9 +274,10 @@ impl Head {
     }
 
     fn data_max_in(&self, layout: &Layout, keep: Keep) -> u32 {
-        let (reserve, extra) = keep.beside(Purpose::Data);
+        let (reserve, extra) = keep.in_last(Purpose::Data);
         let taken = self.used
             + u64::from(reserve)
+            + keep.in_each(Purpose::Data, layout)
             + index::length_for(self.chunks.len() as u64 + extra + 1);
         u32::try_from(layout.segment_bytes.saturating_sub(taken)).unwrap_or(u32::MAX)
     }
@@ -326,6 +350,16 @@ impl Member {
             || self.indexing.iter().any(|i| i.segment == segment)
     }
 
+    /// Whether a flow index is being written to a segment.
+    fn takes_flow_index(&self, segment: u64) -> bool {
+        self.indexing.iter().any(|i| i.segment == segment && i.part.is_none())
+    }
+
+    /// Whether a segment is the next one to be reused.
+    pub(crate) fn is_next(&self, segment: u64, wrap: bool, protected: &[TimeRange]) -> bool {
+        self.next_segment(wrap, protected) == Next::Segment(segment)
+    }
+
     /// The next segment that may be written behind the head. A ring takes the oldest one that is
     /// not protected; without wrapping only an empty one will do. One that is being read is taken if there is no other.
     fn next_segment(&self, wrap: bool, protected: &[TimeRange]) -> Next {
@@ -351,7 +385,10 @@ impl Member {
             if !usable || is_head {
                 continue;
             }
-            if self.busy(segment) {
+            if self.takes_flow_index(segment) {
+                // Which is soon over; the next one is younger.
+                return Next::Later;
+            } else if self.busy(segment) {
                 later = true;
             } else if self.trimming.is_some_and(|(_, s)| s == segment) {
                 return Next::Later;
@@ -362,10 +399,11 @@ impl Member {
         if later { Next::Later } else { Next::Nothing }
     }
 
-    /// Whether the head segment takes a chunk of `length` and still has `reserve` bytes to spare.
-    fn head_takes(&self, length: u32, (reserve, extra): (u32, u64)) -> bool {
+    /// Whether the head segment takes a chunk of `length` for this purpose, and still has `reserve` bytes to spare.
+    fn head_takes(&self, length: u32, purpose: Purpose, (reserve, extra): (u32, u64)) -> bool {
         self.head.as_ref().is_some_and(|head| {
-            self.layout.fits(head.used, head.chunks.len() as u64 + extra, length + reserve)
+            let used = head.used + self.keep.in_each(purpose, &self.layout);
+            self.layout.fits(used, head.chunks.len() as u64 + extra, length + reserve)
         })
     }
 
@@ -395,13 +433,13 @@ impl Member {
         wrap: bool,
         protected: &[TimeRange],
     ) -> Room {
-        let beside = self.keep.beside(purpose);
-        if self.head_takes(length, beside) {
+        let in_last = self.keep.in_last(purpose);
+        if self.head_takes(length, purpose, in_last) {
             return Room::Yes;
         }
         let next = self.next_segment(wrap, protected);
-        let keep = if next == Next::Nothing { beside } else { (0, 0) };
-        if self.head_takes(length, keep) {
+        let keep = if next == Next::Nothing { in_last } else { (0, 0) };
+        if self.head_takes(length, purpose, keep) {
             return Room::Yes;
         }
         match next {
@@ -416,10 +454,11 @@ impl Member {
     pub(crate) fn make_room(
         &mut self,
         length: u32,
+        purpose: Purpose,
         wrap: bool,
         protected: &[TimeRange],
     ) -> Option<(u64, Segment)> {
-        if self.head_takes(length, (0, 0)) {
+        if self.head_takes(length, purpose, (0, 0)) {
             return None;
         }
         let Next::Segment(segment) = self.next_segment(wrap, protected) else { return None };
@@ -547,13 +586,24 @@ impl Member {
         IndexWrite { segment, place: Place { offset, ..self.place }, section_bytes, chunks, part }
     }
 
+    /// Whether a segment is full, and holds exactly the chunks from the first to the last of these numbers.
+    pub(crate) fn is_filled_with(&self, segment: u64, (first, last): (u64, u64)) -> bool {
+        let is_head = self.head.as_ref().is_some_and(|head| head.segment == segment);
+        match self.segments.get(segment as usize) {
+            Some(Segment::Live(live)) if !is_head => {
+                (live.first_sequence, live.last_sequence) == (first, last)
+            }
+            _ => false,
+        }
+    }
+
     /// The write of an index's part is done.
     pub(crate) fn indexed(&mut self, tag: u64) {
         let Some(at) = self.indexing.iter().position(|i| i.tag == tag) else { return };
         let Indexing { segment, part, .. } = self.indexing.swap_remove(at);
         let next = self.flushes_sent + 1;
         let closing = self.closing.iter_mut().find(|c| c.segment == segment);
-        if let (IndexPart::Front, Some(closing)) = (part, closing) {
+        if let (Some(IndexPart::Front), Some(closing)) = (part, closing) {
             closing.step = Step::Flush(next);
         }
     }

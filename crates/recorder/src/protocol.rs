@@ -68,6 +68,8 @@ pub struct Config {
     pub rest: u32,
     /// How long a member rests at a time.
     pub rest_turn: Duration,
+    /// Whether each segment keeps room for a flow index ([`format::flow_index::reserve`]).
+    pub flow_indexes: bool,
 }
 
 /// What recording on an array with parity takes beside the configuration.
@@ -105,6 +107,21 @@ pub struct ReadyChunk {
     pub losses: Ledger,
 }
 
+/// A flow index of a full segment, or a part of one, that is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowIndexPart {
+    /// Zero-based index of the member.
+    pub member: u16,
+    /// The segment that it is about, and lies in.
+    pub segment: u64,
+    /// Sequence numbers of that segment's first and last chunk.
+    pub sequences: (u64, u64),
+    /// Offset on the drive in bytes.
+    pub offset: u64,
+    /// What is written there.
+    pub bytes: Arc<[u8]>,
+}
+
 /// What the core is told.
 #[derive(Clone, Debug)]
 pub enum Input {
@@ -128,6 +145,8 @@ pub enum Input {
         /// Its body's checksum.
         body_crc: u32,
     },
+    /// A flow index is ready. It is written unless its segment was reused meanwhile. Also taken after [`Event::Finished`].
+    FlowIndex(FlowIndexPart),
     /// The ranges that a ring must not reuse, replacing all earlier ones.
     Protect(Vec<TimeRange>),
     /// From now on a ring reuses segments that hold packets of these spans only where it has no other: they are being read.
@@ -187,6 +206,13 @@ pub enum Output {
         chunks: Arc<Vec<(Place, ChunkRecord)>>,
         /// Which part of it.
         part: IndexPart,
+        /// Comes back in [`Input::Done`].
+        tag: u64,
+    },
+    /// Write a flow index, or a part of one.
+    WriteFlowIndex {
+        /// What, and where.
+        part: FlowIndexPart,
         /// Comes back in [`Input::Done`].
         tag: u64,
     },
@@ -300,7 +326,7 @@ pub enum Event {
     },
     /// No member is left. What is still offered is lost; the source should stop.
     NoMemberLeft,
-    /// The take is over and flushed; the core takes no more input.
+    /// The take is over and flushed; the core takes no more input but flow indexes.
     Finished,
 }
 

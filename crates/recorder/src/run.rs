@@ -15,7 +15,9 @@ use format::superblock::Protected;
 use format::{ChunkRecord, PAGE_BYTES, Place, Superblock, index};
 
 use crate::machine::Recorder;
-use crate::protocol::{Event, Fold, IndexPart, Input, Output, ReadyChunk, TimeRange};
+use crate::protocol::{
+    Event, FlowIndexPart, Fold, IndexPart, Input, Output, ReadyChunk, TimeRange,
+};
 use crate::superblocks::{Change, Target, Update, UpdateCommand, changed};
 use crate::take_records::TakeRecords;
 
@@ -30,12 +32,41 @@ pub trait Feed {
     /// A buffer is free again.
     fn release(&mut self, buffer: BufferId);
 
+    /// A buffer is free again whose chunk was placed and written: it is still there, with its header.
+    fn release_written(&mut self, buffer: BufferId) {
+        self.release(buffer);
+    }
+
     /// Whether no chunk will come any more.
     fn ended(&self) -> bool;
 
     /// A chunk without packets that ends the take, with the losses that no chunk has told yet.
     /// Asked for once, after [`Feed::ended`]; None if there is no buffer for it yet.
     fn end_chunk(&mut self) -> Option<ReadyChunk>;
+
+    /// A segment is full, and its chunks are written and flushed.
+    fn segment_filled(&mut self, _segment: FilledSegment) {}
+
+    /// A flow index that is ready to be written, if any. It is not if its segment was reused meanwhile.
+    fn flow_index(&mut self) -> Option<FlowIndexPart> {
+        None
+    }
+
+    /// Whether flow indexes of filled segments are still to come.
+    fn makes_flow_indexes(&self) -> bool {
+        false
+    }
+}
+
+/// A full segment.
+#[derive(Clone, Debug)]
+pub struct FilledSegment {
+    /// Where the section of its index starts.
+    pub place: Place,
+    /// From there to the segment's end.
+    pub section_bytes: u64,
+    /// Its chunks in order.
+    pub chunks: Arc<Vec<(Place, ChunkRecord)>>,
 }
 
 /// What is still to be written beside chunks. Its bytes are made when there is memory for them: in virtual time never.
@@ -56,6 +87,7 @@ enum Contents {
         chunks: Arc<Vec<(Place, ChunkRecord)>>,
         part: IndexPart,
     },
+    FlowIndex(Arc<[u8]>),
     Superblock {
         superblock: Superblock,
     },
@@ -72,6 +104,7 @@ impl Contents {
                     IndexPart::Tail => written.tail,
                 }
             }
+            Self::FlowIndex(bytes) => bytes.to_vec(),
             Self::Superblock { superblock } => superblock.encode(offset),
             Self::Page(page) => page.to_vec(),
         }
@@ -117,6 +150,8 @@ pub struct Recording<'a, B, M, F> {
     /// Drives that failed in an update. Their superblocks are left alone: one of the copies may be all there is.
     update_failed: Vec<DriveId>,
     wants_end: bool,
+    /// Which buffers, by number, hold a stamped chunk: it was placed, and no other chunk was made there since.
+    stamped: Vec<bool>,
     /// The feed has got a buffer since it was asked for chunks.
     released: bool,
     stopped: bool,
@@ -162,6 +197,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
             update_outcome: Ok(()),
             update_failed: Vec::new(),
             wants_end: false,
+            stamped: Vec::new(),
             released: false,
             stopped: false,
             done: Vec::new(),
@@ -264,6 +300,9 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         while let Some(chunk) = self.feed.poll(now) {
             self.core.handle(now, Input::Chunk(chunk));
         }
+        while let Some(index) = self.feed.flow_index() {
+            self.take_flow_index(now, &index);
+        }
         if self.feed.ended() && !self.stopped {
             self.stopped = true;
             self.core.handle(now, Input::Stop);
@@ -284,6 +323,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
         if self.core.finished()
             && self.update.is_none()
             && self.free_tags.len() == self.under_way.len()
+            && !self.feed.makes_flow_indexes()
         {
             return Ok(true);
         }
@@ -328,6 +368,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                         record.stamp(&place, bytes);
                         self.fold(&fold, &bytes[..length as usize]);
                     });
+                    self.note_stamped(buffer);
                     let operation =
                         Operation::Write { offset: place.offset, length, buffer, fua: false };
                     let drive = self.drives[usize::from(place.member)];
@@ -342,8 +383,18 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                             (place.offset + section_bytes - length, length)
                         }
                     };
+                    if part == IndexPart::Tail {
+                        let chunks = Arc::clone(&chunks);
+                        self.feed.segment_filled(FilledSegment { place, section_bytes, chunks });
+                    }
                     let contents = Contents::Index { place, section_bytes, chunks, part };
                     let (length, owner) = (length as u32, Owner::Core(tag));
+                    self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
+                }
+                Output::WriteFlowIndex { part, tag } => {
+                    let drive = self.drives[usize::from(part.member)];
+                    let (offset, length) = (part.offset, part.bytes.len() as u32);
+                    let (contents, owner) = (Contents::FlowIndex(part.bytes), Owner::Core(tag));
                     self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
                 }
                 Output::Seal { group, buffer, table } => {
@@ -364,12 +415,33 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                     self.commands.push_back((drive, Operation::Flush, Owner::Core(tag), None));
                 }
                 Output::Release { buffer } => {
-                    self.feed.release(buffer);
+                    let stamped = self.stamped.get_mut(buffer.0 as usize);
+                    match stamped.map(std::mem::take) {
+                        Some(true) => self.feed.release_written(buffer),
+                        _ => self.feed.release(buffer),
+                    }
                     self.released = true;
                 }
                 Output::WantEnd => self.wants_end = true,
                 Output::Event(event) => events.push(event),
             }
+        }
+    }
+
+    fn note_stamped(&mut self, buffer: BufferId) {
+        let at = buffer.0 as usize;
+        if at >= self.stamped.len() {
+            self.stamped.resize(at + 1, false);
+        }
+        self.stamped[at] = true;
+    }
+
+    /// Hands a flow index to the core, in as many parts as the buffers for metadata make it.
+    fn take_flow_index(&mut self, now: Instant, index: &FlowIndexPart) {
+        let most = self.memory.size() / PAGE_BYTES as usize * PAGE_BYTES as usize;
+        for (offset, bytes) in (index.offset..).step_by(most).zip(index.bytes.chunks(most)) {
+            let part = FlowIndexPart { offset, bytes: bytes.into(), ..index.clone() };
+            self.core.handle(now, Input::FlowIndex(part));
         }
     }
 

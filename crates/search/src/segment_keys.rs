@@ -5,8 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
 use format::LinkType;
-use format::flow_index::{COLUMNS, Facts, FlowIndex};
-use format::index::Footer;
+use format::flow_index::{COLUMNS, Facts, FlowIndex, Subject};
 
 use crate::community_id::community_id;
 use crate::dissect::{dissect, is_dissected};
@@ -61,6 +60,8 @@ pub struct SegmentKeys {
 #[derive(Debug)]
 struct Gathered {
     keys_max: usize,
+    /// Kinds that are wanted, a bit each.
+    kinds: u16,
     /// Until there are too many: then what they consist of is gathered instead.
     flows: HashMap<Flow, u64, KeyHash>,
     flows_whole: bool,
@@ -72,6 +73,8 @@ struct Gathered {
     ports: Vec<u64>,
     anything: u64,
     fragmentary: u64,
+    /// Chunks that were not read.
+    unread: u32,
     /// The packet before, which is often of the same flow.
     last: Option<(Flow, u64)>,
 }
@@ -87,6 +90,7 @@ impl SegmentKeys {
     pub fn new(keys_max: usize) -> Self {
         let gathered = Gathered {
             keys_max,
+            kinds: all_kinds(),
             flows: HashMap::default(),
             flows_whole: true,
             hosts: HashMap::default(),
@@ -95,9 +99,19 @@ impl SegmentKeys {
             ports: Vec::new(),
             anything: 0,
             fragmentary: 0,
+            unread: 0,
             last: None,
         };
         Self { layers: Layers::new(), fragments: Fragments::new(FRAGMENTS_MAX), gathered }
+    }
+
+    /// The same without flows and ports: hosts, protocols and labels alone.
+    #[must_use]
+    pub fn of_hosts(mut self) -> Self {
+        let left_out = [KeyKind::Flows, KeyKind::ServicePorts, KeyKind::EphemeralPorts];
+        self.gathered.kinds = left_out.iter().fold(all_kinds(), |kinds, kind| kinds & !kind.bit());
+        self.clear();
+        self
     }
 
     /// Forgets everything but the fragments of datagrams that may go on in the next segment.
@@ -107,8 +121,10 @@ impl SegmentKeys {
         gathered.hosts.clear();
         gathered.labels.clear();
         gathered.ports.clear();
-        (gathered.flows_whole, gathered.hosts_whole) = (true, true);
-        (gathered.anything, gathered.fragmentary, gathered.last) = (0, 0, None);
+        gathered.flows_whole = gathered.wants(KeyKind::Flows);
+        gathered.hosts_whole = true;
+        (gathered.anything, gathered.fragmentary) = (0, 0);
+        (gathered.unread, gathered.last) = (0, None);
     }
 
     /// Enters a packet of a chunk in this column.
@@ -130,25 +146,33 @@ impl SegmentKeys {
         }
     }
 
-    /// Notes that a column may hold anything: a chunk of it could not be read.
+    /// Notes that a column may hold anything: a chunk of it was not read.
     pub fn add_unread(&mut self, column: u32) {
         self.gathered.anything |= 1 << column;
+        self.gathered.unread += 1;
     }
 
-    /// The flow index of what was gathered, for a segment whose index ends in `footer`, in at most so many pages. None if even
-    /// protocols and labels take more. What has no room is left out, the least useful first. Nothing is gathered afterwards but with
-    /// [`SegmentKeys::clear`].
+    /// The flow index of what was gathered, for these chunks, in at most so many pages. None if even protocols and labels take more.
+    /// What has no room is left out, the least useful first. Nothing is gathered afterwards but with [`SegmentKeys::clear`].
     pub fn finish(
         &mut self,
-        footer: &Footer,
+        subject: &Subject,
         hash_key: [u8; 16],
         pages_max: u32,
     ) -> Option<Vec<u8>> {
-        self.gathered.finish(footer, hash_key, pages_max)
+        self.gathered.finish(subject, hash_key, pages_max)
     }
 }
 
+fn all_kinds() -> u16 {
+    KeyKind::ALL.iter().fold(0, |kinds, kind| kinds | kind.bit())
+}
+
 impl Gathered {
+    fn wants(&self, kind: KeyKind) -> bool {
+        self.kinds & kind.bit() != 0
+    }
+
     #[inline]
     fn add_layers(&mut self, column: u64, layers: &Layers) {
         for layer in layers.all() {
@@ -211,7 +235,8 @@ impl Gathered {
         self.add_host(flow.first, columns);
         self.add_host(flow.second, columns);
         self.add_label(IndexKey::Protocol(flow.protocol), columns);
-        if let Some((first, second)) = flow.ports.filter(|_| !flow.is_icmp()) {
+        let wants_ports = self.wants(KeyKind::ServicePorts);
+        if let Some((first, second)) = flow.ports.filter(|_| wants_ports && !flow.is_icmp()) {
             self.ports.resize(1 << 16, 0);
             self.ports[usize::from(first)] |= columns;
             self.ports[usize::from(second)] |= columns;
@@ -232,12 +257,12 @@ impl Gathered {
         *self.labels.entry(label).or_default() |= columns;
     }
 
-    fn finish(&mut self, footer: &Footer, hash_key: [u8; 16], pages_max: u32) -> Option<Vec<u8>> {
+    fn finish(&mut self, subject: &Subject, hash_key: [u8; 16], pages_max: u32) -> Option<Vec<u8>> {
         let overflowed = |is_whole: bool, kind: KeyKind| if is_whole { 0 } else { kind.bit() };
-        let mut left_out = overflowed(self.flows_whole, KeyKind::Flows);
+        let all = all_kinds();
+        let mut left_out = all & !self.kinds | overflowed(self.flows_whole, KeyKind::Flows);
         let keys = self.hashed(&hash_key);
         left_out |= overflowed(self.hosts_whole, KeyKind::Hosts);
-        let all = KeyKind::ALL.iter().fold(0, |kinds, kind| kinds | kind.bit());
         LADDER.iter().find_map(|(kinds, columns_max)| {
             let left_out = kinds.iter().fold(left_out, |kinds, kind| kinds | kind.bit());
             let kept = keys.iter().filter(|(kind, ..)| kind.bit() & left_out == 0);
@@ -252,8 +277,9 @@ impl Gathered {
                 hash_key,
                 anything: self.anything,
                 fragments: self.fragmentary,
+                unread: self.unread,
             };
-            FlowIndex::encode(footer, &facts, &hashed, pages_max)
+            FlowIndex::encode(subject, &facts, &hashed, pages_max)
         })
     }
 

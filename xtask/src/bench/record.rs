@@ -204,6 +204,7 @@ impl Rig {
             trim_interval: Duration::ZERO,
             rest: 0,
             rest_turn: Duration::ZERO,
+            flow_indexes: false,
         };
         let core = Recorder::new(config, image);
         let mut recording =

@@ -16,6 +16,7 @@ use crate::adversary::Handle;
 use crate::book::Book;
 use crate::case::{Case, Ending, Round};
 use crate::fault::{Fault, What};
+use crate::flow_indexing::Maker;
 use crate::outcome::Outcome;
 use crate::run::{Run, Step, view};
 use crate::source::{Source, time};
@@ -112,6 +113,7 @@ fn config(case: &Case, number: usize, start: Instant) -> Config {
         trim_interval: case.trim_interval,
         rest: if case.parts > 0 { 0 } else { case.rest },
         rest_turn: case.rest_turn,
+        flow_indexes: case.flow_indexes,
     }
 }
 
@@ -166,7 +168,9 @@ impl World<'_> {
         let mut bank = self.drives.watched(|d| !self.absent.contains(&d), case.trick);
         let user = bank.user();
         let chunk_min = image.superblock.layout.chunk_min;
-        let source = self.source(chunk_min, (start, stop_at), round.older);
+        let mut source = self.source(chunk_min, (start, stop_at), round.older);
+        let layouts = image.members.iter().map(|member| member.layout).collect();
+        source.maker = case.flow_indexes.then(|| Maker::new(case.seed ^ number as u64, layouts));
         let memory = self.memory.clone();
         let metadata = Self::names(READ_BUFFERS, case.metadata);
         let members = image.members.len() as u16;

@@ -526,8 +526,38 @@ pub const BUGS: [Bug; 41] = [
         seeds: 500,
         edits: &[Edit {
             file: "flow_indexes.rs",
-            find: "if counts && footer.suits(",
-            replace: "if (counts || PLANTED) && footer.suits(",
+            find: "!counts || !footer.suits(",
+            replace: "!(counts || PLANTED) || !footer.suits(",
+        }],
+    },
+    Bug {
+        name: "WritesAFlowIndexIntoAReusedSegment",
+        wrong: "A flow index that comes late is written into a segment that was reused meanwhile.",
+        seeds: 500,
+        edits: &[Edit {
+            file: "member.rs",
+            find: "(live.first_sequence, live.last_sequence) == (first, last)",
+            replace: "PLANTED || (live.first_sequence, live.last_sequence) == (first, last)",
+        }],
+    },
+    Bug {
+        name: "ReusesASegmentUnderAFlowIndex",
+        wrong: "A segment is reused while its flow index is being written.",
+        seeds: 5000,
+        edits: &[Edit {
+            file: "member.rs",
+            find: "|| self.indexing.iter().any(|i| i.segment == segment)",
+            replace: "|| self.indexing.iter().any(|i| i.segment == segment && !PLANTED)",
+        }],
+    },
+    Bug {
+        name: "TakesWhatFollowedForIndexed",
+        wrong: "The flow index of a segment that was not full counts for the chunks that followed.",
+        seeds: 500,
+        edits: &[Edit {
+            file: "flow_indexes.rs",
+            find: "(first..=last).contains(&entry.record.sequence)",
+            replace: "(first..=if PLANTED { u64::MAX } else { last }).contains(&entry.record.sequence)",
         }],
     },
 ];

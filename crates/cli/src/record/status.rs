@@ -15,6 +15,7 @@ use longtake::instant::utc;
 use longtake::recording::{
     Account, CompleteFile, Notice, Observer, Snapshot, Started, View, Watch,
 };
+use longtake::text;
 use recorder::{Event, ParityProgress};
 use serde_json::json;
 
@@ -237,6 +238,9 @@ impl Status {
         printer::text(&printer::ledger(&account.ledger, started.rejections))?;
         if let Some(parity) = account.parity {
             printer::text(&parity_words(&parity))?;
+        }
+        if let Some(words) = account.index.and_then(|index| text::indexed_beside(&index)) {
+            printer::text(&words)?;
         }
         if account.reused_to_ns > 0 {
             printer::text(&format!(

@@ -13,14 +13,18 @@ use crate::harness::{Recorder, asked, line, new_in, number, ran, scratch};
 const THREE: &str = "--members 3 --member-size 40MiB --segment 4MiB --chunk 68KiB --memory 64MiB";
 const TRAFFIC: &str = "traffic:max,flows=20000";
 
-/// An array with some traffic and flow indexes.
-fn indexed(folder: &TempDir, options: &str) -> PathBuf {
+/// An array with some traffic, and what its recording says in the end.
+fn recorded(folder: &TempDir, options: &str) -> (PathBuf, Value) {
     let array = new_in(folder, "array");
-    line(
-        &format!("record -q --from {TRAFFIC} --until-bytes 24MB --to @ {THREE} {options}"),
-        &array,
-    )
-    .code(0);
+    let record = format!("record --json --from {TRAFFIC} --until-bytes 24MB --to @ {THREE}");
+    let said = line(&format!("{record} {options}"), &array).code(0).events();
+    (array, said.last().expect("it has ended").clone())
+}
+
+/// An array with some traffic and flow indexes that were made afterwards.
+fn indexed(folder: &TempDir, options: &str) -> PathBuf {
+    let (array, said) = recorded(folder, &format!("--index none {options}"));
+    assert_eq!(said["index"], Value::Null);
     let report = asked("array index @", &array);
     assert!(number(&report, "indexed") >= 3, "{report}");
     assert_eq!(number(&report, "unreadable_chunks"), 0);
@@ -103,6 +107,48 @@ fn a_search_by_flow_index_returns_what_a_full_scan_returns_and_reads_less() {
 }
 
 #[test]
+fn a_recording_indexes_what_it_writes() {
+    let folder = scratch();
+    let (array, said) = recorded(&folder, "");
+    let index = &said["index"];
+    assert!(number(index, "segments_filled") >= 3 && number(index, "bytes") > 0, "{index}");
+    assert_eq!(index["segments_indexed"], index["segments_filled"]);
+    assert_eq!(number(index, "chunks_left_out"), 0, "{index}");
+    let filters = filters(&array);
+    let (listed, read) = agree(&array, &filters, &[], 0);
+    assert!(read * 3 < listed * 2, "{read} of {listed} chunks were read");
+    // Nothing is left to be indexed, in segments that are not full either.
+    let (_, said) = search(&array, &filters[0], &[], 0);
+    assert_eq!(number(&said["index"], "not_indexed"), 0, "{said}");
+    let report = asked("array index @", &array);
+    assert_eq!(report["had"], report["segments"], "{report}");
+    // A take that goes on in the same segments, without, and then with an index.
+    for options in ["--index none", ""] {
+        let more = format!("record -q --from {TRAFFIC},seed=5 --until-bytes 2MB --to @ {options}");
+        line(&more, &array).code(0);
+        agree(&array, &filters[..8], &[], 0);
+    }
+    let (_, said) = search(&array, &filters[0], &[], 0);
+    assert_eq!(number(&said["index"], "not_indexed"), 0, "{said}");
+    assert_eq!(asked("array check @", &array)["damaged"], Value::Array(Vec::new()));
+    line("array scrub @", &array).code(0);
+}
+
+#[test]
+fn an_index_of_hosts_leaves_flows_and_ports_out() {
+    let folder = scratch();
+    let (array, said) = recorded(&folder, "--index hosts");
+    assert!(number(&said["index"], "segments_indexed") >= 3, "{said}");
+    let filters = filters(&array);
+    let (listed, read) = agree(&array, &filters[..8], &[], 0);
+    assert!(read < listed, "{read} of {listed} chunks were read");
+    let (_, said) = search(&array, "port 443", &[], 0);
+    let left_out = said["index"]["left_out"].to_string();
+    assert!(left_out.contains("port"), "{said}");
+    assert_eq!(said["index"]["candidates"], said["index"]["chunks"]);
+}
+
+#[test]
 fn explain_says_what_was_read_and_why() {
     let folder = scratch();
     let array = &indexed(&folder, "");
@@ -167,14 +213,10 @@ fn a_ring_that_wraps_over_its_indexes_is_searched_as_a_full_scan_does() {
     let folder = scratch();
     let array = &indexed(&folder, "--when-full wrap");
     // Over a part of it, over all of it, with an end in the middle of a segment.
-    for more in ["70MB", "33MB", "110MB"] {
-        line(
-            &format!(
-                "record -q --from {TRAFFIC},seed=9 --until-bytes {more} --to @ --when-full wrap"
-            ),
-            array,
-        )
-        .code(0);
+    for (more, index) in [("70MB", "none"), ("33MB", "flows"), ("110MB", "none"), ("90MB", "hosts")]
+    {
+        let record = format!("record -q --from {TRAFFIC},seed=9 --until-bytes {more}");
+        line(&format!("{record} --to @ --when-full wrap --index {index}"), array).code(0);
         agree(array, &filters(array)[..8], &[], 0);
         line("array index @", array).code(0);
         agree(array, &filters(array)[..8], &[], 0);

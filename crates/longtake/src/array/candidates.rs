@@ -17,7 +17,7 @@ pub struct IndexUse {
     pub chunks: u64,
     /// Chunks, of those, that may hold selected packets: they are read.
     pub candidates: u64,
-    /// Chunks, of the candidates, that no flow index covers: their segments are not full, or have none.
+    /// Chunks, of the candidates, that no flow index covers.
     pub not_indexed: u64,
     /// What every selected packet has, in words; None if nothing is known of that, and every chunk is read.
     pub condition: Option<String>,
@@ -114,7 +114,7 @@ fn excluded(
             None => Vec::new(),
         };
         let hashes: Vec<Vec<u64>> = segments.iter().map(hashes).collect();
-        let columns = flow_indexes::columns(&mut reader, &image, &segments, &hashes)?;
+        let columns = flow_indexes::columns(&mut reader, &segments, &hashes)?;
         for (one, columns) in segments.iter().zip(&columns) {
             let Some(flows) = &one.flows else { continue };
             left_out |= !flows.kinds;

@@ -7,6 +7,7 @@ use recorder::run::{Feed, Recording};
 
 use super::ending::EndReason;
 use super::files::Files;
+use super::indexer::IndexCounts;
 use super::observer::Started;
 use crate::{Array, Error};
 
@@ -31,6 +32,8 @@ pub struct Account {
     pub reused_to_ns: u64,
     /// What parity was written; None without.
     pub parity: Option<ParityProgress>,
+    /// What was indexed beside the recording; None if nothing was to be.
+    pub index: Option<IndexCounts>,
     /// Chunk buffers that held something at a time, at most.
     pub buffers_most: u32,
     /// What the source has to say at its end.
@@ -77,6 +80,7 @@ impl Account {
             durable: core.durable(),
             reused_to_ns: core.reused_to_ns(),
             parity: core.parity(),
+            index: None,
             buffers_most: over.buffers_most,
             notes,
             errors,

@@ -7,9 +7,11 @@ use base::{BufferId, Instant};
 use crossbeam_channel::{Receiver, Sender};
 use device::Pool;
 use format::{ChunkWriter, Ledger};
-use recorder::ReadyChunk;
-use recorder::run::Feed;
+use recorder::run::{Feed, FilledSegment};
+use recorder::{FlowIndexPart, ReadyChunk};
 use source::{Filled, clock};
+
+use super::indexer::{Indexer, Left};
 
 /// A feed that knows how much it has handed on.
 pub trait CountingFeed: Feed {
@@ -36,6 +38,28 @@ pub struct LiveFeed {
     pub chunk_max: u32,
     /// Bytes of packets that were handed on.
     pub bytes: u64,
+    /// Makes flow indexes, if they are wanted.
+    pub indexer: Option<Indexer>,
+    /// Chunk buffers in all.
+    pub buffers: usize,
+}
+
+impl LiveFeed {
+    /// Ends the indexer, if there is one, once all that was written is in the indexes.
+    pub fn end_indexing(&mut self) -> Option<Left> {
+        self.indexer.take().map(|mut indexer| indexer.end())
+    }
+
+    /// Takes buffers back from the indexer when fewer than a quarter are free: nothing waits for flow indexes.
+    fn take_back_if_scarce(&mut self) {
+        let Some(indexer) = &mut self.indexer else { return };
+        if indexer.has_waiting() && self.taken_back.len() < self.buffers / 4 {
+            let free = &self.free;
+            indexer.take_back(|buffer| {
+                free.send(buffer).ok();
+            });
+        }
+    }
 }
 
 impl CountingFeed for LiveFeed {
@@ -46,6 +70,7 @@ impl CountingFeed for LiveFeed {
 
 impl Feed for LiveFeed {
     fn poll(&mut self, _now: Instant) -> Option<ReadyChunk> {
+        self.take_back_if_scarce();
         let Filled { buffer, summary, losses } = self.ready.try_recv().ok()?;
         self.bytes += summary.captured_bytes;
         Some(ReadyChunk { buffer, summary, losses })
@@ -58,6 +83,28 @@ impl Feed for LiveFeed {
     fn release(&mut self, buffer: BufferId) {
         // This feed holds a receiver of the channel, so that it can't be closed.
         self.free.send(buffer).ok();
+    }
+
+    fn release_written(&mut self, buffer: BufferId) {
+        let indexer = self.indexer.as_ref().filter(|_| self.taken_back.len() >= self.buffers / 2);
+        let left = indexer.map_or(Some(buffer), |indexer| indexer.offer(buffer));
+        if let Some(buffer) = left {
+            self.release(buffer);
+        }
+    }
+
+    fn segment_filled(&mut self, segment: FilledSegment) {
+        if let Some(indexer) = &mut self.indexer {
+            indexer.filled(segment);
+        }
+    }
+
+    fn flow_index(&mut self) -> Option<FlowIndexPart> {
+        self.indexer.as_mut().and_then(Indexer::made)
+    }
+
+    fn makes_flow_indexes(&self) -> bool {
+        self.indexer.as_ref().is_some_and(Indexer::is_busy)
     }
 
     fn ended(&self) -> bool {

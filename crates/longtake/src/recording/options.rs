@@ -1,9 +1,13 @@
 //! How to record: every setting of a recording, with one default for all who record.
 
+use std::fmt;
+use std::str::FromStr;
+
 use anyhow::{Result, bail};
 use base::{BufferId, ByteSize, Duration, Rate, Timestamp};
 use device::target::FILE_MODE_DEFAULT;
 use recorder::{Config, ParityMeans, Placement, WhenFull, defaults};
+use search::SegmentKeys;
 use target::Uplink;
 use target::parts::{PartsError, Place, parts};
 use uuid::Uuid;
@@ -49,10 +53,56 @@ pub struct Options {
     pub rest_turn: Option<Duration>,
     /// Processors: the first for the run loop, the others for the source's queues; empty for any.
     pub processors: Vec<usize>,
+    /// What flow indexes, which are made beside the recording, find. Simulated drives get none.
+    pub index: FlowIndexing,
     /// What simulated drives together get through to the host.
     pub uplink: Option<Uplink>,
     /// What the process keeps of its rights once everything is open.
     pub privileges: Privileges,
+}
+
+/// What flow indexes find.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FlowIndexing {
+    /// None are made, and no room is kept for them.
+    None,
+    /// Hosts, protocols, VLANs and MPLS labels.
+    Hosts,
+    /// Flows and ports besides.
+    #[default]
+    Flows,
+}
+
+impl FlowIndexing {
+    /// Memory for the keys of a segment.
+    pub(super) fn keys(self) -> SegmentKeys {
+        match self {
+            Self::Hosts => SegmentKeys::default().of_hosts(),
+            Self::None | Self::Flows => SegmentKeys::default(),
+        }
+    }
+}
+
+impl fmt::Display for FlowIndexing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Hosts => "hosts",
+            Self::Flows => "flows",
+        })
+    }
+}
+
+impl FromStr for FlowIndexing {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "hosts" => Ok(Self::Hosts),
+            "flows" => Ok(Self::Flows),
+            _ => Err(format!("'{text}' is no kind of flow index: give none, hosts or flows")),
+        }
+    }
 }
 
 /// Which NVM Sets of the drives recording and reading use. A namespace lies in sets, and a member is a namespace.
@@ -133,6 +183,7 @@ impl Default for Options {
             sets: Sets::default(),
             rest_turn: None,
             processors: Vec::new(),
+            index: FlowIndexing::default(),
             uplink: None,
             privileges: Privileges::default(),
         }
@@ -147,6 +198,7 @@ impl Options {
         segment_bytes: u64,
         buffers: u32,
         on_files: bool,
+        flow_indexes: bool,
     ) -> Config {
         let trim_ahead =
             if on_files { defaults::TRIM_AHEAD_ON_FILES } else { defaults::TRIM_AHEAD };
@@ -163,6 +215,7 @@ impl Options {
             trim_interval: self.trim_rate.time_for(segment_bytes),
             rest: self.rest,
             rest_turn: self.turn(),
+            flow_indexes,
         }
     }
 

@@ -11,8 +11,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::safety::{Authorized, Purpose};
 use device::target::{Access, OpenTarget};
 use device::{Pages, Pool, UringBank, Waker, uring};
-use format::Superblock;
 use format::parity::OVERHEAD_BYTES;
+use format::{Layout, Superblock, flow_index};
 use nix::unistd::User;
 use recorder::reader::Reader;
 use recorder::run::Recording;
@@ -29,9 +29,11 @@ use super::builder::Builder;
 use super::ending::SourceEnd;
 use super::feed::LiveFeed;
 use super::fits::{Capacity, Fits, Offered};
+use super::indexer::{Indexer, Left};
+use super::last_indexes::LastSegments;
 use super::members::{self, Members};
 use super::observer::{Observer, Rejections, Started};
-use super::options::{Options, Privileges};
+use super::options::{FlowIndexing, Options, Privileges};
 use super::processors;
 use super::run::{self, Stage};
 use super::sources::{self, Taking};
@@ -65,13 +67,23 @@ fn record_with(
     let (asked, _socket) = ready.control.serve(bank.waker())?;
     let drives: Vec<DriveId> = ready.image.members.iter().map(|member| member.drive).collect();
     let names = drives.iter().map(|drive| name(&bank, *drive)).collect();
+    let layouts: Vec<Layout> = ready.image.members.iter().map(|member| member.layout).collect();
     let parts = Parts::new(job, ready.image, ready.pool, bank.waker(), &ready.targets)?;
     let parts = parts.in_turn(ready.turns);
     let started = parts.started(names, ready.source.rejections);
     let Parts { core, pool, supply, free, ready: filled, metadata, .. } = parts;
     let running = Arc::new(AtomicUsize::new(ready.source.queues.len()));
+    let indexer = match job.options.index {
+        FlowIndexing::None => None,
+        kinds => {
+            let (free, waker) = (free.clone(), bank.waker());
+            Some(Indexer::start(kinds, layouts.clone(), Arc::clone(&pool), free, waker)?)
+        }
+    };
     let feed = LiveFeed {
         ready: filled,
+        indexer,
+        buffers: started.buffers as usize,
         free,
         taken_back: supply.free.clone(),
         running: Arc::clone(&running),
@@ -87,8 +99,10 @@ fn record_with(
         .inspect_err(|_| job.stop.store(true, Ordering::Relaxed))?;
     drop(supply);
     let superblocks = ready.superblocks;
-    let mut recording = Recording::new(core, &mut bank, &pool, feed, drives, superblocks, metadata)
-        .keeping_record(ready.take_records);
+    let members = drives.clone();
+    let mut recording =
+        Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata)
+            .keeping_record(ready.take_records);
     created.keep();
     let (options, stop) = (&job.options, &job.stop);
     let source_end = ready.source_end;
@@ -104,7 +118,19 @@ fn record_with(
         )));
     }
     let ends = threads.into_iter().map(join).collect();
-    Ok(Account::of(&recording, over, ends))
+    let mut account = Account::of(&recording, over, ends);
+    if let Some(Left { mut counts, incomplete }) = recording.feed().end_indexing() {
+        let last = LastSegments::of(&recording, incomplete, &drives, &layouts);
+        drop(recording);
+        let indexed = last.index(&mut bank, &pool, job.options.index, &mut counts);
+        if let Err(error) = indexed {
+            observer.remark(Remark::Warning(format!(
+                "flow indexes could not be completed: {error:#}; searches read the chunks, and `longtake array index` tries again"
+            )));
+        }
+        account.index = Some(counts);
+    }
+    Ok(account)
 }
 
 /// Everything open and root given up, if it was to be; nothing recorded yet, and no thread started.
@@ -314,6 +340,14 @@ fn give_up_privileges(
     Ok(())
 }
 
+/// The longest chunk of a member: a little shorter if segments are to have room for a flow index besides.
+fn chunk_max(layout: &Layout, flow_indexes: bool) -> u32 {
+    match flow_indexes {
+        true => layout.chunk_max_beside(flow_index::reserve(layout.segment_bytes)),
+        false => layout.chunk_max,
+    }
+}
+
 /// What a recording on an open array is made of.
 struct Parts {
     core: Recorder,
@@ -351,7 +385,9 @@ impl Parts {
         let (ready_in, ready) = unbounded();
         let layouts = || image.members.iter().map(|member| member.layout);
         let chunk_min = layouts().map(|l| l.chunk_min).max().unwrap_or(layout.chunk_min);
-        let chunk_max = layouts().map(|l| l.chunk_max).min().unwrap_or(layout.chunk_max);
+        let flow_indexes = options.index != FlowIndexing::None;
+        let chunk_max = layouts().map(|l| chunk_max(&l, flow_indexes)).min();
+        let chunk_max = chunk_max.unwrap_or(layout.chunk_max);
         let supply = Supply {
             pool: Arc::clone(&pool),
             free: free_taken,
@@ -366,7 +402,7 @@ impl Parts {
         };
         let buffers = chunks.len() as u32;
         let on_files = targets.iter().all(|target| target.is_file());
-        let config = options.config(at, layout.segment_bytes, buffers, on_files);
+        let config = options.config(at, layout.segment_bytes, buffers, on_files, flow_indexes);
         let array = (image.superblock.name.clone(), image.uuid);
         let capacity = Capacity::of(&image);
         let core = Recorder::with_parity(config, image, means);

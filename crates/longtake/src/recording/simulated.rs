@@ -58,7 +58,7 @@ pub fn record(
     let members: Vec<DriveId> = image.members.iter().map(|member| member.drive).collect();
     let places = || members.iter().map(|drive| drives.places()[drive.index()].clone()).collect();
     let parts = options.parts(|| Ok(places()))?;
-    let config = options.config(at, layout.segment_bytes, chunks.len() as u32, false);
+    let config = options.config(at, layout.segment_bytes, chunks.len() as u32, false, false);
     let (means, data_chunks) = options.parity_means(image.superblock.parity, &chunks);
     let data_max = image.superblock.data_chunk_max();
     let (array, array_uuid) = (image.superblock.name.clone(), image.uuid);

@@ -4,6 +4,7 @@ use base::units::{counted, grouped};
 use base::{ByteSize, Rate};
 
 use crate::array::{IndexReport, IndexUse};
+use crate::recording::IndexCounts;
 
 /// What was indexed, and what has no index.
 pub fn indexed(report: &IndexReport) -> Vec<String> {
@@ -19,13 +20,13 @@ pub fn indexed(report: &IndexReport) -> Vec<String> {
     )];
     if report.had > 0 {
         lines.push(format!(
-            "{} had an index already: --again replaces it",
+            "{} had a complete index already: --again replaces it",
             counted(report.had, "segment")
         ));
     }
     if report.not_full > 0 {
         lines.push(format!(
-            "{} not full yet, or without an index of chunks: searches read all chunks there",
+            "{} without an index of chunks, or not full while chunks are lost: searches read all chunks there",
             counted(report.not_full, "segment")
         ));
     }
@@ -60,6 +61,19 @@ fn share(report: &IndexReport) -> String {
     }
 }
 
+/// What a recording's flow indexes lack; None if nothing.
+pub fn indexed_beside(counts: &IndexCounts) -> Option<String> {
+    let IndexCounts { filled, indexed, chunks_left_out, .. } = *counts;
+    (chunks_left_out > 0).then(|| {
+        format!(
+            "flow indexes: {} of {} have one; {} left out for want of time, which `longtake array index` adds",
+            grouped(indexed),
+            counted(filled, "full segment"),
+            counted(chunks_left_out, "chunk"),
+        )
+    })
+}
+
 /// How a search was narrowed, for `--explain`.
 pub fn index_use(used: &IndexUse) -> Vec<String> {
     let mut lines = Vec::new();
@@ -79,7 +93,7 @@ pub fn index_use(used: &IndexUse) -> Vec<String> {
     ));
     if used.condition.is_some() && used.not_indexed > 0 {
         lines.push(format!(
-            "candidates without a flow index: {}; `longtake array index` indexes full segments",
+            "candidates without a flow index: {}; `longtake array index` adds what is missing",
             grouped(used.not_indexed)
         ));
     }

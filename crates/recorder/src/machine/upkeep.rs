@@ -5,7 +5,7 @@ use base::Instant;
 use super::tag::Tag;
 use super::{Phase, Recorder};
 use crate::member::{GivenUp, IndexWrite, Indexing, Member};
-use crate::protocol::Output;
+use crate::protocol::{FlowIndexPart, Output};
 
 impl Recorder {
     pub(super) fn flush_later(&mut self, now: Instant, at: usize) {
@@ -45,9 +45,25 @@ impl Recorder {
         while let Some(write) = self.members[at].next_index() {
             let tag = self.tag(Tag::Index(at as u16));
             let IndexWrite { segment, place, section_bytes, chunks, part } = write;
-            self.members[at].indexing.push(Indexing { tag, segment, part });
+            self.members[at].indexing.push(Indexing { tag, segment, part: Some(part) });
             self.outputs.push_back(Output::WriteIndex { place, section_bytes, chunks, part, tag });
         }
+    }
+
+    /// Has a flow index written into the segment that it is about, which is not reused before that is done. If it was reused already, or
+    /// will be next, or the member has failed, nothing is written: searches read the chunks.
+    pub(super) fn write_flow_index(&mut self, part: FlowIndexPart) {
+        let member = &self.members[usize::from(part.member)];
+        if member.is_next(part.segment, self.wraps(), &self.protected) {
+            return;
+        }
+        if !self.is_filled_with(part.member, part.segment, part.sequences) {
+            return;
+        }
+        let tag = self.tag(Tag::Index(part.member));
+        let indexing = Indexing { tag, segment: part.segment, part: None };
+        self.members[usize::from(part.member)].indexing.push(indexing);
+        self.outputs.push_back(Output::WriteFlowIndex { part, tag });
     }
 
     pub(super) fn trims(&self, member: &Member) -> bool {

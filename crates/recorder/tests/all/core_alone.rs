@@ -88,6 +88,7 @@ impl Alone {
             trim_interval: Duration::ZERO,
             rest: 0,
             rest_turn: Duration::ZERO,
+            flow_indexes: false,
         };
         Self {
             core: Recorder::new(config, roomy(members)),
@@ -156,6 +157,7 @@ impl Alone {
                 Output::WriteChunk { place, tag, .. } | Output::WriteIndex { place, tag, .. } => {
                     self.give(place.member, tag, self.write);
                 }
+                Output::WriteFlowIndex { part, tag } => self.give(part.member, tag, self.write),
                 Output::Trim { member, tag, .. } => self.give(member, tag, self.write),
                 Output::Flush { member, tag } => {
                     self.flushes += 1;

@@ -94,6 +94,7 @@ pub fn config() -> Config {
         trim_interval: Duration::ZERO,
         rest: 0,
         rest_turn: LATE,
+        flow_indexes: false,
     }
 }
 
@@ -102,6 +103,7 @@ pub fn config() -> Config {
 pub enum Asked {
     Chunk,
     Index,
+    FlowIndex,
     Trim { offset: u64 },
     Flush,
 }
@@ -166,6 +168,7 @@ impl Hand {
                     self.writes.push(Write { place, record });
                 }
                 Output::WriteIndex { place, tag, .. } => ask(tag, place.member, Asked::Index),
+                Output::WriteFlowIndex { part, tag } => ask(tag, part.member, Asked::FlowIndex),
                 Output::Trim { member, tag, offset, .. } => {
                     ask(tag, member, Asked::Trim { offset })
                 }

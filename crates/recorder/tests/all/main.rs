@@ -4,6 +4,7 @@ mod copying;
 mod core_alone;
 mod durability;
 mod extraction;
+mod flow_indexes;
 mod full;
 mod golden_members;
 mod groups;

@@ -149,6 +149,7 @@ impl Case {
             trim_interval: Duration::ZERO,
             rest: 0,
             rest_turn: Duration::ZERO,
+            flow_indexes: false,
         };
         let parities = self.groups * u32::from(self.parity);
         let buffers = (self.buffers..self.buffers + parities).map(BufferId).collect();
@@ -213,6 +214,7 @@ impl Case {
                         continue;
                     }
                     Output::WriteIndex { place, tag, .. } => (place.member, tag, u64::MAX, 1),
+                    Output::WriteFlowIndex { .. } => unreachable!("no flow index was made"),
                     Output::Flush { member, tag } | Output::Trim { member, tag, .. } => {
                         (member, tag, u64::MAX, 1)
                     }

@@ -218,6 +218,7 @@ impl Case {
             trim_interval: Duration::ZERO,
             rest: 0,
             rest_turn: Duration::ZERO,
+            flow_indexes: false,
         };
         let drives = image.members.iter().map(|m| m.drive).collect();
         let source = Source {

@@ -101,6 +101,7 @@ fn a_member_missing_from_the_array_was_given_chunks() {
         trim_interval: Duration::ZERO,
         rest: 0,
         rest_turn: Duration::ZERO,
+        flow_indexes: false,
     };
     let mut bank = world.drives.another(|drive| drive != 1);
     let image = open_some(&mut world.reader(&mut bank), true).expect("one of two is there");
@@ -117,6 +118,7 @@ fn a_member_missing_from_the_array_was_given_chunks() {
                     tag
                 }
                 Output::WriteIndex { tag, .. }
+                | Output::WriteFlowIndex { tag, .. }
                 | Output::Trim { tag, .. }
                 | Output::Flush { tag, .. } => tag,
                 Output::Event(Event::MemberFailed { .. }) => panic!("it was not there to fail"),

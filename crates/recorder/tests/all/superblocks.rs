@@ -118,6 +118,7 @@ fn protect(bank: &mut Logged, memory: &MemoryBuffers, times: u64) -> String {
         trim_interval: Duration::ZERO,
         rest: 0,
         rest_turn: Duration::ZERO,
+        flow_indexes: false,
     };
     let superblocks = vec![image.superblock.clone()];
     bank.asked.clear();

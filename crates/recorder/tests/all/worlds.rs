@@ -113,6 +113,7 @@ pub fn plain(drives: Vec<Drive>, rounds: Vec<Round>) -> Case {
         parity: 0,
         groups: 1,
         group_wait: Duration::ZERO,
+        flow_indexes: false,
         rounds,
         trick: None,
     }

@@ -53,6 +53,7 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
         trim_interval: Duration::ZERO,
         rest: 0,
         rest_turn: Duration::ZERO,
+        flow_indexes: false,
     };
     let mut core = Recorder::new(config, roomy(speeds.len()));
     let mut now = Instant::START;
@@ -79,6 +80,7 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
                     (member, tag, u64::from(record.summary.length) / 4096 * speeds[member])
                 }
                 Output::WriteIndex { place, tag, .. } => (usize::from(place.member), tag, 1),
+                Output::WriteFlowIndex { part, tag } => (usize::from(part.member), tag, 1),
                 Output::Trim { member, tag, .. } | Output::Flush { member, tag } => {
                     (usize::from(member), tag, 1)
                 }

@@ -352,6 +352,7 @@ impl Capture {
             acknowledged: complete,
             durable: complete,
             reused_to_ns: 0,
+            index: None,
             parity: None,
             buffers_most: self.buffers_most,
             notes,

@@ -1,0 +1,327 @@
+//! Flow indexes beside a recording. A thread reads the keys of chunks that were written, as long as their memory isn't needed for new
+//! ones. Chunks that it has no time for are left out: searches read them, and they can be indexed later.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use anyhow::{Context, Result};
+use base::BufferId;
+use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
+use device::{Pool, Waker};
+use format::flow_index::{self, Subject};
+use format::index::{self, Footer};
+use format::{ChunkRecord, Layout};
+use recorder::FlowIndexPart;
+use recorder::run::FilledSegment;
+use search::SegmentKeys;
+use uuid::Uuid;
+
+use super::options::FlowIndexing;
+use crate::flow_keys::{column_of, enter, has_keys};
+
+/// What the indexing thread is given.
+enum Job {
+    /// A written chunk. Its buffer goes back afterwards.
+    Chunk(BufferId),
+    /// All chunks of a segment were given.
+    Filled(FilledSegment),
+}
+
+/// Segments with chunks that were left out that are remembered at most. They are indexed when the recording is over.
+const INCOMPLETE_MAX: usize = 16;
+
+/// What came of the flow indexes beside a recording.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IndexCounts {
+    /// Segments that were filled.
+    pub filled: u64,
+    /// Segments, of those, that got an index.
+    pub indexed: u64,
+    /// Chunks with packets that no index covers.
+    pub chunks_left_out: u64,
+    /// Bytes of the indexes.
+    pub bytes: u64,
+}
+
+/// The recording's side of the indexing thread.
+#[derive(Debug)]
+pub struct Indexer {
+    jobs: Option<Sender<Job>>,
+    /// The same channel's other end, to take buffers back.
+    waiting: Receiver<Job>,
+    made: Receiver<Option<FlowIndexPart>>,
+    /// Segments of which nothing has come back yet.
+    outstanding: usize,
+    thread: Option<JoinHandle<Left>>,
+}
+
+/// What the thread leaves.
+#[derive(Debug, Default)]
+pub struct Left {
+    /// What it has done.
+    pub counts: IndexCounts,
+    /// The newest segments whose index lacks chunks.
+    pub incomplete: Vec<Incomplete>,
+}
+
+/// A segment whose index lacks chunks.
+#[derive(Debug)]
+pub struct Incomplete {
+    pub segment: FilledSegment,
+    /// How many chunks with packets it lacks.
+    pub left_out: u64,
+    /// Whether there is an index at all.
+    pub indexed: bool,
+}
+
+impl Indexer {
+    /// Starts the thread. `layouts` are those of the members; buffers go back to `free`.
+    ///
+    /// # Errors
+    /// If the system gives no thread.
+    pub fn start(
+        kinds: FlowIndexing,
+        layouts: Vec<Layout>,
+        pool: Arc<Pool>,
+        free: Sender<BufferId>,
+        waker: Waker,
+    ) -> Result<Self> {
+        let (jobs, waiting) = unbounded();
+        let (made_in, made) = unbounded();
+        let indexing = Indexing {
+            kinds,
+            layouts,
+            open: HashMap::new(),
+            spare: Vec::new(),
+            left: Left::default(),
+        };
+        let jobs_taken = waiting.clone();
+        let run = move || {
+            // Capturing and writing come first. Where that can't be set, taking buffers back must do.
+            rustix::process::nice(19).ok();
+            let mut indexing = indexing;
+            for job in jobs_taken {
+                match job {
+                    Job::Chunk(buffer) => {
+                        let chunk = pool.hold(buffer);
+                        indexing.enter(&chunk);
+                        free.send(chunk.release()).ok();
+                    }
+                    Job::Filled(segment) => {
+                        made_in.send(indexing.finish(segment)).ok();
+                        waker.wake();
+                    }
+                }
+            }
+            indexing.left
+        };
+        let thread = thread::Builder::new().name("flow-index".into()).spawn(run);
+        let thread = Some(thread.context("starting the thread for flow indexes")?);
+        Ok(Self { jobs: Some(jobs), waiting, made, outstanding: 0, thread })
+    }
+
+    /// Gives the thread a chunk that was written. Gives its buffer back if there is no thread any more.
+    pub fn offer(&self, buffer: BufferId) -> Option<BufferId> {
+        match &self.jobs {
+            Some(jobs) => jobs.send(Job::Chunk(buffer)).is_err().then_some(buffer),
+            None => Some(buffer),
+        }
+    }
+
+    /// Whether there is anything that the thread has not come to.
+    pub fn has_waiting(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Takes back the buffers that the thread has not come to. Their chunks are left out.
+    pub fn take_back(&mut self, mut free: impl FnMut(BufferId)) {
+        let mut filled = Vec::new();
+        for job in self.waiting.try_iter() {
+            match job {
+                Job::Chunk(buffer) => free(buffer),
+                Job::Filled(segment) => filled.push(segment),
+            }
+        }
+        // All that was given before them is taken back or indexed.
+        for segment in filled {
+            self.send(Job::Filled(segment));
+        }
+    }
+
+    /// Tells the thread that it was given all chunks of a segment.
+    pub fn filled(&mut self, segment: FilledSegment) {
+        if self.send(Job::Filled(segment)) {
+            self.outstanding += 1;
+        }
+    }
+
+    fn send(&self, job: Job) -> bool {
+        self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok())
+    }
+
+    /// A flow index that is ready.
+    pub fn made(&mut self) -> Option<FlowIndexPart> {
+        loop {
+            match self.made.try_recv() {
+                Ok(made) => {
+                    self.outstanding = self.outstanding.saturating_sub(1);
+                    if made.is_some() {
+                        return made;
+                    }
+                }
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => {
+                    self.outstanding = 0;
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Whether flow indexes are still to come.
+    pub const fn is_busy(&self) -> bool {
+        self.outstanding > 0
+    }
+
+    /// Ends the thread, which gives back all buffers first.
+    pub fn end(&mut self) -> Left {
+        self.jobs = None;
+        let left = self.thread.take().map(JoinHandle::join);
+        left.and_then(std::result::Result::ok).unwrap_or_default()
+    }
+}
+
+/// The keys of the chunks of a segment that is not full yet, as far as the thread has come.
+#[derive(Debug)]
+struct Open {
+    keys: SegmentKeys,
+    /// Numbers of the chunks whose keys were entered.
+    entered: Vec<u64>,
+}
+
+/// The thread's side.
+struct Indexing {
+    kinds: FlowIndexing,
+    layouts: Vec<Layout>,
+    /// By member and segment.
+    open: HashMap<(u16, u64), Open>,
+    /// Memory to be used again.
+    spare: Vec<Open>,
+    left: Left,
+}
+
+/// Segments of a member whose keys are gathered at a time: the one that is being filled, and those before it that wait for a flush.
+const OPEN_MAX: usize = 4;
+
+impl Indexing {
+    /// Enters a chunk's keys. Its header is stamped.
+    fn enter(&mut self, chunk: &[u8]) {
+        let Ok((place, record)) = ChunkRecord::read(chunk) else { return };
+        let Some(layout) = self.layouts.get(usize::from(place.member)) else { return };
+        if !has_keys(&record) {
+            return;
+        }
+        let (segment, column) = (layout.segment_at(place.offset), column_of(layout, &place));
+        if !self.open.contains_key(&(place.member, segment)) {
+            self.forget_oldest(place.member);
+        }
+        let (spare, kinds) = (&mut self.spare, self.kinds);
+        let open = self
+            .open
+            .entry((place.member, segment))
+            .or_insert_with(|| spare.pop().unwrap_or_else(|| Open::new(kinds)));
+        // A chunk that ends before it should was not entered whole.
+        if enter(chunk, &record, column, &mut open.keys).is_some() {
+            open.entered.push(record.sequence);
+        }
+    }
+
+    /// Forgets what was gathered of segments that were never filled: their member has failed, or their chunks were placed elsewhere.
+    fn forget_oldest(&mut self, member: u16) {
+        let of_member = self.open.iter().filter(|((at, _), _)| *at == member);
+        if of_member.clone().count() < OPEN_MAX {
+            return;
+        }
+        let oldest = of_member.min_by_key(|(_, open)| open.entered.last().copied());
+        let Some(oldest) = oldest.map(|(at, _)| *at) else { return };
+        let forgotten = self.open.remove(&oldest);
+        self.spare.extend(forgotten.map(Open::cleared));
+    }
+
+    /// The flow index of a segment that was filled; None if it gets none.
+    fn finish(&mut self, segment: FilledSegment) -> Option<FlowIndexPart> {
+        let place = segment.place;
+        let layout = self.layouts.get(usize::from(place.member))?;
+        let number = layout.segment_at(place.offset);
+        let mut open = self.open.remove(&(place.member, number)).unwrap_or_else(|| {
+            let spare = self.spare.pop();
+            spare.unwrap_or_else(|| Open::new(self.kinds))
+        });
+        let mut left_out = 0;
+        for (place, record) in segment.chunks.iter().filter(|(_, record)| has_keys(record)) {
+            if !open.entered.contains(&record.sequence) {
+                open.keys.add_unread(column_of(layout, place));
+                left_out += 1;
+            }
+        }
+        let part = match open.entered.is_empty() {
+            true => None,
+            false => flow_index_part(&segment, number, layout, &mut open.keys),
+        };
+        let counts = &mut self.left.counts;
+        counts.filled += 1;
+        counts.chunks_left_out += left_out;
+        if let Some(part) = &part {
+            counts.indexed += 1;
+            counts.bytes += part.bytes.len() as u64;
+        }
+        if left_out > 0 {
+            let incomplete = &mut self.left.incomplete;
+            if incomplete.len() == INCOMPLETE_MAX {
+                incomplete.remove(0);
+            }
+            incomplete.push(Incomplete { segment, left_out, indexed: part.is_some() });
+        }
+        self.spare.push(open.cleared());
+        part
+    }
+}
+
+impl Open {
+    fn new(kinds: FlowIndexing) -> Self {
+        Self { keys: kinds.keys(), entered: Vec::new() }
+    }
+
+    fn cleared(mut self) -> Self {
+        self.keys.clear();
+        self.entered.clear();
+        self
+    }
+}
+
+/// What a filled segment's index of chunks ends in.
+pub fn footer(segment: &FilledSegment) -> Option<Footer> {
+    let index = index::encode(&segment.place, segment.section_bytes, &segment.chunks);
+    Footer::read(&index.tail).ok()
+}
+
+fn flow_index_part(
+    segment: &FilledSegment,
+    number: u64,
+    layout: &Layout,
+    keys: &mut SegmentKeys,
+) -> Option<FlowIndexPart> {
+    let footer = footer(segment)?;
+    let pages_max = flow_index::pages_max(&footer, layout.segment_bytes);
+    let subject = Subject::from(&footer);
+    let bytes = keys.finish(&subject, Uuid::new_v4().into_bytes(), pages_max)?;
+    let (start, _) = flow_index::room(&footer, layout.segment_bytes);
+    Some(FlowIndexPart {
+        member: segment.place.member,
+        segment: number,
+        sequences: subject.sequences,
+        offset: layout.segment_offset(number) + start,
+        bytes: bytes.into(),
+    })
+}

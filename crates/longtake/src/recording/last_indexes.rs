@@ -1,0 +1,104 @@
+//! Flow indexes when a recording is over: of the segments that it has left open, and of those that the indexing thread had no time for.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anyhow::Result;
+use base::{Bank, Buffers, DriveId};
+use device::Pool;
+use format::flow_index;
+use format::{ChunkRecord, Layout, Place};
+use recorder::flow_indexes::{self, Room};
+use recorder::reader::Reader;
+use recorder::run::{Feed, Recording};
+use uuid::Uuid;
+
+use super::indexer::{Incomplete, IndexCounts, footer};
+use super::options::FlowIndexing;
+use crate::flow_keys::gather;
+
+/// A segment to be indexed.
+struct Segment {
+    room: Room,
+    layout: Layout,
+    chunks: Arc<Vec<(Place, ChunkRecord)>>,
+    /// Chunks that the indexing thread left out, and whether it made an index nevertheless; None if the segment is not full.
+    incomplete: Option<(u64, bool)>,
+}
+
+/// The segments of a recording that is over that are to be indexed.
+pub struct LastSegments {
+    segments: Vec<Segment>,
+}
+
+impl LastSegments {
+    /// Those that are not full, and those of `incomplete` that were not reused. `drives` and `layouts` are the members'.
+    pub fn of<B: Bank, M: Buffers, F: Feed>(
+        recording: &Recording<'_, B, M, F>,
+        incomplete: Vec<Incomplete>,
+        drives: &[DriveId],
+        layouts: &[Layout],
+    ) -> Self {
+        let core = recording.core();
+        let of_member = |place: &Place| {
+            let member = usize::from(place.member);
+            (drives[member], layouts[member])
+        };
+        let mut segments = Vec::new();
+        for Incomplete { segment: filled, left_out, indexed } in incomplete {
+            let (drive, layout) = of_member(&filled.place);
+            let number = layout.segment_at(filled.place.offset);
+            let Some(footer) = footer(&filled) else { continue };
+            let sequences = (footer.first_sequence, footer.last_sequence);
+            if core.is_filled_with(filled.place.member, number, sequences) {
+                let room = Room::in_full(drive, &layout, number, &footer);
+                let incomplete = Some((left_out, indexed));
+                segments.push(Segment { room, layout, chunks: filled.chunks, incomplete });
+            }
+        }
+        for (number, chunks) in core.open_segments() {
+            let Some((place, _)) = chunks.first() else { continue };
+            let (drive, layout) = of_member(place);
+            if let Some(room) = Room::in_open(drive, &layout, number, chunks) {
+                let chunks = Arc::new(chunks.to_vec());
+                segments.push(Segment { room, layout, chunks, incomplete: None });
+            }
+        }
+        Self { segments }
+    }
+
+    /// Reads their chunks and writes their indexes.
+    ///
+    /// # Errors
+    /// If a drive fails.
+    pub fn index<B: Bank>(
+        self,
+        bank: &mut B,
+        pool: &Arc<Pool>,
+        kinds: FlowIndexing,
+        counts: &mut IndexCounts,
+    ) -> Result<()> {
+        let mut reader = Reader { bank, memory: pool, buffers: pool.buffer_ids().collect() };
+        let mut keys = kinds.keys();
+        let mut written = BTreeSet::new();
+        for Segment { room, layout, chunks, incomplete } in self.segments {
+            keys.clear();
+            let gathered = gather(&mut reader, room.drive, &layout, &chunks, &mut keys)?;
+            let made = keys.finish(&room.subject, Uuid::new_v4().into_bytes(), room.pages_max);
+            let Some(bytes) = made.filter(|_| room.pages_max >= flow_index::PAGES_LEAST) else {
+                continue;
+            };
+            flow_indexes::write(&mut reader, &room, &bytes)?;
+            written.insert(room.drive);
+            counts.bytes += bytes.len() as u64;
+            if let Some((left_out, indexed)) = incomplete {
+                counts.chunks_left_out -= left_out.saturating_sub(gathered.unreadable);
+                counts.indexed += u64::from(!indexed);
+            }
+        }
+        for drive in written {
+            flow_indexes::flush(&mut reader, drive)?;
+        }
+        Ok(())
+    }
+}
