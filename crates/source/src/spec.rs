@@ -97,6 +97,15 @@ impl fmt::Display for SpecError {
 impl std::error::Error for SpecError {}
 
 impl SourceSpec {
+    /// Whether its packets have headers that say who sent them to whom; of the blocks of a stream nothing is known.
+    pub fn has_headers(&self) -> bool {
+        match self {
+            Self::Stream { .. } => false,
+            Self::Udp(udp) => udp.headers,
+            _ => true,
+        }
+    }
+
     /// Whether it holds the sender back when buffers are full; else packets are dropped and counted.
     pub fn can_wait(&self) -> bool {
         match self {

@@ -16,9 +16,9 @@ const TRAFFIC: &str = "traffic:max,flows=20000";
 /// An array with some traffic, and what its recording says in the end.
 fn recorded(folder: &TempDir, options: &str) -> (PathBuf, Value) {
     let array = new_in(folder, "array");
-    let record = format!("record --json --from {TRAFFIC} --until-bytes 24MB --to @ {THREE}");
-    let said = line(&format!("{record} {options}"), &array).code(0).events();
-    (array, said.last().expect("it has ended").clone())
+    let record = format!("--from {TRAFFIC} --until-bytes 24MB --to @ {THREE} {options}");
+    let ended = Recorder::start(&record, &array).end().code(0);
+    (array, ended.event("finished").clone())
 }
 
 /// An array with some traffic and flow indexes that were made afterwards.

@@ -325,3 +325,133 @@ fn flow_index_part(
         bytes: bytes.into(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use base::Timestamp;
+    use format::flow_index::{FlowIndex, column};
+    use format::{ChunkWriter, Interface, Ledger, LinkType, Packet, Place, TakeId};
+
+    use super::*;
+
+    const CHUNK_MAX: u32 = 64 << 10;
+    const PACKET: [u8; 42] = {
+        let mut packet = [0; 42];
+        (packet[12], packet[14], packet[16]) = (8, 0x45, 0);
+        (packet[17], packet[22], packet[23]) = (28, 64, 17);
+        (packet[26], packet[30], packet[39]) = (10, 10, 8);
+        packet
+    };
+
+    fn layout() -> Layout {
+        Layout::new(16 << 20, 1 << 20, CHUNK_MAX).unwrap()
+    }
+
+    /// A chunk with a packet, at the place of its number in the first segment, and its bytes.
+    fn chunk(number: u64) -> (Vec<u8>, (Place, ChunkRecord)) {
+        let buffer = vec![0; CHUNK_MAX as usize];
+        let mut writer = ChunkWriter::new(buffer, layout().chunk_min, CHUNK_MAX, 0);
+        let interface = Interface {
+            name: "test".into(),
+            description: String::new(),
+            link_type: LinkType::ETHERNET,
+            snap_length: 0,
+            filter: String::new(),
+            speed_bits: 0,
+        };
+        writer.interface(0, &interface).unwrap();
+        let packet = Packet {
+            interface: 0,
+            timestamp: Timestamp::from_nanos(number),
+            original_length: 42,
+            data: &PACKET,
+            options: &[],
+        };
+        writer.packet(&packet, 0).unwrap();
+        let mut sealed = writer.seal(&[], Timestamp::from_nanos(number), false);
+        let offset = layout().segment_offset(0) + number * u64::from(CHUNK_MAX);
+        let place = Place { array: Uuid::from_u128(1), member: 0, members: 1, offset };
+        let (uuid, started) = (Uuid::from_u128(2), Timestamp::from_nanos(0));
+        let record = ChunkRecord {
+            take: TakeId { uuid, started, first_sequence: 100 },
+            sequence: 100 + number,
+            replaces: None,
+            ledger: Ledger::default(),
+            reused: None,
+            reused_to_ns: 0,
+            parity: None,
+            group: None,
+            last_parities: Default::default(),
+            summary: sealed.summary,
+        };
+        record.stamp(&place, &mut sealed.buffer);
+        (sealed.buffer, (place, record))
+    }
+
+    fn filled(chunks: Vec<(Place, ChunkRecord)>) -> FilledSegment {
+        let used = chunks.len() as u64 * u64::from(CHUNK_MAX);
+        let place = Place { offset: layout().segment_offset(0) + used, ..chunks[0].0 };
+        FilledSegment { place, section_bytes: (1 << 20) - used, chunks: Arc::new(chunks) }
+    }
+
+    fn indexing() -> Indexing {
+        Indexing {
+            kinds: FlowIndexing::Flows,
+            layouts: vec![layout()],
+            open: HashMap::new(),
+            spare: Vec::new(),
+            left: Left::default(),
+        }
+    }
+
+    #[test]
+    fn chunks_that_are_taken_back_are_left_out_of_the_index() {
+        let mut indexing = indexing();
+        let chunks: Vec<_> = (0..12).map(chunk).collect();
+        for (bytes, _) in chunks.iter().step_by(4) {
+            indexing.enter(bytes);
+        }
+        let segment = filled(chunks.into_iter().map(|(_, listed)| listed).collect());
+        let footer = footer(&segment).unwrap();
+        let part = indexing.finish(segment).expect("there is room for it");
+        let index = FlowIndex::read(&part.bytes, &footer, 1 << 20).unwrap();
+        let column_of = |number: u64| column(number * u64::from(CHUNK_MAX), 1 << 20);
+        let left_out = (0..12).filter(|number| number % 4 != 0);
+        let anything = left_out.fold(0, |columns, number| columns | 1 << column_of(number));
+        assert_eq!((index.unread, index.anything), (9, anything));
+        let Left { counts, incomplete } = indexing.left;
+        assert_eq!((counts.filled, counts.indexed, counts.chunks_left_out), (1, 1, 9));
+        assert_eq!((incomplete.len(), incomplete[0].left_out), (1, 9), "it can be completed");
+    }
+
+    #[test]
+    fn a_segment_without_a_chunk_that_was_read_gets_no_index_and_the_newest_can_be_completed() {
+        let mut indexing = indexing();
+        for _ in 0..20 {
+            let chunks = (0..3).map(|number| chunk(number).1).collect();
+            assert_eq!(indexing.finish(filled(chunks)), None);
+        }
+        let Left { counts, incomplete } = indexing.left;
+        assert_eq!((counts.filled, counts.indexed, counts.chunks_left_out), (20, 0, 60));
+        assert_eq!(incomplete.len(), INCOMPLETE_MAX);
+        assert!(incomplete.iter().all(|segment| !segment.indexed));
+    }
+
+    #[test]
+    fn buffers_are_taken_back_and_filled_segments_stay_in_their_order_behind_them() {
+        let (jobs, waiting) = unbounded();
+        let (_made_in, made) = unbounded();
+        let jobs = Some(jobs);
+        let mut indexer = Indexer { jobs, waiting, made, outstanding: 0, thread: None };
+        for buffer in 0..3 {
+            assert_eq!(indexer.offer(BufferId(buffer)), None);
+        }
+        indexer.filled(filled(vec![chunk(0).1]));
+        assert!(indexer.is_busy() && indexer.has_waiting());
+        let mut free = Vec::new();
+        indexer.take_back(|buffer| free.push(buffer.0));
+        assert_eq!(free, [0, 1, 2]);
+        assert!(matches!(indexer.waiting.try_recv(), Ok(Job::Filled(_))));
+        assert!(!indexer.has_waiting() && indexer.is_busy());
+    }
+}

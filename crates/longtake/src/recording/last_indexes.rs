@@ -13,8 +13,10 @@ use recorder::reader::Reader;
 use recorder::run::{Feed, Recording};
 use uuid::Uuid;
 
-use super::indexer::{Incomplete, IndexCounts, footer};
+use super::indexer::{Incomplete, IndexCounts, Left, footer};
+use super::observer::Observer;
 use super::options::FlowIndexing;
+use crate::Remark;
 use crate::flow_keys::gather;
 
 /// A segment to be indexed.
@@ -29,13 +31,15 @@ struct Segment {
 /// The segments of a recording that is over that are to be indexed.
 pub struct LastSegments {
     segments: Vec<Segment>,
+    counts: IndexCounts,
 }
 
 impl LastSegments {
-    /// Those that are not full, and those of `incomplete` that were not reused. `drives` and `layouts` are the members'.
+    /// Those that are not full, and those that the thread left incomplete and that were not reused. `drives` and `layouts` are the
+    /// members'.
     pub fn of<B: Bank, M: Buffers, F: Feed>(
         recording: &Recording<'_, B, M, F>,
-        incomplete: Vec<Incomplete>,
+        left: Left,
         drives: &[DriveId],
         layouts: &[Layout],
     ) -> Self {
@@ -45,7 +49,7 @@ impl LastSegments {
             (drives[member], layouts[member])
         };
         let mut segments = Vec::new();
-        for Incomplete { segment: filled, left_out, indexed } in incomplete {
+        for Incomplete { segment: filled, left_out, indexed } in left.incomplete {
             let (drive, layout) = of_member(&filled.place);
             let number = layout.segment_at(filled.place.offset);
             let Some(footer) = footer(&filled) else { continue };
@@ -64,14 +68,27 @@ impl LastSegments {
                 segments.push(Segment { room, layout, chunks, incomplete: None });
             }
         }
-        Self { segments }
+        Self { segments, counts: left.counts }
     }
 
-    /// Reads their chunks and writes their indexes.
-    ///
-    /// # Errors
-    /// If a drive fails.
+    /// Reads their chunks and writes their indexes. Returns what was indexed in all.
     pub fn index<B: Bank>(
+        self,
+        bank: &mut B,
+        pool: &Arc<Pool>,
+        kinds: FlowIndexing,
+        observer: &mut dyn Observer,
+    ) -> IndexCounts {
+        let mut counts = self.counts;
+        if let Err(error) = self.write(bank, pool, kinds, &mut counts) {
+            observer.remark(Remark::Warning(format!(
+                "flow indexes could not be completed: {error:#}; searches read the chunks, and `longtake array index` tries again"
+            )));
+        }
+        counts
+    }
+
+    fn write<B: Bank>(
         self,
         bank: &mut B,
         pool: &Arc<Pool>,

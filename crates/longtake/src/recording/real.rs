@@ -29,7 +29,7 @@ use super::builder::Builder;
 use super::ending::SourceEnd;
 use super::feed::LiveFeed;
 use super::fits::{Capacity, Fits, Offered};
-use super::indexer::{Indexer, Left};
+use super::indexer::Indexer;
 use super::last_indexes::LastSegments;
 use super::members::{self, Members};
 use super::observer::{Observer, Rejections, Started};
@@ -68,30 +68,13 @@ fn record_with(
     let drives: Vec<DriveId> = ready.image.members.iter().map(|member| member.drive).collect();
     let names = drives.iter().map(|drive| name(&bank, *drive)).collect();
     let layouts: Vec<Layout> = ready.image.members.iter().map(|member| member.layout).collect();
-    let parts = Parts::new(job, ready.image, ready.pool, bank.waker(), &ready.targets)?;
+    let index = ready.index;
+    let parts = Parts::new(job, ready.image, ready.pool, bank.waker(), &ready.targets, index)?;
     let parts = parts.in_turn(ready.turns);
     let started = parts.started(names, ready.source.rejections);
-    let Parts { core, pool, supply, free, ready: filled, metadata, .. } = parts;
     let running = Arc::new(AtomicUsize::new(ready.source.queues.len()));
-    let indexer = match job.options.index {
-        FlowIndexing::None => None,
-        kinds => {
-            let (free, waker) = (free.clone(), bank.waker());
-            Some(Indexer::start(kinds, layouts.clone(), Arc::clone(&pool), free, waker)?)
-        }
-    };
-    let feed = LiveFeed {
-        ready: filled,
-        indexer,
-        buffers: started.buffers as usize,
-        free,
-        taken_back: supply.free.clone(),
-        running: Arc::clone(&running),
-        pool: Arc::clone(&pool),
-        chunk_min: supply.chunk_min,
-        chunk_max: supply.chunk_max,
-        bytes: 0,
-    };
+    let feed = parts.feed(&running, index, &layouts, bank.waker())?;
+    let Parts { core, pool, supply, metadata, .. } = parts;
     let _before = processors::Affinity::of_this_thread()?;
     processors::bind(job.options.processors.first().copied())?;
     let progress = Arc::new(Progress::default());
@@ -118,19 +101,12 @@ fn record_with(
         )));
     }
     let ends = threads.into_iter().map(join).collect();
-    let mut account = Account::of(&recording, over, ends);
-    if let Some(Left { mut counts, incomplete }) = recording.feed().end_indexing() {
-        let last = LastSegments::of(&recording, incomplete, &drives, &layouts);
-        drop(recording);
-        let indexed = last.index(&mut bank, &pool, job.options.index, &mut counts);
-        if let Err(error) = indexed {
-            observer.remark(Remark::Warning(format!(
-                "flow indexes could not be completed: {error:#}; searches read the chunks, and `longtake array index` tries again"
-            )));
-        }
-        account.index = Some(counts);
-    }
-    Ok(account)
+    let account = Account::of(&recording, over, ends);
+    let left = recording.feed().end_indexing();
+    let last = left.map(|left| LastSegments::of(&recording, left, &drives, &layouts));
+    drop(recording);
+    let index = last.map(|last| last.index(&mut bank, &pool, index, observer));
+    Ok(Account { index, ..account })
 }
 
 /// Everything open and root given up, if it was to be; nothing recorded yet, and no thread started.
@@ -144,6 +120,8 @@ struct Ready {
     source: sources::Open,
     source_end: SourceEnd,
     control: Control,
+    /// What is indexed: what the options ask for, if packets have headers.
+    index: FlowIndexing,
     /// The part of each member, if parts are written in turn.
     turns: Option<Vec<u16>>,
     /// Keeps others off the drives until the recording is over.
@@ -190,7 +168,9 @@ impl Ready {
             give_up_privileges(successor.as_ref(), &control, &options.filter, observer)?;
         }
         let bank = *bank;
+        let index = if spec.has_headers() { options.index } else { FlowIndexing::None };
         Ok(Self {
+            index,
             targets,
             bank,
             pool,
@@ -370,6 +350,7 @@ impl Parts {
         pool: Arc<Pool>,
         waker: Waker,
         targets: &[PathBuf],
+        index: FlowIndexing,
     ) -> Result<Self> {
         let options = &job.options;
         let at = clock::now();
@@ -385,7 +366,7 @@ impl Parts {
         let (ready_in, ready) = unbounded();
         let layouts = || image.members.iter().map(|member| member.layout);
         let chunk_min = layouts().map(|l| l.chunk_min).max().unwrap_or(layout.chunk_min);
-        let flow_indexes = options.index != FlowIndexing::None;
+        let flow_indexes = index != FlowIndexing::None;
         let chunk_max = layouts().map(|l| chunk_max(&l, flow_indexes)).min();
         let chunk_max = chunk_max.unwrap_or(layout.chunk_max);
         let supply = Supply {
@@ -416,6 +397,34 @@ impl Parts {
             Some(parts) => Self { core: self.core.with_parts(parts), ..self },
             None => self,
         }
+    }
+
+    /// Where the run loop gets chunks from, with the thread that indexes them if they are to be.
+    fn feed(
+        &self,
+        running: &Arc<AtomicUsize>,
+        index: FlowIndexing,
+        layouts: &[Layout],
+        waker: Waker,
+    ) -> Result<LiveFeed> {
+        let pool = || Arc::clone(&self.pool);
+        let free = || self.free.clone();
+        let indexer = match index {
+            FlowIndexing::None => None,
+            kinds => Some(Indexer::start(kinds, layouts.to_vec(), pool(), free(), waker)?),
+        };
+        Ok(LiveFeed {
+            ready: self.ready.clone(),
+            free: free(),
+            taken_back: self.supply.free.clone(),
+            running: Arc::clone(running),
+            pool: pool(),
+            chunk_min: self.supply.chunk_min,
+            chunk_max: self.supply.chunk_max,
+            bytes: 0,
+            indexer,
+            buffers: self.buffers as usize,
+        })
     }
 
     fn started(&self, drives: Vec<String>, rejections: Rejections) -> Started {
