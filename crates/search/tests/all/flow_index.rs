@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use base::Random;
-use format::flow_index::{COLUMNS, FlowIndex, column, pages_max};
+use format::flow_index::{COLUMNS, FlowIndex, Subject, column, pages_max};
 use format::index::Footer;
 use format::layout::CHUNK_MAX_DEFAULT;
 use format::{Layout, LinkType, PAGE_BYTES};
@@ -46,7 +46,7 @@ struct Index {
 impl Index {
     fn new(keys: &mut SegmentKeys, pages_max: u32) -> Self {
         let hash_key = [3; 16];
-        let bytes = keys.finish(&footer(), hash_key, pages_max).unwrap();
+        let bytes = keys.finish(&Subject::from(&footer()), hash_key, pages_max).unwrap();
         let first = FlowIndex::read(&bytes, &footer(), SEGMENT).unwrap();
         Self { first, bytes, hash_key }
     }
@@ -274,7 +274,7 @@ fn keys_have_room_in_what_chunks_leave_of_a_segment() {
         let section_bytes = SEGMENT - 64 * u64::from(layout.chunk_max);
         let full = Footer { section_bytes, ..footer() };
         assert_eq!(pages_max(&full, SEGMENT), pages);
-        let bytes = keys.finish(&full, [5; 16], pages).unwrap();
+        let bytes = keys.finish(&Subject::from(&full), [5; 16], pages).unwrap();
         let index = FlowIndex::read(&bytes, &full, SEGMENT).unwrap();
         assert_eq!(index.kinds, kinds, "{} keys in {} bytes", index.keys, bytes.len());
     }
@@ -309,7 +309,7 @@ fn the_bytes_of_an_index_are_those_of_the_golden_file() {
         keys.add(number / 7 % COLUMNS, LinkType::ETHERNET, &tagged);
     }
     keys.add_unread(63);
-    let bytes = keys.finish(&footer(), [7; 16], 60).unwrap();
+    let bytes = keys.finish(&Subject::from(&footer()), [7; 16], 60).unwrap();
     let golden = include_bytes!("../golden/flow_index.bin");
     assert!(golden == bytes.as_slice(), "{} bytes", bytes.len());
 }
