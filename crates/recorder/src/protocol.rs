@@ -100,7 +100,7 @@ pub struct ReadyChunk {
     pub buffer: BufferId,
     /// What is in it.
     pub summary: ChunkSummary,
-    /// What its queue lost since its last chunk, and what of the packets in this chunk was truncated. Entered in
+    /// What its queue lost since its last chunk, and how the packets in this chunk were shortened. Entered in
     /// the ledger in front of this chunk.
     pub losses: Ledger,
 }
