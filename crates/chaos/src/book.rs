@@ -583,8 +583,8 @@ impl Book {
         let (mut kept, mut carried) = (Ledger::default(), Ledger::default());
         for chunk in self.this_round().filter(|c| c.record.parity.is_none()) {
             let count = chunk.contents.count();
-            let of =
-                Ledger { truncated: truncated(count), sliced: sliced(count), ..Ledger::default() };
+            let mut of = Ledger::default();
+            (of.truncated, of.sliced) = (truncated(count), sliced(count));
             if chunk.acknowledged {
                 kept.add(&of);
             }

@@ -64,11 +64,11 @@ pub fn table(ledger: &Ledger, rejections: Rejections) -> String {
     if !ledger.truncated.is_zero() {
         row("truncated to fit", ledger.truncated, false);
     }
-    if rejections == Rejections::NotCounted {
-        out.add_row(["filtered", "not counted", "by the kernel"]);
-    }
     if !ledger.sliced.is_zero() {
         row("sliced", ledger.sliced, false);
+    }
+    if rejections == Rejections::NotCounted {
+        out.add_row(["filtered", "not counted", "by the kernel"]);
     }
     let sum =
         if cut.is_zero() { "stored + filtered + lost" } else { "stored + filtered + cut + lost" };

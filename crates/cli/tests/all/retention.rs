@@ -54,14 +54,14 @@ fn model(file: &Path, frames: &[Frame], limit: u64) -> Vec<bool> {
     let shown = run(&mut command).code(0).text();
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines.len(), frames.len());
-    let mut flows: HashMap<&str, u64> = HashMap::new();
-    let mut keeps = |line: &&str, frame: &Frame| {
+    let mut flows: HashMap<String, u64> = HashMap::new();
+    let mut keeps = |line: &str, frame: &Frame| {
         let fields: Vec<&str> = line.split('\t').collect();
         let any = |field: &str| field.split(',').any(|value| !matches!(value, "" | "0" | "False"));
         if any(fields[1]) || any(fields[2]) || !fields[3].is_empty() || fields[0].is_empty() {
             return true;
         }
-        let before = flows.entry(fields[0]).or_default();
+        let before = flows.entry(fields[0].to_owned()).or_default();
         let is_kept = *before < limit;
         *before += u64::from(frame.original_length);
         is_kept

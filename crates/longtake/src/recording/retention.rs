@@ -7,7 +7,6 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Result, bail};
-use base::ByteSize;
 use format::{Interface, LinkType, Packet};
 use search::{Cutter, KeyHash, Layers, dissect, dissect_headers, flow_to_cut};
 use source::Retention;
@@ -60,17 +59,18 @@ pub fn suits(source: &str, options: &Options) -> Result<()> {
     if asked.is_empty() {
         return Ok(());
     }
-    let (asked, needs_headers) =
-        (asked.join(" and "), cut.is_some() || *slice == Some(Slice::Headers));
     if cut.is_some_and(|cut| cut.0 == 0) {
         bail!("--cut 0 would keep nothing: give the bytes of each flow to keep, such as 10KiB");
     }
+    let look = if asked.len() == 1 { "looks" } else { "look" };
+    let (asked, either) = (asked.join(" and "), asked.join(" or "));
+    let needs_headers = cut.is_some() || *slice == Some(Slice::Headers);
     match source.parse()? {
         SourceSpec::Stream { .. } => bail!(
-            "{asked}: {source} delivers a stream of bytes, which has no packets to look into: leave it out"
+            "{asked} {look} into packets, and {source} delivers a stream of bytes: record it without {either}"
         ),
         SourceSpec::Udp(spec) if !spec.headers && needs_headers => bail!(
-            "{asked}: with headers=off the packets of {source} have no headers to look into: leave one of them out"
+            "{asked} {look} into headers, and packets have none with headers=off: leave that out"
         ),
         _ => Ok(()),
     }
@@ -176,6 +176,8 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use base::ByteSize;
+
     use super::*;
 
     #[test]
