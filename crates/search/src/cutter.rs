@@ -166,6 +166,14 @@ mod tests {
     }
 
     #[test]
+    fn a_million_flows_take_seventy_megabytes() {
+        let cutter = Cutter::new(1, 1 << 20);
+        assert_eq!(cutter.entries.len(), 1 << 20);
+        let bytes = size_of_val(&cutter.entries[..]) + size_of_val(&cutter.tags[..]);
+        assert!((69_000_000..70_000_000).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
     fn flows_whose_hashes_are_equal_are_told_apart() {
         let mut cutter = Cutter::new(100, 8);
         let mut random = Random::new(1);

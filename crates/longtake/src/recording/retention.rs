@@ -14,7 +14,7 @@ use source::spec::SourceSpec;
 
 use super::options::Options;
 
-/// Flows that a recording with `--cut` remembers, in 72 MB. Beyond them, or if more of them than usual fall together, the one that was
+/// Flows that a recording with `--cut` remembers, in 70 MB. Beyond them, or if more of them than usual fall together, the one that was
 /// quiet for longest is forgotten.
 pub const FLOWS_REMEMBERED: usize = 1 << 20;
 
