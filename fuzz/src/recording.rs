@@ -316,6 +316,7 @@ impl Array {
             trim_interval: Duration::ZERO,
             rest: 0,
             rest_turn: Duration::ZERO,
+            flow_indexes: false,
         };
         let buffers = names(CHUNK_BUFFERS, PARITY_BUFFERS);
         let means = ParityMeans { buffers, wait: Duration::from_millis(1) };

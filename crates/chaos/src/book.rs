@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use format::superblock::Protected;
-use format::{ChunkRecord, Count, Layout, Place};
+use format::{ChunkRecord, Count, Layout, Ledger, Place};
 use recorder::Event;
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::adversary::Asked;
 use crate::outcome::{Met, Outcome};
 use crate::parity::Groups;
 use crate::records::Records;
-use crate::source::{Contents, Source, truncated};
+use crate::source::{Contents, Source, sliced, truncated};
 
 /// A chunk whose write was submitted, and what has been said of it since.
 #[derive(Clone, Copy, Debug)]
@@ -578,21 +578,23 @@ impl Book {
         given
     }
 
-    /// What is said of truncated packets, in chunks and in the end, is what the source has truncated of what is stored.
-    pub fn agrees_on_truncated(&self, told: Count) {
-        let (mut kept, mut carried) = (Count::ZERO, Count::ZERO);
+    /// What is said of truncated and sliced packets, in chunks and in the end, is what the source has cut off of what is stored.
+    pub fn agrees_on_shortened(&self, told: &Ledger) {
+        let (mut kept, mut carried) = (Ledger::default(), Ledger::default());
         for chunk in self.this_round().filter(|c| c.record.parity.is_none()) {
-            let of = truncated(chunk.contents.count());
+            let count = chunk.contents.count();
+            let mut of = Ledger::default();
+            (of.truncated, of.sliced) = (truncated(count), sliced(count));
             if chunk.acknowledged {
-                kept += of;
+                kept.add(&of);
             }
             if chunk.record.replaces.is_none() {
-                carried += of;
+                carried.add(&of);
             }
-            let (sequence, told) = (chunk.record.sequence, chunk.record.ledger.truncated);
-            assert_eq!(told, carried, "ledger: truncated through chunk {sequence}");
+            let (sequence, told) = (chunk.record.sequence, chunk.record.ledger.shortened());
+            assert_eq!(told, carried, "ledger: shortened through chunk {sequence}");
         }
-        assert_eq!(told, kept, "ledger: truncated, of what is stored");
+        assert_eq!(told.shortened(), kept, "ledger: shortened, of what is stored");
     }
 
     /// What the recording under way has acknowledged: packets, each once.

@@ -68,6 +68,15 @@ pub fn truncated(stored: Count) -> Count {
     if stored.packets % 3 == 1 { Count::new(1, 1 + stored.bytes % 97) } else { Count::ZERO }
 }
 
+/// What a source says was sliced of them: of each second chunk, every packet.
+pub fn sliced(stored: Count) -> Count {
+    if stored.packets % 2 == 1 {
+        Count::new(stored.packets, stored.bytes % 89)
+    } else {
+        Count::ZERO
+    }
+}
+
 /// Whether a packet's bytes are those that belong to its number.
 pub fn is_genuine(number: u64, data: &[u8]) -> bool {
     let (words, rest) = data.as_chunks::<8>();
@@ -220,6 +229,7 @@ impl Source {
         self.queues[at].losses.lose(Stage::NoBuffer, offered - contents.count());
         let mut losses = std::mem::take(&mut self.queues[at].losses);
         losses.truncated = truncated(contents.count());
+        losses.sliced = sliced(contents.count());
         let used = sealed.summary.length as usize;
         self.memory.with(buffer, &mut |b| b[..used].copy_from_slice(&sealed.buffer[..used]));
         self.scratch = sealed.buffer;
@@ -236,6 +246,11 @@ impl Source {
         if let Some(&stage) = stages.get(self.random.below(24) as usize) {
             let packets = 1 + self.random.below(9);
             let lost = Count::new(packets, packets * self.random.below(100));
+            // Half of what the user wants left out comes after the first bytes of its flow.
+            let stage = match stage {
+                Stage::Filtered if packets % 2 == 1 => Stage::Cut,
+                stage => stage,
+            };
             self.queues[at].losses.lose(stage, lost);
         }
     }

@@ -14,7 +14,7 @@ use source::spec::FORMS;
 use longtake::array::{CommunityId, FLOWS_MAX, FlowFormat, Group, Order, OutputFormat};
 use longtake::instant::When;
 use longtake::names;
-use longtake::recording::{FlowIndexing, Rotation};
+use longtake::recording::{FlowIndexing, Rotation, Slice};
 
 // Headings in the help of commands with many options.
 const SOURCE: &str = "Source";
@@ -259,13 +259,27 @@ pub struct RecordArguments {
     #[arg(long, value_name = "BPF", default_value = "", hide_default_value = true, help_heading = SOURCE)]
     pub filter: String,
     /// Keep at most this many bytes of each packet; 0 keeps all.
-    #[arg(long, short_alias = 's', aliases = ["snaplen", "snapshot-length"], value_name = "BYTES", default_value_t = 0, help_heading = SOURCE)]
+    #[arg(long, short_alias = 's', aliases = ["snaplen", "snapshot-length"], value_name = "BYTES", default_value_t = 0, help_heading = SOURCE, hide_short_help = true)]
     pub snap: u32,
+    /// Keep only the headers, or the first N bytes, of each packet.
+    ///
+    /// The ledger counts what is left out, which is not lost. `headers` ends behind the innermost TCP, UDP, SCTP, DCCP or ICMP header, inside VLANs, MPLS and tunnels, and keeps 8 bytes
+    /// of what another protocol carries. Packets without an IP header keep 128 bytes. Searches by host, port and flow find the
+    /// same packets as if they were whole. Original lengths are kept.
+    #[arg(long, value_name = "headers|N", help_heading = SOURCE)]
+    pub slice: Option<Slice>,
+    /// Keep only the first bytes of each flow, such as 10KiB.
+    ///
+    /// The ledger counts the other packets as cut, not as lost. A packet is kept if fewer bytes of its flow came before it, in both directions together. A flow begins anew after 60
+    /// seconds without a packet. 1,048,576 flows are remembered; a flow that was forgotten counts as new. Fragments, and
+    /// packets without an IP header, are kept.
+    #[arg(long, value_name = "SIZE", help_heading = SOURCE)]
+    pub cut: Option<ByteSize>,
     /// Size of the kernel's buffer for each queue of an interface or UDP source. Raise it if the ledger counts losses
     /// in the kernel ring.
     #[arg(long, value_name = "SIZE", default_value = "64MiB", help_heading = SOURCE, hide_short_help = true)]
     pub kernel_buffer: ByteSize,
-    /// Array to record on: directory, drives with commas between them, name, or sim:NAME*6.
+    /// Array: directory, comma-separated drives, name, or sim:NAME*6.
     ///
     /// If the directory is empty or missing, member files are created in it. With sim: targets a temporary array is
     /// created, which is discarded when the command ends.

@@ -89,6 +89,8 @@ fn builder(arguments: &RecordArguments) -> Builder {
         },
         filter: arguments.filter.clone(),
         snap_bytes: arguments.snap,
+        slice: arguments.slice,
+        cut: arguments.cut,
         kernel_buffer: arguments.kernel_buffer,
         memory: arguments.memory,
         depth: arguments.depth,

@@ -64,7 +64,7 @@ fn print(replayed: &Replayed) -> Result<()> {
         (sent.oversize, "were longer than the interface takes: raise its MTU"),
         (
             sent.truncated,
-            "were not sent, because they were recorded truncated (by the snap length, or to fit a chunk)",
+            "were not sent, because they were recorded truncated (by --snap, by --slice, or to fit a chunk)",
         ),
         (sent.not_udp, "are not UDP datagrams"),
         (sent.other_link_type, "have a link type that the target does not accept"),

@@ -21,7 +21,8 @@ use crate::pcapng::{
     self, InterfaceTotals, PACKET_OVERHEAD_BYTES, PRIVATE_LEAST_BYTES, STATISTICS_BYTES_MAX,
 };
 use crate::section::{
-    Damage, HEADER_BYTES, Header, Kind, MINOR_ACCOUNTS, MINOR_PARITY, Place, RECORD_BYTES,
+    Damage, HEADER_BYTES, Header, Kind, MINOR_ACCOUNTS, MINOR_PARITY, MINOR_RETENTION, Place,
+    RECORD_BYTES,
 };
 
 const FLAG_END: u16 = 1;
@@ -176,6 +177,7 @@ impl ChunkRecord {
         }
         self.last_parities.put(&mut put);
         put.u64(self.reused_to_ns);
+        self.ledger.sliced.put(&mut put);
         Header {
             kind: Kind::Chunk,
             minor: self.minor_version(),
@@ -192,6 +194,7 @@ impl ChunkRecord {
             self.parity.is_some() || self.group.is_some() || !self.last_parities.is_empty();
         let accounts = self.reused_to_ns > 0 || !self.ledger.truncated.is_zero();
         match (accounts, parity) {
+            _ if self.ledger.has_retention() => MINOR_RETENTION,
             (true, _) => MINOR_ACCOUNTS,
             (false, true) => MINOR_PARITY,
             (false, false) => 0,
@@ -228,7 +231,7 @@ impl ChunkRecord {
             loss: flags & FLAG_LOSS != 0,
             end: flags & FLAG_END != 0,
         };
-        let ledger = Ledger::get(&mut get);
+        let mut ledger = Ledger::get(&mut get);
         let reused = Some(get.u64()).filter(|&n| n != NO_SEQUENCE);
         let (group, span, place, of) = (get.u64(), get.u32(), get.u16(), get.u16());
         let short = |number| u8::try_from(number).unwrap_or(u8::MAX);
@@ -238,6 +241,7 @@ impl ChunkRecord {
         let group = (!is_parity && of > 0).then_some(Joined { group, of });
         let last_parities = LastParities::get(&mut get);
         let reused_to_ns = get.u64();
+        ledger.sliced = Count::get(&mut get);
         let record = Self {
             take,
             sequence,

@@ -30,6 +30,14 @@ impl Count {
     pub const fn is_zero(self) -> bool {
         self.packets == 0 && self.bytes == 0
     }
+
+    pub(crate) fn put(self, put: &mut Put<'_>) {
+        put.u64(self.packets).u64(self.bytes);
+    }
+
+    pub(crate) fn get(get: &mut Get<'_>) -> Self {
+        Self { packets: get.u64(), bytes: get.u64() }
+    }
 }
 
 impl Add for Count {
@@ -74,18 +82,32 @@ pub enum Stage {
     DeviceError,
     /// The array was full and does not wrap (or all of it is protected).
     ArrayFull,
+    /// They came after the first bytes of their flow, of which alone the user wants a recording. They are cut before anything else
+    /// may lose them.
+    Cut,
 }
 
 impl Stage {
-    /// All of them, in the order of the media format.
-    pub const ALL: [Self; 6] = [
+    /// All of them, in the order of the media format, where those of version 1.0 stand first.
+    pub const ALL: [Self; 7] = [
         Self::Interface,
         Self::KernelRing,
         Self::NoBuffer,
         Self::Filtered,
         Self::DeviceError,
         Self::ArrayFull,
+        Self::Cut,
     ];
+
+    /// Those at which packets are lost without anybody having asked for it.
+    pub fn unwanted() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|stage| !stage.is_asked_for())
+    }
+
+    /// Whether it leaves packets out because the user asked for it.
+    pub const fn is_asked_for(self) -> bool {
+        matches!(self, Self::Filtered | Self::Cut)
+    }
 
     /// Its place in the media format.
     pub const fn index(self) -> usize {
@@ -101,6 +123,7 @@ impl Stage {
             Self::Filtered => "filtered",
             Self::DeviceError => "device_error",
             Self::ArrayFull => "array_full",
+            Self::Cut => "cut",
         }
     }
 }
@@ -114,12 +137,14 @@ impl fmt::Display for Stage {
             Self::Filtered => "filtered",
             Self::DeviceError => "device error",
             Self::ArrayFull => "array full",
+            Self::Cut => "cut",
         })
     }
 }
 
-/// Bytes of pairs of counts that the media format keeps for later, as zeros.
-const RESERVED_BYTES: usize = 16;
+/// Stages that stand one after the other on the media.
+const ADJACENT_STAGES: usize = 6;
+const _: () = assert!(Stage::Cut as usize == ADJACENT_STAGES && Stage::ALL.len() == 7);
 
 /// The account. It balances when offered = stored + every loss, in packets and in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,18 +159,21 @@ pub struct Ledger {
     /// them: of their data, and of their options as they are encoded. Texts cut from interface
     /// descriptions count as bytes of no packet. An account of its own: it takes no part in the balance.
     pub truncated: Count,
+    /// Stored packets of which only a part was to be kept, and the bytes left out. An account of its own, too: the user asked for it.
+    pub sliced: Count,
 }
 
-/// `offered`, `stored`, `lost` by the key of its stage, `truncated`, and whether it `balances`.
+/// `offered`, `stored`, `lost` by the key of its stage, `truncated`, `sliced`, and whether it `balances`.
 impl Serialize for Ledger {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let lost: BTreeMap<_, _> =
             Stage::ALL.iter().map(|&stage| (stage.key(), self.lost(stage))).collect();
-        let mut ledger = serializer.serialize_struct("Ledger", 5)?;
+        let mut ledger = serializer.serialize_struct("Ledger", 6)?;
         ledger.serialize_field("offered", &self.offered)?;
         ledger.serialize_field("stored", &self.stored)?;
         ledger.serialize_field("lost", &lost)?;
         ledger.serialize_field("truncated", &self.truncated)?;
+        ledger.serialize_field("sliced", &self.sliced)?;
         ledger.serialize_field("balances", &self.balances())?;
         ledger.end()
     }
@@ -162,9 +190,14 @@ impl Ledger {
         self.lost.iter().fold(Count::ZERO, |sum, &count| sum + count)
     }
 
-    /// What was lost without anybody having asked for it: every stage but [`Stage::Filtered`].
+    /// What was lost without anybody having asked for it: every stage but [`Stage::Filtered`] and [`Stage::Cut`].
     pub fn lost_unwanted(&self) -> Count {
-        self.lost_total() - self.lost(Stage::Filtered)
+        Stage::unwanted().fold(Count::ZERO, |sum, stage| sum + self.lost(stage))
+    }
+
+    /// What it says of packets that are stored, and that must be taken back if they are lost after all: how they were shortened.
+    pub fn shortened(&self) -> Self {
+        Self { truncated: self.truncated, sliced: self.sliced, ..Self::default() }
     }
 
     /// Enters packets that were offered and are stored.
@@ -194,6 +227,7 @@ impl Ledger {
             *sum += more;
         }
         self.truncated += other.truncated;
+        self.sliced += other.sliced;
     }
 
     /// What came between `earlier` and this account of the same take.
@@ -205,6 +239,7 @@ impl Ledger {
             *now = *now - before;
         }
         difference.truncated = self.truncated - earlier.truncated;
+        difference.sliced = self.sliced - earlier.sliced;
         difference
     }
 
@@ -213,21 +248,34 @@ impl Ledger {
         self.offered == self.stored + self.lost_total()
     }
 
+    /// Whether it counts packets that were cut or sliced.
+    pub(crate) fn has_retention(&self) -> bool {
+        !self.lost(Stage::Cut).is_zero() || !self.sliced.is_zero()
+    }
+
+    /// The ten pairs that stand together; `sliced` stands elsewhere. Readers that don't know of cut packets take them for filtered ones.
     pub(crate) fn put(&self, put: &mut Put<'_>) {
-        for count in
-            [self.offered, self.stored].into_iter().chain(self.lost).chain([self.truncated])
-        {
-            put.u64(count.packets).u64(count.bytes);
+        let (mut lost, cut) = (self.lost, self.lost(Stage::Cut));
+        lost[Stage::Filtered.index()] += cut;
+        let lost = lost.into_iter().take(ADJACENT_STAGES);
+        let pairs = [self.offered, self.stored].into_iter().chain(lost);
+        for count in pairs.chain([self.truncated, cut]) {
+            count.put(put);
         }
-        put.zeros(RESERVED_BYTES);
     }
 
     pub(crate) fn get(get: &mut Get<'_>) -> Self {
-        let mut count = || Count { packets: get.u64(), bytes: get.u64() };
-        let (offered, stored) = (count(), count());
-        let (lost, truncated) = (std::array::from_fn(|_| count()), count());
-        get.skip(RESERVED_BYTES);
-        Self { offered, stored, lost, truncated }
+        let mut ledger =
+            Self { offered: Count::get(get), stored: Count::get(get), ..Self::default() };
+        for lost in &mut ledger.lost[..ADJACENT_STAGES] {
+            *lost = Count::get(get);
+        }
+        ledger.truncated = Count::get(get);
+        let cut = Count::get(get);
+        ledger.lost[Stage::Cut.index()] = cut;
+        let filtered = &mut ledger.lost[Stage::Filtered.index()];
+        *filtered = *filtered - cut;
+        ledger
     }
 }
 
@@ -258,6 +306,32 @@ mod tests {
         assert_eq!(ledger.offered, Count::new(13, 1000));
         ledger.offered.packets += 1;
         assert!(!ledger.balances());
+    }
+
+    #[test]
+    fn packets_that_the_user_wants_left_out_are_not_among_the_unwanted() {
+        let mut ledger = Ledger::default();
+        ledger.lose(Stage::Filtered, Count::new(5, 500));
+        ledger.lose(Stage::Cut, Count::new(7, 700));
+        assert!(ledger.lost_unwanted().is_zero() && ledger.balances());
+        for (number, stage) in (1..).zip(Stage::unwanted()) {
+            ledger.lose(stage, Count::new(1, 10));
+            assert_eq!(ledger.lost_unwanted(), Count::new(number, 10 * number));
+        }
+        assert_eq!(ledger.lost_unwanted().packets as usize + 2, Stage::ALL.len());
+    }
+
+    #[test]
+    fn what_it_says_of_stored_packets_can_be_taken_back() {
+        let mut ledger = Ledger::default();
+        ledger.lose(Stage::Cut, Count::new(7, 700));
+        let losses = ledger;
+        ledger.truncated = Count::new(1, 2);
+        ledger.sliced = Count::new(3, 4);
+        assert_eq!(ledger.since(&ledger.shortened()), losses);
+        let mut sum = losses;
+        sum.add(&ledger.shortened());
+        assert_eq!(sum, ledger);
     }
 
     #[test]

@@ -16,13 +16,15 @@ pub const RECORD_BYTES: usize = 440;
 /// Where the record starts.
 pub(crate) const RECORD_AT: usize = 32;
 /// The newest version of the format that this program knows. It writes the least that has what a section uses.
-pub const VERSION: (u16, u16) = (1, 4);
+pub const VERSION: (u16, u16) = (1, 5);
 /// The least minor version that has parity.
 pub(crate) const MINOR_PARITY: u16 = 1;
 /// The least minor version that counts truncated packets and names the time since which a ring holds everything.
 pub(crate) const MINOR_ACCOUNTS: u16 = 2;
 /// The least minor version that keeps records of takes in front of the data.
 pub(crate) const MINOR_TAKE_RECORDS: u16 = 3;
+/// The least minor version that counts packets that were cut or sliced.
+pub(crate) const MINOR_RETENTION: u16 = 5;
 
 const MAGIC: &[u8; 8] = b"LONGTAKE";
 const OPTION_CUSTOM_BINARY: u16 = 2989;

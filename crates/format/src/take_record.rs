@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::chunk::TakeId;
 use crate::crc::crc32c;
 use crate::fields::{Get, Put};
-use crate::ledger::Ledger;
-use crate::section::{MINOR_TAKE_RECORDS, VERSION};
+use crate::ledger::{Count, Ledger};
+use crate::section::{MINOR_RETENTION, MINOR_TAKE_RECORDS, VERSION};
 
 /// Length of a record: a block of the drives with the smallest blocks, so that a power cut leaves each one old or new.
 pub const TAKE_RECORD_BYTES: usize = 512;
@@ -50,9 +50,10 @@ impl TakeRecord {
     pub fn encode(&self, array: Uuid) -> [u8; TAKE_RECORD_BYTES] {
         let mut bytes = [0; TAKE_RECORD_BYTES];
         let mut put = Put::new(&mut bytes);
+        let has_retention = self.ledger.has_retention();
         put.raw(MAGIC)
             .u16(VERSION.0)
-            .u16(MINOR_TAKE_RECORDS)
+            .u16(if has_retention { MINOR_RETENTION } else { MINOR_TAKE_RECORDS })
             .u32(if self.ended { FLAG_ENDED } else { 0 })
             .raw(array.as_bytes())
             .u64(self.number)
@@ -63,6 +64,7 @@ impl TakeRecord {
             .u64(self.first_ns)
             .u64(self.last_ns);
         self.ledger.put(&mut put);
+        self.ledger.sliced.put(&mut put);
         let crc = crc32c(&bytes[..CRC_AT]);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         bytes
@@ -90,7 +92,8 @@ impl TakeRecord {
         if last_sequence >= 1 << 63 || last_sequence.saturating_add(1) < first_sequence {
             return None;
         }
-        let ledger = Ledger::get(&mut get);
+        let mut ledger = Ledger::get(&mut get);
+        ledger.sliced = Count::get(&mut get);
         let take = TakeId { uuid, started, first_sequence };
         let ended = flags & FLAG_ENDED != 0;
         Some(Self { number, take, ended, last_sequence, first_ns, last_ns, ledger })
@@ -101,7 +104,7 @@ impl TakeRecord {
 mod tests {
     use super::*;
     use crate::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
-    use crate::ledger::{Count, Stage};
+    use crate::ledger::Stage;
 
     fn record() -> TakeRecord {
         let mut ledger = Ledger::default();
@@ -153,6 +156,20 @@ mod tests {
         assert_eq!(u64_at(144), 3, "lost in the kernel ring");
         assert!(bytes[256..508].iter().all(|&byte| byte == 0));
         assert_eq!(bytes[508..], crc32c(&bytes[..508]).to_le_bytes());
+    }
+
+    #[test]
+    fn cut_and_sliced_packets_stand_behind_the_others_and_make_it_version_1_5() {
+        let (array, mut record) = (Uuid::from_u128(1), record());
+        record.ledger.lose(Stage::Cut, Count::new(7, 700));
+        record.ledger.sliced = Count::new(8, 900);
+        let bytes = record.encode(array);
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        assert_eq!(bytes[8..12], [1, 0, 5, 0], "version");
+        assert_eq!([240, 248].map(u64_at), [7, 700], "cut");
+        assert_eq!([256, 264].map(u64_at), [8, 900], "sliced");
+        assert!(bytes[272..508].iter().all(|&byte| byte == 0));
+        assert_eq!(TakeRecord::read(&bytes, array, TakeRecord::offset(5)), Some(record));
     }
 
     #[test]

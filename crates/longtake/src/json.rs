@@ -380,12 +380,15 @@ fn hole(hole: &Gap) -> Value {
     })
 }
 
-/// A ledger. Packets that the filter rejected are listed beside the losses, as null unless their number is known.
+/// A ledger. Packets that were cut are listed beside the losses, and so are those that the filter rejected, as null unless their
+/// number is known.
 fn ledger(ledger: &Ledger, rejections: Rejections) -> Value {
     let mut value = json!(ledger);
     if let Some(lost) = value["lost"].as_object_mut() {
         lost.remove(Stage::Filtered.key());
+        lost.remove(Stage::Cut.key());
     }
+    value["cut"] = json!(ledger.lost(Stage::Cut));
     value["filtered"] = match rejections {
         Rejections::NotCounted => Value::Null,
         Rejections::NoFilter | Rejections::Counted => json!(ledger.lost(Stage::Filtered)),
@@ -437,6 +440,7 @@ pub fn progress(
         "offered_packets": snapshot.offered_packets, "lost_packets": snapshot.lost_packets,
         "truncated": snapshot.truncated, "members": members,
         "filtered_packets": counted.then(|| snapshot.filtered_packets()),
+        "cut_packets": snapshot.cut_packets(),
         "ledger": ledger(&snapshot.ledger, rejections), "reused_to_ns": snapshot.reused_to_ns,
         "parity": snapshot.parity.map(parity), "link": snapshot.link.map(LinkState::key),
     })

@@ -168,7 +168,7 @@ impl<'a> Subject<'a> {
         let layout = layout.map_err(|error| Obstacle::TooSmall(error.to_string()))?;
         let wire_per_kept = requirement.frames.wire_per_kept();
         let packets = packets(requirement, wire_per_kept);
-        let overhead = Overhead::of(&requirement.frames, &layout, packets)
+        let overhead = Overhead::of(&requirement.frames, requirement.slice, &layout, packets)
             .map_err(|too_long| Obstacle::BlockTooLong { most_bytes: too_long.most_bytes })?;
         let mut phases = Phases::of(candidate).ok_or(Obstacle::NoRate)?;
         if let Some(parts) = parts {

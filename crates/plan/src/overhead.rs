@@ -52,14 +52,20 @@ impl Overhead {
         chunks as f64 / (chunks + self.index_bytes) as f64
     }
 
-    /// Packs frames into a chunk until it is full, or as many as come in the time after which it is sealed, at so many bytes of
-    /// packets a second.
+    /// Packs frames, of each of which at most the first `slice` bytes are kept, into a chunk until it is full, or as many as come in
+    /// the time after which it is sealed, at so many bytes of packets a second.
     ///
     /// # Errors
     /// [`TooLong`] if a frame doesn't fit in a chunk.
-    pub fn of(frames: &Frames, layout: &Layout, bytes_per_s: f64) -> Result<Self, TooLong> {
+    pub fn of(
+        frames: &Frames,
+        slice: Option<u32>,
+        layout: &Layout,
+        bytes_per_s: f64,
+    ) -> Result<Self, TooLong> {
         let kept = frames.kept();
         let longest = kept.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0);
+        let longest = longest.min(slice.unwrap_or(u32::MAX));
         // The block's header and end, and what rounds it to words.
         let most = packet_block_max(layout.chunk_max) - format::pcapng::PACKET_OVERHEAD_BYTES;
         let most_bytes = most as u32 / 4 * 4;
@@ -121,7 +127,8 @@ impl Overhead {
     }
 }
 
-/// Packs packets of the mix into a chunk until it is full or has so many bytes of them. Returns their bytes.
+/// Packs packets of the mix, and of each as many bytes as the longest is to have, into a chunk until it is full or has packets of so
+/// many bytes. Returns these.
 fn fill(
     chunk: &mut ChunkWriter<Vec<u8>>,
     mix: &[(u32, u32)],
@@ -137,7 +144,7 @@ fn fill(
             interface: 0,
             timestamp: Timestamp::MIN,
             original_length: bytes,
-            data: &data[..bytes as usize],
+            data: &data[..bytes.min(longest) as usize],
             options: &[],
         };
         if chunk.packet(&packet, 0).is_err() {
@@ -196,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_chunk_of_large_frames_adds_what_the_format_says_by_hand() {
-        let of = Overhead::of(&ethernet(1518), &layout(), 12.5e9).unwrap();
+        let of = Overhead::of(&ethernet(1518), None, &layout(), 12.5e9).unwrap();
         // 1514 bytes are padded to 1516, and a block adds 32.
         let block = 1516 + PACKET_OVERHEAD_BYTES as u64;
         assert_eq!(of.block_bytes, u64::from(of.packets) * block);
@@ -217,10 +224,10 @@ mod tests {
 
     #[test]
     fn small_frames_cost_half_as_much_again_and_raw_blocks_next_to_nothing() {
-        let small = Overhead::of(&ethernet(64), &layout(), 12.5e9).unwrap();
+        let small = Overhead::of(&ethernet(64), None, &layout(), 12.5e9).unwrap();
         assert!((small.written_per_byte() - 92.0 / 60.0).abs() < 0.002);
         let raw = Frames::Raw { block_bytes: 1 << 20 };
-        let raw = Overhead::of(&raw, &layout(), 12.5e9).unwrap();
+        let raw = Overhead::of(&raw, None, &layout(), 12.5e9).unwrap();
         assert_eq!(raw.packets, 3);
         assert!(raw.written_per_byte() < 1.002, "{}", raw.written_per_byte());
         // But a fourth block doesn't fit in a chunk, and the segment is filled with shorter ones all the same.
@@ -228,9 +235,26 @@ mod tests {
     }
 
     #[test]
+    fn a_slice_takes_the_space_of_what_is_kept_and_counts_whole_packets() {
+        let sliced =
+            |frame, slice| Overhead::of(&ethernet(frame), Some(slice), &layout(), 12.5e9).unwrap();
+        // A block of 160 bytes for each 1514.
+        let of = sliced(1518, 128);
+        assert_eq!(of.block_bytes, u64::from(of.packets) * 160);
+        assert_eq!(of.packet_bytes, u64::from(of.packets) * 1514);
+        assert!((of.written_per_byte() - 160.0 / 1514.0).abs() < 0.001, "{of:?}");
+        let whole = Overhead::of(&ethernet(64), None, &layout(), 12.5e9).unwrap();
+        assert_eq!(sliced(64, 128), whole, "nothing is left out of shorter packets");
+        let mix = Frames::Ethernet(crate::requirement::IMIX.to_vec());
+        let of = Overhead::of(&mix, Some(64), &layout(), 12.5e9).unwrap();
+        let (blocks, packets) = (7.0 * 92.0 + 5.0 * 96.0, 7.0 * 60.0 + 4.0 * 590.0 + 1514.0);
+        assert!((of.block_bytes as f64 / of.packet_bytes as f64 - blocks / packets).abs() < 1e-3);
+    }
+
+    #[test]
     fn a_mix_costs_what_its_frames_cost_by_their_number() {
         let mix = Frames::Ethernet(crate::requirement::IMIX.to_vec());
-        let of = Overhead::of(&mix, &layout(), 12.5e9).unwrap();
+        let of = Overhead::of(&mix, None, &layout(), 12.5e9).unwrap();
         let blocks = 7.0 * 92.0 + 4.0 * (592.0 + 32.0) + (1516.0 + 32.0);
         let kept = 7.0 * 60.0 + 4.0 * 590.0 + 1514.0;
         assert!((of.block_bytes as f64 / of.packet_bytes as f64 - blocks / kept).abs() < 1e-3);
@@ -238,7 +262,7 @@ mod tests {
 
     #[test]
     fn a_slow_source_writes_chunks_that_are_not_full() {
-        let of = Overhead::of(&ethernet(1518), &layout(), 100e3).unwrap();
+        let of = Overhead::of(&ethernet(1518), None, &layout(), 100e3).unwrap();
         // 75 kB in three quarters of a second.
         assert_eq!(of.packets, 50);
         assert!(of.written_per_byte() > 1.05);
@@ -247,7 +271,7 @@ mod tests {
 
     #[test]
     fn a_block_longer_than_a_chunk_is_refused_with_the_longest_that_fits() {
-        let block = |block_bytes| Overhead::of(&Frames::Raw { block_bytes }, &layout(), 1e9);
+        let block = |block_bytes| Overhead::of(&Frames::Raw { block_bytes }, None, &layout(), 1e9);
         let TooLong { most_bytes } = block(8 << 20).unwrap_err();
         assert_eq!(block(most_bytes).unwrap().packets, 1);
         assert_eq!(block(most_bytes + 1), Err(TooLong { most_bytes }));

@@ -23,6 +23,8 @@ pub struct Requirement {
     pub counts: Counts,
     /// What comes at it.
     pub frames: Frames,
+    /// Bytes kept of each packet at most; None for all.
+    pub slice: Option<u32>,
     /// How long to keep it, or to go on.
     pub term: Term,
     /// How the load lies over the day.

@@ -86,8 +86,8 @@ pub struct Recorder {
     /// The same as chunks carry it: what was given a number stays in it as stored. If it can't be
     /// written in the end, its number is a gap, which says the same once and to the packet.
     carried: Ledger,
-    /// What was truncated in chunks that are not acknowledged yet, by their first number.
-    truncated: BTreeMap<u64, Count>,
+    /// How packets were shortened in chunks that are not acknowledged yet, by their first number.
+    shortened: BTreeMap<u64, Ledger>,
     acknowledged: Count,
     /// The greatest number that was acknowledged.
     newest_acknowledged: u64,
@@ -155,7 +155,7 @@ impl Recorder {
             next_stripe: 0,
             ledger: Ledger::default(),
             carried: Ledger::default(),
-            truncated: BTreeMap::new(),
+            shortened: BTreeMap::new(),
             acknowledged: Count::ZERO,
             newest_acknowledged: 0,
             durable: Count::ZERO,
@@ -424,13 +424,14 @@ impl Recorder {
             _ => Stage::ArrayFull,
         };
         let count = waiting.chunk.summary.stored();
-        // Only packets that are stored count as truncated.
+        // Only packets that are stored count as shortened.
         if let Some(first) = waiting.first_sequence {
             self.ledger.fail(stage, count);
-            let truncated = self.truncated.remove(&first).unwrap_or_default();
-            self.ledger.truncated = self.ledger.truncated - truncated;
+            let shortened = self.shortened.remove(&first).unwrap_or_default();
+            self.ledger = self.ledger.since(&shortened);
         } else {
-            waiting.chunk.losses.truncated = Count::ZERO;
+            let losses = &mut waiting.chunk.losses;
+            *losses = losses.since(&losses.shortened());
             for ledger in [&mut self.ledger, &mut self.carried] {
                 ledger.add(&waiting.chunk.losses);
                 ledger.lose(stage, count);
@@ -447,8 +448,9 @@ impl Recorder {
                 ledger.add(&waiting.chunk.losses);
                 ledger.store(summary.stored());
             }
-            if !waiting.chunk.losses.truncated.is_zero() {
-                self.truncated.insert(self.next_sequence, waiting.chunk.losses.truncated);
+            let shortened = waiting.chunk.losses.shortened();
+            if shortened != Ledger::default() {
+                self.shortened.insert(self.next_sequence, shortened);
             }
         }
         self.first_ns = self.first_ns.min(summary.first_ns);
@@ -623,7 +625,7 @@ impl Recorder {
         member.acknowledged += count;
         member.acknowledged_chunks += 1;
         self.acknowledged += count;
-        self.truncated.remove(&chunk.replaces.unwrap_or(chunk.sequence));
+        self.shortened.remove(&chunk.replaces.unwrap_or(chunk.sequence));
         let before = self.newest_acknowledged;
         self.newest_acknowledged = before.max(chunk.sequence);
         for member in &mut self.members {

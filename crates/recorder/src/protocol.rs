@@ -102,7 +102,7 @@ pub struct ReadyChunk {
     pub buffer: BufferId,
     /// What is in it.
     pub summary: ChunkSummary,
-    /// What its queue lost since its last chunk, and what of the packets in this chunk was truncated. Entered in
+    /// What its queue lost since its last chunk, and how the packets in this chunk were shortened. Entered in
     /// the ledger in front of this chunk.
     pub losses: Ledger,
 }
@@ -123,6 +123,7 @@ pub struct FlowIndexPart {
 }
 
 /// What the core is told.
+#[expect(clippy::large_enum_variant, reason = "an input is handled at once and never stored")]
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A chunk is ready.

@@ -1,4 +1,4 @@
-//! A ledger as a table of text and as JSON: what was offered, stored, rejected by the filter, and lost.
+//! A ledger as a table of text and as JSON: what was offered, stored, rejected by the filter, cut, and lost.
 
 use base::units::{counted, grouped as number};
 use format::{Count, Ledger, Stage};
@@ -24,12 +24,15 @@ pub enum Rejections {
     NotCounted,
 }
 
-/// A ledger as JSON. Packets that the filter rejected stand apart from `lost`; they are null if nobody counted them.
+/// A ledger as JSON. Packets that the filter rejected or that were cut stand apart from `lost`; the former are null if nobody counted
+/// them.
 pub fn json(ledger: &Ledger, rejections: Rejections) -> Value {
     let mut value = json!(ledger);
     if let Some(lost) = value["lost"].as_object_mut() {
         lost.remove(Stage::Filtered.key());
+        lost.remove(Stage::Cut.key());
     }
+    value["cut"] = json!(ledger.lost(Stage::Cut));
     value["filtered"] = match rejections {
         Rejections::NotCounted => Value::Null,
         Rejections::IfAny | Rejections::Counted => json!(ledger.lost(Stage::Filtered)),
@@ -50,20 +53,29 @@ pub fn table(ledger: &Ledger, rejections: Rejections) -> String {
     if rejections == Rejections::Counted || !filtered.is_zero() {
         row("filtered", filtered, false);
     }
-    for stage in Stage::ALL.into_iter().filter(|&stage| stage != Stage::Filtered) {
+    let cut = ledger.lost(Stage::Cut);
+    if !cut.is_zero() {
+        row("cut", cut, false);
+    }
+    for stage in Stage::unwanted() {
         let count = ledger.lost(stage);
         row(&format!("lost: {stage}"), count, count.packets > 0 && count.bytes == 0);
     }
     if !ledger.truncated.is_zero() {
         row("truncated to fit", ledger.truncated, false);
     }
+    if !ledger.sliced.is_zero() {
+        row("sliced", ledger.sliced, false);
+    }
     if rejections == Rejections::NotCounted {
         out.add_row(["filtered", "not counted", "by the kernel"]);
     }
+    let sum =
+        if cut.is_zero() { "stored + filtered + lost" } else { "stored + filtered + cut + lost" };
     let verdict = if ledger.balances() {
-        "balanced: offered = stored + filtered + lost"
+        format!("balanced: offered = {sum}")
     } else {
-        "NOT BALANCED: offered is not stored + filtered + lost; this is a fault of Longtake, please report it"
+        format!("NOT BALANCED: offered is not {sum}; this is a fault of Longtake, please report it")
     };
     format!("{}\n{verdict}", text::trimmed(&out))
 }
@@ -89,6 +101,31 @@ mod tests {
         assert_eq!(json["filtered"]["packets"], 3);
         assert_eq!(json["lost"]["no_buffer"]["packets"], 2);
         assert!(json["lost"].get("filtered").is_none(), "{json}");
+    }
+
+    #[test]
+    fn what_was_cut_or_sliced_has_rows_of_its_own_if_there_is_any() {
+        let mut ledger = ledger();
+        ledger.lose(Stage::Cut, Count::new(5, 300));
+        ledger.store(Count::new(9, 900));
+        ledger.sliced = Count::new(4, 80);
+        let table = table(&ledger, Rejections::IfAny);
+        let cells = |name: &str| {
+            let row = table.lines().find(|line| line.trim_start().starts_with(name));
+            row.map(|row| row.split_whitespace().skip(1).collect::<Vec<_>>())
+        };
+        assert_eq!(cells("cut"), Some(vec!["5", "300"]), "{table}");
+        assert_eq!(cells("sliced"), Some(vec!["4", "80"]), "{table}");
+        assert!(!table.contains("lost: cut"), "{table}");
+        assert!(table.ends_with("balanced: offered = stored + filtered + cut + lost"), "{table}");
+        let json = json(&ledger, Rejections::IfAny);
+        assert_eq!(
+            (json["cut"]["packets"].clone(), json["sliced"]["bytes"].clone()),
+            (5.into(), 80.into())
+        );
+        assert!(json["lost"].get("cut").is_none(), "{json}");
+        let plain = super::table(&self::ledger(), Rejections::IfAny);
+        assert!(!plain.contains("cut") && !plain.contains("sliced"), "{plain}");
     }
 
     #[test]

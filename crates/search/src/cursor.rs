@@ -25,6 +25,12 @@ impl<'a> Cursor<'a> {
         self.0.first().copied().ok_or(End::Truncated)
     }
 
+    /// How many bytes of `whole`, at whose start the cursor began, are passed.
+    #[inline]
+    pub fn passed(&self, whole: &[u8]) -> usize {
+        self.0.as_ptr().addr() - whole.as_ptr().addr()
+    }
+
     /// Passes so many bytes.
     #[inline]
     pub fn skip(&mut self, bytes: usize) -> Result<(), End> {

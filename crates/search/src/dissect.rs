@@ -1,12 +1,15 @@
 //! A packet's bytes become its layers. Each header says what follows it, and one loop goes from header to header, so that neither
 //! memory nor the stack grows with what a packet claims.
 
+mod headers;
 mod ip;
 mod link;
 mod transport;
 mod tunnel;
 
 use format::LinkType;
+
+pub use headers::{OTHER_BYTES, dissect_headers};
 
 use crate::cursor::Cursor;
 use crate::layers::{End, Layers};

@@ -30,6 +30,7 @@
 mod community_id;
 mod condition;
 mod cursor;
+mod cutter;
 mod dissect;
 mod expression;
 mod flow;
@@ -43,11 +44,13 @@ mod segment_keys;
 
 pub use community_id::{CommunityId, CommunityIdError, community_id};
 pub use condition::Condition;
-pub use dissect::{dissect, is_dissected};
+pub use cutter::{Cutter, IDLE, flow_to_cut};
+pub use dissect::{OTHER_BYTES, dissect, dissect_headers, is_dissected};
 pub use expression::condition_of;
 pub use flow::{Direction, Flow, Transport};
 pub use flow_table::{FLOWS_MAX, FlowTable, Group, Key, Order, Ranking, Row, Tally};
 pub use fragments::{FRAGMENTS_MAX, Fragments};
 pub use index_key::{IndexKey, KeyKind};
+pub use key_hash::KeyHash;
 pub use layers::{End, Fragment, IpLayer, LAYERS_MAX, Layer, Layers, Part, Tunnel};
 pub use segment_keys::{KEYS_MAX, SegmentKeys};

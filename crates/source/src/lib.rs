@@ -12,6 +12,7 @@ pub mod pace;
 pub mod packer;
 mod readable;
 pub mod replay;
+pub mod retention;
 pub mod sink;
 mod socket;
 pub mod spec;
@@ -23,6 +24,7 @@ pub mod udp;
 
 pub use generator::Generator;
 pub use packer::{Filled, Packer, Pressure, Progress, Supply};
+pub use retention::Retention;
 pub use sink::{Ended, Loss, Sink};
 pub use spec::{SourceSpec, SpecError};
 

@@ -15,6 +15,8 @@ use format::pcapng::{self, InterfaceTotals};
 use format::{ChunkSummary, ChunkWriter, Count, Interface, Ledger, NoRoom, Packet, Stage};
 
 use crate::clock;
+use crate::readable::TICK;
+use crate::retention::Retention;
 use crate::sink::{Ended, Loss, Sink};
 
 /// A chunk that a packer has sealed.
@@ -24,7 +26,7 @@ pub struct Filled {
     pub buffer: BufferId,
     /// What is in it.
     pub summary: ChunkSummary,
-    /// What its queue lost since its last chunk, and what of the packets in it was truncated.
+    /// What its queue lost since its last chunk, and how the packets in it were shortened.
     pub losses: Ledger,
 }
 
@@ -110,6 +112,10 @@ pub struct Packer {
     losses: Ledger,
     /// Offered and packed since the progress was last published.
     unpublished: Ledger,
+    /// What is kept of each packet; None for all of it.
+    retention: Option<Box<dyn Retention>>,
+    /// When the time was last looked at because a packet was left out.
+    heard: Timestamp,
 }
 
 /// Losses are published after this many at the latest, so that a long stall shows while it lasts.
@@ -134,7 +140,15 @@ impl Packer {
             interfaces: Vec::new(),
             losses: Ledger::default(),
             unpublished: Ledger::default(),
+            retention: None,
+            heard: Timestamp::MIN,
         }
+    }
+
+    /// Keeps of each packet what this rule says, if there is one.
+    #[must_use]
+    pub fn retaining(self, retention: Option<Box<dyn Retention>>) -> Self {
+        Self { retention, ..self }
     }
 
     /// Hands in what is left. Waits for a buffer if losses are still to be told.
@@ -284,7 +298,7 @@ impl Packer {
         self.losses.lose(stage, count);
         self.unpublished.lose(stage, count);
         let counted = &mut self.interfaces[interface as usize];
-        if stage != Stage::Filtered {
+        if !stage.is_asked_for() {
             counted.totals.received += count.packets;
             counted.dropped += count.packets;
             counted.lost[stage.index()] += count.packets;
@@ -317,25 +331,10 @@ impl Packer {
             self.seal_full();
         }
     }
-}
 
-impl Sink for Packer {
-    fn interface(&mut self, interface: &Interface) -> u32 {
-        self.interfaces.push(Counted {
-            interface: interface.clone(),
-            bytes_cut: pcapng::interface_bytes_cut(interface),
-            dropped: 0,
-            lost: Default::default(),
-            totals: InterfaceTotals::default(),
-        });
-        self.interfaces.len() as u32 - 1
-    }
-
+    /// Packs a packet of which so many bytes were left out.
     #[inline]
-    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), Ended> {
-        if self.pressure != Pressure::DropsAndDrains && self.stopping() {
-            return Err(Ended);
-        }
+    fn pack(&mut self, packet: &Packet<'_>, left_out: u64) -> Result<(), Ended> {
         let number = packet.interface;
         loop {
             if !self.writer.as_ref().is_some_and(|w| w.knows(number)) && !self.make_room(packet)? {
@@ -358,13 +357,80 @@ impl Sink for Packer {
             counted.totals.received += 1;
             counted.totals.delivered += 1;
             self.unpublished.store(Count::new(1, u64::from(packet.original_length)));
-            // A source that can't wait stamps by the wall clock: its packets tell a chunk's age.
-            if self.pressure != Pressure::Waits
-                && packet.timestamp.since(self.first) >= self.supply.flush_interval
-            {
-                self.seal();
+            if left_out > 0 {
+                self.losses.sliced += Count::new(1, left_out);
             }
+            self.seal_if_old(packet.timestamp);
             return Ok(());
+        }
+    }
+
+    /// Seals the chunk if it is old when a packet of this time comes. A source that can't wait stamps by the wall clock: its packets
+    /// tell a chunk's age.
+    #[inline]
+    fn seal_if_old(&mut self, now: Timestamp) {
+        if self.pressure != Pressure::Waits && now.since(self.first) >= self.supply.flush_interval {
+            self.seal();
+        }
+    }
+
+    /// Packs what is to be kept of a packet.
+    fn retain(&mut self, packet: &Packet<'_>) -> Result<(), Ended> {
+        let Some(retention) = &mut self.retention else { return self.pack(packet, 0) };
+        let interface = &self.interfaces[packet.interface as usize].interface;
+        let Some(bytes) = retention.keep(interface.link_type, packet) else {
+            return self.leave_out(packet);
+        };
+        match packet.data.split_at_checked(bytes) {
+            Some((data, rest)) => self.pack(&Packet { data, ..*packet }, rest.len() as u64),
+            None => self.pack(packet, 0),
+        }
+    }
+
+    /// Counts a packet that is not to be kept. The source takes packets for a sign of life and may not tick: a chunk must be sealed
+    /// in time although nothing comes into it.
+    fn leave_out(&mut self, packet: &Packet<'_>) -> Result<(), Ended> {
+        let count = Count::new(1, u64::from(packet.original_length));
+        self.lose(packet.interface, Stage::Cut, count);
+        if self.writer.as_ref().is_some_and(|writer| writer.packets() > 0) {
+            self.seal_if_old(packet.timestamp);
+        }
+        let now = match self.pressure {
+            Pressure::Waits => clock::coarse(),
+            Pressure::Drops | Pressure::DropsAndDrains => return Ok(()),
+        };
+        if now.since(self.heard) < TICK && now >= self.heard {
+            return Ok(());
+        }
+        self.heard = now;
+        self.tick(now)
+    }
+}
+
+impl Sink for Packer {
+    fn interface(&mut self, interface: &Interface) -> u32 {
+        let mut interface = interface.clone();
+        if let Some(retention) = &self.retention {
+            retention.describe(&mut interface);
+        }
+        self.interfaces.push(Counted {
+            bytes_cut: pcapng::interface_bytes_cut(&interface),
+            interface,
+            dropped: 0,
+            lost: Default::default(),
+            totals: InterfaceTotals::default(),
+        });
+        self.interfaces.len() as u32 - 1
+    }
+
+    #[inline]
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), Ended> {
+        if self.pressure != Pressure::DropsAndDrains && self.stopping() {
+            return Err(Ended);
+        }
+        match self.retention {
+            None => self.pack(packet, 0),
+            Some(_) => self.retain(packet),
         }
     }
 

@@ -341,14 +341,15 @@ impl World<'_> {
     fn finished(&self, source: &Source, ledger: &Ledger, acknowledged: Count, ended: bool) {
         let told = &source.told;
         assert_eq!(ledger.offered, told.offered, "ledger: everything offered is in it");
-        for stage in [Stage::Interface, Stage::KernelRing, Stage::NoBuffer, Stage::Filtered] {
+        let of_source = [Stage::Interface, Stage::KernelRing, Stage::NoBuffer];
+        for stage in of_source.into_iter().chain([Stage::Filtered, Stage::Cut]) {
             assert_eq!(ledger.lost(stage), told.lost(stage), "ledger: {stage}");
         }
         assert_eq!(ledger.stored, acknowledged, "ledger: what is stored was acknowledged");
         assert_eq!(ledger.stored.packets, self.book.stored(), "ledger: what was stored");
         let lost = ledger.lost(Stage::ArrayFull) + ledger.lost(Stage::DeviceError);
         assert_eq!(told.stored, ledger.stored + lost, "ledger: each chunk is stored or named");
-        self.book.agrees_on_truncated(ledger.truncated);
+        self.book.agrees_on_shortened(ledger);
         let Book { full, no_member, .. } = self.book;
         assert!(full || no_member || lost.is_zero(), "ledger: {lost:?} is lost without a reason");
         assert!(full || no_member || ended, "end: room is kept for the chunk that ends a take");

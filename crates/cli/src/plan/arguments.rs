@@ -35,6 +35,9 @@ pub struct PlanArguments {
     /// Record blocks of this size from a sensor instead of packets.
     #[arg(long, value_name = "SIZE", help_heading = DEMAND)]
     pub raw: Option<String>,
+    /// Keep only this many bytes of each packet, as `record --slice` does [default: all].
+    #[arg(long, value_name = "BYTES", help_heading = DEMAND, hide_short_help = true)]
+    pub slice: Option<u32>,
     /// Time that a ring must always hold [default: none, only the rate counts].
     #[arg(long, value_name = "TIME", help_heading = DEMAND)]
     pub keep: Option<String>,
@@ -155,6 +158,7 @@ impl PlanArguments {
             counts,
             frame: self.frame.clone(),
             raw: self.raw.clone(),
+            slice: self.slice,
             keep: self.keep.clone(),
             mission: self.mission.clone(),
             missions_a_day: self.missions_a_day,

@@ -41,6 +41,9 @@ pub fn line(started: &Started, snapshot: &Snapshot, rates: &[f64], truncated: u6
         }
         Rejections::NoFilter | Rejections::NotCounted => {}
     }
+    if snapshot.cut_packets() > 0 {
+        parts.push(format!("cut {}", printer::number(snapshot.cut_packets())));
+    }
     if truncated > 0 {
         parts.push(format!("truncated {}", printer::number(truncated)));
     }
@@ -87,6 +90,7 @@ fn rate(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use format::Stage;
     use longtake::recording::{Capacity, MemberSnapshot};
 
     fn started() -> Started {
@@ -138,6 +142,14 @@ mod tests {
     }
 
     #[test]
+    fn the_line_says_how_many_packets_were_cut_if_any_were() {
+        let mut snapshot = snapshot([1_500_000_000, 500_000_000]);
+        snapshot.lost_by_stage[Stage::Cut.index()] = 1234;
+        let line = line(&started(), &snapshot, &[600e6, 400e6], 0);
+        assert!(line.contains("lost 3  filtered 0  cut 1,234"), "{line}");
+    }
+
+    #[test]
     fn the_line_shows_the_link_of_an_interface() {
         for (link, words) in [
             (Some(LinkState::Up), "lost 3  link up  "),
@@ -163,7 +175,7 @@ mod tests {
     fn the_line_never_takes_more_than_a_hundred_columns() {
         let mut snapshot = snapshot([u64::MAX / 4; 2]);
         snapshot.lost_packets = u64::MAX;
-        snapshot.lost_by_stage = [u64::MAX; 6];
+        snapshot.lost_by_stage = [u64::MAX; Stage::ALL.len()];
         let line = line(&started(), &snapshot, &[9.99e11; 2], u64::MAX);
         assert!(line.chars().count() <= COLUMNS_MAX, "{line}");
         assert!(line.contains("lost"), "{line}");

@@ -64,6 +64,7 @@ fn sample(value: &str) -> (&'static str, &'static str) {
         "TIME" => ("2s", "\"2s\""),
         "RATE" | "RATE[,RATE]" => ("1GB/s", "\"1GB/s\""),
         "BYTES" | "N" => ("2", "2"),
+        "headers|N" => ("headers", "\"headers\""),
         "N,N,..." => ("0,2", "[0, 2]"),
         "MODE" => ("0640", "\"0640\""),
         "WHEN_FULL" => ("wrap", "\"wrap\""),

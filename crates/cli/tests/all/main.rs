@@ -47,6 +47,7 @@ mod raw_member;
 mod readme_samples;
 mod replay;
 mod reproduce;
+mod retention;
 mod ring;
 mod scrub_after_kill;
 mod service;

@@ -13,7 +13,7 @@ use super::files::{self, FileOptions};
 use super::handle::Recording;
 use super::observer::Observer;
 use super::options::Options;
-use super::{described, real, simulated};
+use super::{described, real, retention, simulated};
 use crate::Result;
 
 /// A recording that has not started.
@@ -74,6 +74,7 @@ impl Builder {
     /// If anything can't be opened, in which case nothing is left behind, or all drives fail at once. A source that fails in the
     /// middle is in the account, like every loss.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Account> {
+        retention::suits(&self.source, &self.options)?;
         if let Some(files) = &self.files {
             return Ok(files::record(&self, files, observer)?);
         }

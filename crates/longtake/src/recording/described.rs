@@ -43,6 +43,9 @@ fn of(job: &Builder, spec: &SourceSpec, drives: &SimDrives) -> Result<Mission> {
     if !options.filter.is_empty() || options.snap_bytes > 0 {
         bail!("--filter and --snap look at packets, and --virtual has none: leave them out");
     }
+    if options.slice.is_some() || options.cut.is_some() {
+        bail!("--slice and --cut look at packets, and --virtual has none: leave them out");
+    }
     let duration = options.duration.context("--virtual needs to know how long: give --for")?;
     let longest = options.new.chunk.map(|chunk| u32::try_from(chunk.0)).transpose();
     let bytes = longest.context("--chunk")?.unwrap_or(CHUNK_MAX_DEFAULT);

@@ -7,6 +7,8 @@ use base::{ByteSize, Duration, Rate};
 use recorder::{ArrayImage, Segment, WhenFull};
 use source::spec::SourceSpec;
 
+use super::options::Options;
+
 /// Bytes that a packet takes besides its own: the head and tail of an enhanced packet block (pcapng).
 const PACKET_OVERHEAD_BYTES: u64 = 32;
 
@@ -55,27 +57,39 @@ pub struct Offered {
     rate: Rate,
     /// Bytes on the media for a byte of packets, without parity.
     growth: f64,
-    /// Whether this is only the most that it can deliver.
-    line_rate: bool,
+    /// What this is only the most of, in words; empty if it is what will be written.
+    at_most: &'static str,
 }
 
+/// Why the speed of a link is only the most that comes.
+const LINE_RATE: &str = "line rate, ";
+
+/// Why a source's rate is only the most that is stored.
+const BEFORE_RETENTION: &str = "before --slice and --cut, ";
+
 impl Offered {
-    /// The rate of a source, where it is known: a generated one has one, and an interface the speed of its link.
-    pub(super) fn of(spec: &SourceSpec) -> Option<Self> {
+    /// The rate of a source, where it is known: a generated one has one, and an interface the speed of its link. It is only the most
+    /// if what is kept depends on the packets.
+    pub(super) fn of(spec: &SourceSpec, how: &Options) -> Option<Self> {
+        let slice = how.kept_at_most().unwrap_or(u32::MAX);
+        let at_most = if how.keeps_by_content() { BEFORE_RETENTION } else { "" };
         match spec {
             SourceSpec::Synthetic(options) => {
                 let rate = options.pace.rate()?;
                 let length = |n| u64::from(options.sizes.of(n));
-                let stored = |n| length(n).next_multiple_of(4) + PACKET_OVERHEAD_BYTES;
+                let kept = |n| length(n).min(slice.into());
+                let stored = |n| kept(n).next_multiple_of(4) + PACKET_OVERHEAD_BYTES;
                 let bytes: u64 = (0..SIZES_ROUND).map(length).sum();
                 let media: u64 = (0..SIZES_ROUND).map(stored).sum();
-                Some(Self { rate, growth: media as f64 / bytes as f64, line_rate: false })
+                Some(Self { rate, growth: media as f64 / bytes as f64, at_most })
             }
             SourceSpec::Traffic(options) => {
                 let rate = options.pace.rate()?;
                 let packet = f64::from(options.mean_bytes());
                 let growth = 1.0 + (PACKET_OVERHEAD_BYTES + PADDING_MEAN_BYTES) as f64 / packet;
-                Some(Self { rate, growth, line_rate: false })
+                // How long its packets are is known only on average.
+                let at_most = if slice < u32::MAX { BEFORE_RETENTION } else { at_most };
+                Some(Self { rate, growth, at_most })
             }
             SourceSpec::Interface(interface) => {
                 let file = format!("/sys/class/net/{}/speed", interface.name);
@@ -89,7 +103,7 @@ impl Offered {
 
     /// What comes over a link of this speed at most.
     pub(super) fn of_link(rate: Rate) -> Self {
-        Self { rate, growth: 1.0, line_rate: true }
+        Self { rate, growth: 1.0, at_most: LINE_RATE }
     }
 }
 
@@ -143,7 +157,7 @@ impl Fits {
 
     /// Whether the source's rate is known, and not only the most that it can deliver.
     pub fn is_certain(&self) -> bool {
-        self.offered.is_some_and(|offered| !offered.line_rate)
+        self.offered.is_some_and(|offered| offered.at_most.is_empty())
     }
 
     /// Whether the recording will not fit. A ring overwrites instead, and the speed of a link is no promise to use it.
@@ -160,7 +174,7 @@ impl fmt::Display for Fits {
         f.write_str(if ring { "" } else { " free" })?;
         let (Some(holds), Some(offered)) = (self.holds, self.offered) else { return Ok(()) };
         let rate = ByteSize(offered.rate.0 as u64);
-        let line = if offered.line_rate { "line rate, " } else { "" };
+        let line = offered.at_most;
         if ring {
             return write!(f, " and reaches {holds} back at {line}{rate}/s");
         }
@@ -177,9 +191,38 @@ mod tests {
     use super::*;
 
     fn fits(source: &str, when_full: WhenFull, seconds: u64, parity: u8) -> Fits {
-        let offered = Offered::of(&source.parse().unwrap());
+        kept(source, when_full, seconds, parity, &Options::default())
+    }
+
+    fn kept(
+        source: &str,
+        when_full: WhenFull,
+        seconds: u64,
+        parity: u8,
+        options: &Options,
+    ) -> Fits {
+        let offered = Offered::of(&source.parse().unwrap(), options);
         let duration = Some(Duration::from_secs(seconds));
         Fits::new((when_full, duration), 8_000_000_000, (4, parity), offered)
+    }
+
+    #[test]
+    fn slices_of_known_length_make_the_room_last_and_others_are_a_limit_alone() {
+        let sliced = Options { slice: "128".parse().ok(), ..Options::default() };
+        let fits = kept("synthetic:1GB/s,size=1500", WhenFull::Stop, 60, 0, &sliced);
+        // A block of 160 bytes for 1500: 75 s.
+        assert!((fits.holds.unwrap().as_secs_f64() - 75.0).abs() < 0.1);
+        assert!(!fits.falls_short() && fits.is_certain());
+        for options in [
+            Options { slice: "headers".parse().ok(), ..Options::default() },
+            Options { cut: Some(ByteSize(10_000)), ..Options::default() },
+        ] {
+            let fits = kept("synthetic:1GB/s", WhenFull::Stop, 3600, 0, &options);
+            assert!(!fits.falls_short() && !fits.is_certain());
+            assert!(fits.to_string().contains("before --slice and --cut, 1.00 GB/s"), "{fits}");
+        }
+        let traffic = kept("traffic:1GB/s", WhenFull::Stop, 3600, 0, &sliced);
+        assert!(!traffic.is_certain());
     }
 
     #[test]

@@ -166,9 +166,10 @@ mod tests {
 
     use super::*;
     use crate::recording::fits::Offered;
+    use crate::recording::options::Options as RecordingOptions;
 
     fn fits(source: &str, hours: u64, new: &NewArray) -> Fits {
-        let offered = Offered::of(&source.parse().unwrap());
+        let offered = Offered::of(&source.parse().unwrap(), &RecordingOptions::default());
         let limits = (WhenFull::Stop, Some(base::Duration::from_secs(3600 * hours)));
         let members = (usize::from(new.members), new.parity.unwrap_or(0));
         Fits::new(limits, 0, members, offered)

@@ -44,7 +44,7 @@ pub fn find_or_create(
         let new = &job.options.new;
         let members = (usize::from(new.members), new.parity.unwrap_or(0));
         let limits = (job.options.when_full, job.options.duration);
-        let fits = |room| Fits::new(limits, room, members, Offered::of(spec));
+        let fits = |room| Fits::new(limits, room, members, Offered::of(spec, &job.options));
         // A ring of any size takes all there is to come.
         let new = &match job.options.when_full {
             WhenFull::Stop => new.sized(path, &fits(0))?,

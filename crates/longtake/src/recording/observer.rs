@@ -139,7 +139,7 @@ impl View<'_> {
             durable: self.durable(),
             offered_packets: self.progress.offered_packets.load(Ordering::Relaxed),
             lost_by_stage: Stage::ALL.each_ref().map(lost),
-            lost_packets: Stage::ALL.iter().filter(|&&s| s != Stage::Filtered).map(lost).sum(),
+            lost_packets: Stage::unwanted().map(|stage| lost(&stage)).sum(),
             truncated: self.truncated(),
             link: self.link.and_then(Link::state),
             ..self.counts.snapshot(self.elapsed())
@@ -208,9 +208,9 @@ pub struct Snapshot {
     pub parity: Option<ParityProgress>,
     /// Packets offered so far, those not yet placed included.
     pub offered_packets: u64,
-    /// Packets lost so far, those that a filter left out not included.
+    /// Packets lost so far, those that were filtered or cut not included.
     pub lost_packets: u64,
-    /// Packets lost so far by [`Stage`]; those that a filter left out are at [`Stage::Filtered`].
+    /// Packets lost so far by [`Stage`]; those that were left out as asked for are at [`Stage::Filtered`] and [`Stage::Cut`].
     pub lost_by_stage: [u64; Stage::ALL.len()],
     /// Packets truncated to fit a chunk, and the bytes that were cut off.
     pub truncated: Count,
@@ -233,6 +233,11 @@ impl Snapshot {
     /// Packets that the filter rejected, where Longtake applies it. They are not lost.
     pub fn filtered_packets(&self) -> u64 {
         self.lost_by_stage[Stage::Filtered.index()]
+    }
+
+    /// Packets that came after the first bytes of their flow, if only those are kept. They are not lost.
+    pub fn cut_packets(&self) -> u64 {
+        self.lost_by_stage[Stage::Cut.index()]
     }
 
     /// Bytes written to all members.

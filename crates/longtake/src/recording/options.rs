@@ -12,6 +12,8 @@ use target::Uplink;
 use target::parts::{PartsError, Place, parts};
 use uuid::Uuid;
 
+use super::retention::Slice;
+
 /// How to record. The defaults are those of the program, except that it gives up its privileges.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -31,6 +33,11 @@ pub struct Options {
     pub filter: String,
     /// Bytes kept of each packet; 0 keeps all.
     pub snap_bytes: u32,
+    /// What is kept of each packet, within `snap_bytes`; None for all. What is left out is counted in the ledger as sliced.
+    pub slice: Option<Slice>,
+    /// Keeps the packets of a flow before which fewer bytes of it came, in both directions together and as long as they were on the
+    /// wire; None for all. Others are counted in the ledger as cut. A flow begins anew after [`search::IDLE`] without a packet.
+    pub cut: Option<ByteSize>,
     /// The kernel's memory for each queue of an interface or UDP source.
     pub kernel_buffer: ByteSize,
     /// Memory for chunk buffers.
@@ -172,6 +179,8 @@ impl Default for Options {
             new: NewArray::default(),
             filter: String::new(),
             snap_bytes: 0,
+            slice: None,
+            cut: None,
             kernel_buffer: ByteSize(64 << 20),
             memory: ByteSize(defaults::MEMORY_BYTES),
             depth: defaults::DEPTH,

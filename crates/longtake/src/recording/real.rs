@@ -35,6 +35,7 @@ use super::members::{self, Members};
 use super::observer::{Observer, Rejections, Started};
 use super::options::{FlowIndexing, Options, Privileges};
 use super::processors;
+use super::retention;
 use super::run::{self, Stage};
 use super::sources::{self, Taking};
 use crate::array::open::{self, Opened};
@@ -201,7 +202,7 @@ fn fits(
     };
     let members = (image.members.len(), image.superblock.parity);
     let limits = (options.when_full, options.duration);
-    let fits = Fits::new(limits, room, members, Offered::of(spec));
+    let fits = Fits::new(limits, room, members, Offered::of(spec, options));
     if !fits.falls_short() {
         observer.remark(Remark::Detail(fits.to_string()));
         return Ok(());
@@ -471,8 +472,10 @@ pub(super) fn spawn(
 ) -> Result<Vec<Thread>> {
     let processors = job.options.processors.get(1..).unwrap_or_default();
     let mut threads = Vec::new();
-    for (queue, work) in (0u16..).zip(source.queues) {
+    let rules = retention::rules(&job.options, source.queues.len());
+    for ((queue, work), rule) in (0u16..).zip(source.queues).zip(rules) {
         let packer = Packer::new(supply.clone(), queue, source.pressure, Arc::clone(progress));
+        let packer = packer.retaining(rule);
         let processor =
             (!processors.is_empty()).then(|| processors[usize::from(queue) % processors.len()]);
         let count_out = CountOut(Arc::clone(running), supply.waker.clone());

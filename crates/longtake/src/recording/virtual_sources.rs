@@ -7,16 +7,17 @@ use base::{BufferId, Duration, Instant, Rate, Timestamp};
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use device::{Pool, Waker};
 use recorder::defaults;
-use source::Filled;
 use source::filtering::Filtering;
 use source::generator::{Generator, Pace};
 use source::packer::{Packer, Pressure, Progress, Supply};
 use source::spec::SourceSpec;
 use source::synthetic::{self, Synthetic};
 use source::traffic::{self, Traffic};
+use source::{Filled, Retention};
 
 use super::observer::Observer;
 use super::options::Options;
+use super::retention;
 use super::sources::{self, Taking};
 use super::virtual_feed::{Lane, Paced, Step, Stop, VirtualFeed, spawn};
 use crate::Remark;
@@ -86,8 +87,9 @@ impl Sources<'_> {
         taken: &Receiver<BufferId>,
     ) -> Result<Vec<Lane>> {
         let each = Rate(rate.0 / queues.len() as f64);
-        let queues = (0..).zip(queues);
-        queues.map(|(number, queue)| self.paced(number, queue, each, taken)).collect()
+        let rules = retention::rules(self.options, queues.len());
+        let queues = (0..).zip(queues).zip(rules);
+        queues.map(|((number, queue), rule)| self.paced(number, queue, each, taken, rule)).collect()
     }
 
     /// A queue that goes on at its pace, whether there are buffers or not.
@@ -97,6 +99,7 @@ impl Sources<'_> {
         queue: impl Generator + Send + 'static,
         rate: Rate,
         taken: &Receiver<BufferId>,
+        rule: Option<Box<dyn Retention>>,
     ) -> Result<Lane> {
         let (ready_in, ready) = unbounded();
         let (go, going) = bounded(1);
@@ -107,7 +110,8 @@ impl Sources<'_> {
             number,
             Pressure::Drops,
             Arc::clone(&self.progress),
-        );
+        )
+        .retaining(rule);
         let Taking { filter, snap, .. } = self.taking();
         let (start, started) = (self.start, self.started);
         let thread = spawn(number, move || {
@@ -129,7 +133,8 @@ impl Sources<'_> {
             observer.remark(Remark::Note(warning.clone()));
         }
         let mut lanes = Vec::new();
-        for (number, work) in (0..).zip(source.queues) {
+        let rules = retention::rules(self.options, source.queues.len());
+        for ((number, work), rule) in (0..).zip(source.queues).zip(rules) {
             let (ready_in, ready) = unbounded();
             let (free, taken) = unbounded();
             let packer = Packer::new(
@@ -137,7 +142,8 @@ impl Sources<'_> {
                 number,
                 source.pressure,
                 Arc::clone(&self.progress),
-            );
+            )
+            .retaining(rule);
             let thread = spawn(number, move || work(packer))?;
             let step = Step::Waits { free: Some(free) };
             lanes.push(Lane { ready, thread: Some(thread), step });

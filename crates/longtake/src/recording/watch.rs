@@ -70,7 +70,7 @@ impl fmt::Display for Notice {
                     }
                     Stage::ArrayFull => "the array is full; --when-full wrap makes it a ring",
                     Stage::DeviceError => "a member failed; see the messages above",
-                    Stage::Filtered => "",
+                    Stage::Filtered | Stage::Cut => "",
                 };
                 write!(f, "losing packets ({stage}, {packets} so far): {remedy}")
             }
@@ -132,7 +132,7 @@ impl Watch {
             self.silent = true;
             notices.push(Notice::Silent);
         }
-        for stage in Stage::ALL.into_iter().filter(|&stage| stage != Stage::Filtered) {
+        for stage in Stage::unwanted() {
             let at = stage.index();
             let lost = snapshot.lost_by_stage[at];
             if lost > self.lost[at] {
@@ -211,9 +211,10 @@ mod tests {
     }
 
     #[test]
-    fn what_a_filter_rejects_is_no_loss() {
+    fn what_a_filter_rejects_or_a_cut_leaves_out_is_no_loss() {
         let mut watch = Watch::new(at(0), "eth7", 8);
         assert_eq!(watch.look(at(1), &lost(Stage::Filtered, 1000, 1000)), []);
+        assert_eq!(watch.look(at(2), &lost(Stage::Cut, 2000, 2000)), []);
     }
 
     #[test]

@@ -172,7 +172,7 @@ impl Descriptors {
     fn summary(&self, packets: u32, since: Instant, ready: Instant, end: bool) -> ChunkSummary {
         let bytes = self.bytes_of(packets.into()).max(HEADER_BYTES as u64 + 1);
         let length = (bytes.next_multiple_of(PAGE_BYTES) as u32).max(self.chunk_min);
-        let captured = u64::from(packets) * u64::from(self.chunk.packet_bytes);
+        let original = u64::from(packets) * u64::from(self.chunk.packet_bytes);
         let none = packets == 0;
         ChunkSummary {
             length,
@@ -181,8 +181,9 @@ impl Descriptors {
             packets,
             packets_start: HEADER_BYTES as u32,
             packets_end: length,
-            captured_bytes: captured,
-            original_bytes: captured,
+            // Less of them may be kept than a chunk could hold whole.
+            captured_bytes: original.min(u64::from(length)),
+            original_bytes: original,
             first_ns: if none { u64::MAX } else { time(since).as_nanos() },
             last_ns: if none { 0 } else { time(ready).as_nanos() },
             sealed_ns: time(ready).as_nanos(),

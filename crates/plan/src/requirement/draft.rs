@@ -29,6 +29,8 @@ pub struct Draft {
     pub frame: Option<String>,
     /// Bytes of a block: no packets, blocks of a sensor.
     pub raw: Option<String>,
+    /// Bytes kept of each packet at most.
+    pub slice: Option<u32>,
     /// A ring that keeps `8h`.
     pub keep: Option<String>,
     /// A recording of `2h` that stops.
@@ -150,6 +152,7 @@ impl Draft {
             rate: over.rate.or(self.rate),
             counts: over.counts.or(self.counts),
             frame: over.frame.or(self.frame.filter(|_| !kind)),
+            slice: over.slice.or(self.slice.filter(|_| over.raw.is_none())),
             raw: over.raw.or(self.raw.filter(|_| !kind)),
             keep: over.keep.or(self.keep.filter(|_| !term)),
             mission: over.mission.or(self.mission.filter(|_| !term)),
@@ -202,6 +205,7 @@ impl Draft {
         Ok(Requirement {
             rate,
             counts,
+            slice: self.slice(&frames)?,
             frames,
             term,
             duty: self.duty()?,
@@ -321,6 +325,22 @@ impl Draft {
             }
         };
         Ok((rate, counts, frames))
+    }
+
+    fn slice(&self, frames: &Frames) -> Result<Option<u32>, RequirementError> {
+        match (self.slice, frames) {
+            (None, _) => Ok(None),
+            (Some(_), Frames::Raw { .. }) => Err(RequirementError::Contradiction {
+                one: "--slice",
+                other: "--raw",
+                why: "blocks that are no packets are recorded whole; give a smaller block, or --frame",
+            }),
+            (Some(0), _) => {
+                let problem = "at least a byte of each packet is kept";
+                Err(value("slice", "0", problem, "128".to_owned()))
+            }
+            (slice, Frames::Ethernet(_)) => Ok(slice),
+        }
     }
 
     fn term(&self) -> Result<Term, RequirementError> {

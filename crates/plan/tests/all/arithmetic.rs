@@ -71,6 +71,21 @@ fn each_limit_asks_for_what_plain_division_says_and_the_greatest_binds() {
 }
 
 #[test]
+fn slices_lower_what_is_written_and_taken_up_by_the_bytes_left_out() {
+    let drive = drive(1_000_000_000_000, &EVEN);
+    let text = "rate = \"12.5GB/s\"\nkeep = \"1h\"\nframe = \"1518\"\n";
+    let load = |more: &str| design(&format!("{text}{more}"), &drive).load.expect("it has a load");
+    let (whole, sliced) = (load(""), load("slice = 128\n"));
+    assert_eq!(whole.packet_bytes_per_s, sliced.packet_bytes_per_s);
+    for (whole, sliced) in [
+        (whole.offered_bytes_per_s, sliced.offered_bytes_per_s),
+        (whole.space_bytes_per_s, sliced.space_bytes_per_s),
+    ] {
+        assert!((sliced / whole - 160.0 / 1548.0).abs() < 0.002, "{sliced} of {whole}");
+    }
+}
+
+#[test]
 fn parity_and_spares_come_on_top_and_cost_like_the_others() {
     let mut candidate = drive(4_000_000_000_000, &EVEN);
     candidate.price = Some(500.0);

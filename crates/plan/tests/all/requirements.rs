@@ -87,6 +87,7 @@ fn what_can_not_be_is_told_with_its_field_the_reason_and_the_nearest_that_can() 
         ("frame = \"64:0\"", "frame", "64:1"),
         ("frame = \"big\"", "frame", "imix"),
         ("raw = \"0\"", "raw", "1"),
+        ("slice = 0", "slice", "128"),
         ("duty = \"0\"", "duty", "1%"),
         ("duty = \"120%\"", "duty", "100%"),
         ("duty = [1.0, 0.5]", "duty", "24"),
@@ -116,6 +117,7 @@ fn what_excludes_each_other_is_told_with_which_to_choose_when() {
         ("keep = \"8h\"\nmissions_a_day = 2.0", "--keep", "--missions-a-day"),
         ("keep = \"8h\"\nframe = \"64\"\nraw = \"1MiB\"", "--frame", "--raw"),
         ("keep = \"8h\"\ncounts = \"wire\"\nraw = \"1MiB\"", "--wire", "--raw"),
+        ("keep = \"8h\"\nslice = 128\nraw = \"1MiB\"", "--slice", "--raw"),
     ] {
         let error = draft(&format!("rate = \"10Gb/s\"\n{text}")).check().unwrap_err();
         let RequirementError::Contradiction { one: a, other: b, .. } = error else {

@@ -74,11 +74,20 @@ fn said(design: &Design, explain: bool, doubts: bool) -> Vec<String> {
     said
 }
 
+/// What is recorded, and how much of it is kept.
+fn packets(requirement: &Requirement) -> String {
+    match requirement.slice {
+        None => requirement.frames.to_string(),
+        Some(1) => format!("{}, the first byte of each", requirement.frames),
+        Some(bytes) => format!("{}, the first {bytes} bytes of each", requirement.frames),
+    }
+}
+
 /// What is required, label by label.
 pub fn facts(requirement: &Requirement) -> Vec<(String, String)> {
     let mut facts = vec![
         ("Rate".to_owned(), requirement.rate.to_string()),
-        ("Of".to_owned(), requirement.frames.to_string()),
+        ("Of".to_owned(), packets(requirement)),
     ];
     let mut fact = |label: &str, value: String| facts.push((label.to_owned(), value));
     match requirement.term {
@@ -129,7 +138,7 @@ fn asked(requirement: &Requirement, answer: &Answer) -> Vec<String> {
         Counts::Wire => "on the wire (with preamble, check sequence and gap)",
         Counts::Payload => "of payload",
     };
-    let mut lines = vec![format!("{} {counts}, {}", requirement.rate, requirement.frames)];
+    let mut lines = vec![format!("{} {counts}, {}", requirement.rate, packets(requirement))];
     lines.extend(stream(requirement, answer));
     lines.push(term(requirement));
     if let Some(years) = requirement.life_years {

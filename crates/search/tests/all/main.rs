@@ -6,5 +6,6 @@ mod expression;
 mod flow_index;
 mod flow_table;
 mod fragments;
+mod headers;
 mod stack;
 mod tshark;

@@ -3,4 +3,5 @@
 mod interface;
 mod namespace;
 mod packer;
+mod retention;
 mod udp;

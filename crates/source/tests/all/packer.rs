@@ -42,13 +42,13 @@ impl Offered {
 
 /// A packet as a chunk has it.
 #[derive(Debug)]
-struct Stored {
-    interface: Interface,
+pub struct Stored {
+    pub interface: Interface,
     time: u64,
-    original_length: u32,
-    data: Vec<u8>,
+    pub original_length: u32,
+    pub data: Vec<u8>,
     options: Vec<u8>,
-    dropped: u64,
+    pub dropped: u64,
     /// Longest block that its chunk had room for when it came, if it is the first one.
     room: Option<usize>,
 }
@@ -84,7 +84,7 @@ struct Packed {
 }
 
 /// So many buffers for packers, and where sealed chunks arrive.
-fn supply(buffers: u32, chunk_max: u32) -> (Supply, Receiver<Filled>) {
+pub fn supply(buffers: u32, chunk_max: u32) -> (Supply, Receiver<Filled>) {
     let (pool, _) = Pool::new(buffers, chunk_max as usize, Pages::Normal).unwrap();
     let (free, taken) = unbounded();
     let (ready, filled) = unbounded();
@@ -134,7 +134,7 @@ fn pack(chunk_max: u32, interfaces: &[Interface], offered: &[Offered]) -> Packed
 }
 
 /// Reads a chunk's packets back.
-fn unpacked(chunk: &[u8], chunk_max: u32, packets_start: usize) -> Vec<Stored> {
+pub fn unpacked(chunk: &[u8], chunk_max: u32, packets_start: usize) -> Vec<Stored> {
     let room = packet_block_max(chunk_max) + HEADER_BYTES + INTERFACE_BYTES_MAX - packets_start;
     let mut interfaces = Vec::new();
     let mut packets: Vec<Stored> = Vec::new();

@@ -155,12 +155,12 @@ fn a_ledger_adds_up_by_stage_and_tells_losses_that_were_asked_for_from_the_other
     for (n, stage) in (1..).zip(Stage::ALL) {
         ledger.lose(stage, Count::new(n, 10 * n));
     }
-    assert_eq!(ledger.lost_total(), Count::new(21, 210));
-    assert_eq!(ledger.lost_unwanted(), Count::new(17, 170), "all but the filtered ones");
+    assert_eq!(ledger.lost_total(), Count::new(28, 280));
+    assert_eq!(ledger.lost_unwanted(), Count::new(17, 170), "all but filtered and cut ones");
     let earlier = ledger;
     ledger.add(&earlier);
     assert_eq!(ledger.stored, Count::new(20, 2000));
-    assert_eq!(ledger.offered, Count::new(62, 2420));
+    assert_eq!(ledger.offered, Count::new(76, 2560));
     assert_eq!(ledger.lost(Stage::NoBuffer), Count::new(6, 60));
     assert_eq!(ledger.since(&earlier), earlier);
     assert!(ledger.balances() && ledger.since(&ledger) == Ledger::default());
@@ -171,7 +171,7 @@ fn stages_have_their_names_in_json() {
     let keys = Stage::ALL.map(Stage::key);
     assert_eq!(
         keys,
-        ["interface", "kernel_ring", "no_buffer", "filtered", "device_error", "array_full"]
+        ["interface", "kernel_ring", "no_buffer", "filtered", "device_error", "array_full", "cut"]
     );
     // On a terminal they read the same, in words.
     assert_eq!(Stage::ALL.map(|stage| stage.to_string().replace(' ', "_")), keys);
