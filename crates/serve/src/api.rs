@@ -205,7 +205,10 @@ struct TakeList {
     params(("array" = String, Path, description = "Id or UUID of an array")),
     responses((status = 200, body = TakeList), (status = 404, body = Failure), (status = 500, body = Failure)),
 )]
-async fn takes(State(service): Shared, Names(id): Names<String>) -> Result<Json<TakeList>, Failure> {
+async fn takes(
+    State(service): Shared,
+    Names(id): Names<String>,
+) -> Result<Json<TakeList>, Failure> {
     let listed = |array: &mut Array| {
         let takes = array.takes()?;
         let rejections = array.rejections(&takes)?;

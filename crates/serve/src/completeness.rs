@@ -101,7 +101,8 @@ impl Completeness {
 
     /// Of takes that were listed.
     pub fn of_takes(members: &Members, takes: &[Take], outdated_chunks: u64) -> Self {
-        let sum = |of: fn(&Take) -> Count| takes.iter().fold(Count::ZERO, |sum, take| sum + of(take));
+        let sum =
+            |of: fn(&Take) -> Count| takes.iter().fold(Count::ZERO, |sum, take| sum + of(take));
         let missing = sum(|take| take.missing());
         let account = ReadAccount {
             missing,

@@ -57,7 +57,11 @@ impl Failure {
     /// The service itself has failed.
     pub fn broken() -> Self {
         let remedy = "run the command of the same name, which shows more";
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "the request failed inside the service", remedy)
+        Self::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the request failed inside the service",
+            remedy,
+        )
     }
 
     /// What the library says.

@@ -72,8 +72,17 @@ mod tests {
             assert!(is_loopback(host), "{host}");
         }
         for host in [
-            "", "example.org", "localhost.example.org", "127.0.0.1.example.org:80", "10.0.0.1:7878",
-            "[::2]:80", "localhost:", "localhost:x", "user@localhost", "0.0.0.0", "127.0.0.1:99999",
+            "",
+            "example.org",
+            "localhost.example.org",
+            "127.0.0.1.example.org:80",
+            "10.0.0.1:7878",
+            "[::2]:80",
+            "localhost:",
+            "localhost:x",
+            "user@localhost",
+            "0.0.0.0",
+            "127.0.0.1:99999",
         ] {
             assert!(!is_loopback(host), "{host}");
         }

@@ -124,7 +124,9 @@ fn seconds(at: Timestamp) -> f64 {
 impl Metrics {
     fn enter(&self, id: &str, look: Option<&Look>) {
         let of_array = labels([("array", id)]);
-        let set = |gauges: &Gauges, value: f64| drop(gauges.get_or_create(&of_array).set(value));
+        let set = |gauges: &Gauges, value: f64| {
+            gauges.get_or_create(&of_array).set(value);
+        };
         set(&self.up, f64::from(u8::from(look.is_some())));
         let Some(Look { info, members, span, take }) = look else { return };
         let sum = |of: fn(&longtake::array::MemberInfo) -> u64| {
@@ -176,15 +178,27 @@ impl Metrics {
         gauge("array_capacity_bytes", "Bytes of all members", self.capacity);
         gauge("array_data_bytes", "Bytes of all segments", self.data);
         gauge("array_used_bytes", "Bytes of the segments in use", self.used);
-        gauge("array_first_packet_seconds", "Time of the oldest packet since 1970", self.first_packet);
-        gauge("array_last_packet_seconds", "Time of the newest packet since 1970", self.last_packet);
+        gauge(
+            "array_first_packet_seconds",
+            "Time of the oldest packet since 1970",
+            self.first_packet,
+        );
+        gauge(
+            "array_last_packet_seconds",
+            "Time of the newest packet since 1970",
+            self.last_packet,
+        );
         gauge("member_up", "Whether the member can be opened", self.member_up);
         gauge("member_stale", "Whether the member is out of date", self.member_stale);
         gauge("take_started_seconds", "Start of the newest take since 1970", self.take_started);
         self.offered.register(registry, "take_offered", "that the source offered");
         self.stored.register(registry, "take_stored", "that were stored");
         self.filtered.register(registry, "take_filtered", "that the filter rejected");
-        self.lost.register(registry, "take_lost", "that were lost before they could be stored, by stage");
+        self.lost.register(
+            registry,
+            "take_lost",
+            "that were lost before they could be stored, by stage",
+        );
         self.truncated.register(registry, "take_truncated", "that were stored truncated");
         self.overwritten.register(registry, "take_overwritten", "that a ring has overwritten");
         self.missing.register(registry, "take_missing", "that the array should hold and doesn't");
@@ -193,7 +207,11 @@ impl Metrics {
         registry.register("serve_reading", "Requests that read packets now", reading);
         for (name, help, count) in [
             ("serve_refused", "Requests answered with 503", &service.counts().refused),
-            ("serve_cut", "Streams of packets cut because they could not be completed", &service.counts().cut),
+            (
+                "serve_cut",
+                "Streams of packets cut because they could not be completed",
+                &service.counts().cut,
+            ),
         ] {
             let counter: Counter = Counter::default();
             counter.inc_by(count.load(Ordering::Relaxed));

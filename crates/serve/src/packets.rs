@@ -99,7 +99,8 @@ pub async fn packets(
     Parameters(query): Parameters<PacketQuery>,
 ) -> Result<Response, Failure> {
     let (array, format) = (service.array(&id)?, query.format);
-    let extraction = Extraction { array, format, selection: query.selection()?, limits: *service.limits() };
+    let extraction =
+        Extraction { array, format, selection: query.selection()?, limits: *service.limits() };
     let permit = service.may_read()?;
     let (sender, mut receiver) = channel(PIECES_MAX);
     spawn_blocking(move || {

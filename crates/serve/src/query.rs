@@ -139,7 +139,13 @@ fn selection(
         let error = format!("since {} lies after until {}", utc(since), utc(until));
         return Err(Failure::parameter(error));
     }
-    Ok(Selection { since, until, take: take.clone(), filter: filter.to_owned(), ..Selection::default() })
+    Ok(Selection {
+        since,
+        until,
+        take: take.clone(),
+        filter: filter.to_owned(),
+        ..Selection::default()
+    })
 }
 
 fn optional<T: FromStr<Err: Display>>(
@@ -160,7 +166,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        let parsed: Result<Query<T>, QueryRejection> = Query::from_request_parts(parts, state).await;
+        let parsed: Result<Query<T>, QueryRejection> =
+            Query::from_request_parts(parts, state).await;
         parsed.map(|Query(found)| Self(found)).map_err(|why| Failure::parameter(why.body_text()))
     }
 }
@@ -173,6 +180,8 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Names<T
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
         let found = axum::extract::Path::from_request_parts(parts, state).await;
-        found.map(|axum::extract::Path(names)| Self(names)).map_err(|why| Failure::parameter(why.body_text()))
+        found
+            .map(|axum::extract::Path(names)| Self(names))
+            .map_err(|why| Failure::parameter(why.body_text()))
     }
 }

@@ -119,7 +119,7 @@ fn every_command_prints_json_and_nothing_else_if_it_is_to() {
     inputs(folder.path());
     let socket = UdpSocket::bind("127.0.0.1:0").expect("there is a free port");
     let address = socket.local_addr().expect("it is bound").to_string();
-    let mut known = vec!["completions".to_owned()];
+    let mut known = ["completions", "serve"].map(str::to_owned).to_vec();
     for (command, arguments) in COMMANDS {
         known.push((*command).to_owned());
         if arguments.is_empty() && !BARE.contains(command) {

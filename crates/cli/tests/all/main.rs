@@ -49,6 +49,7 @@ mod replay;
 mod reproduce;
 mod ring;
 mod scrub_after_kill;
+mod serve;
 mod service;
 mod sim_rest;
 mod sim_spec;

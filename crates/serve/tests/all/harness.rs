@@ -121,7 +121,9 @@ impl Service {
     /// Asks for an address, and leaves the answer to be read.
     pub fn ask(&self, path: &str) -> TcpStream {
         let host = self.address;
-        self.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes())
+        self.send(
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes(),
+        )
     }
 
     /// The answer to GET.
@@ -187,7 +189,8 @@ impl Answer {
         let mut body = Vec::new();
         let is_whole = match length {
             Some(length) => {
-                (&mut reader).take(length).read_to_end(&mut body).is_ok() && body.len() as u64 == length
+                (&mut reader).take(length).read_to_end(&mut body).is_ok()
+                    && body.len() as u64 == length
             }
             None => chunks(&mut reader, &mut body).is_some(),
         };
