@@ -281,6 +281,9 @@ async fn flows(
             false => ControlFlow::Continue(()),
         });
         let counted = counted.map_err(Failure::of)?;
+        if counted.stopped {
+            service.counts().left.fetch_add(1, Ordering::Relaxed);
+        }
         let completeness = Completeness::of_packets(&members, &counted.read);
         Ok(Json(with(json::flows(&counted, true), &completeness)))
     });

@@ -1,7 +1,9 @@
 //! The arrays that are served, and how requests share them.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use base::ByteSize;
 use longtake::{Array, Uuid, array};
@@ -9,6 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
 use crate::failure::Failure;
+use crate::metrics::Look;
 use crate::{Limits, ServeError};
 
 /// Buffers of a request that lists.
@@ -99,6 +102,8 @@ pub struct Service {
     reading: Arc<Semaphore>,
     limits: Limits,
     counts: Counts,
+    /// What scrapes have found, and when.
+    looks: Mutex<HashMap<Uuid, (Instant, Arc<Look>)>>,
 }
 
 /// What the service counts of itself.
@@ -108,6 +113,8 @@ pub struct Counts {
     pub refused: AtomicU64,
     /// Streams of packets whose connection was closed because they could not be completed.
     pub cut: AtomicU64,
+    /// Requests for packets or flows whose client left before the answer was complete.
+    pub left: AtomicU64,
 }
 
 impl Service {
@@ -119,6 +126,7 @@ impl Service {
             reading: Arc::new(Semaphore::new(limits.reading_max)),
             limits: *limits,
             counts: Counts::default(),
+            looks: Mutex::default(),
         }
     }
 
@@ -162,6 +170,20 @@ impl Service {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
             Failure::busy(self.limits.reading_max)
         })
+    }
+
+    /// What a scrape has found on an array, if it did so within this time.
+    pub fn looked(&self, array: &Served, within: Duration) -> Option<Arc<Look>> {
+        let looks = self.looks.lock().ok()?;
+        let (at, look) = looks.get(&array.uuid)?;
+        (at.elapsed() <= within).then(|| Arc::clone(look))
+    }
+
+    /// Keeps what a scrape has found.
+    pub fn keep_look(&self, array: &Served, look: &Arc<Look>) {
+        if let Ok(mut looks) = self.looks.lock() {
+            looks.insert(array.uuid, (Instant::now(), Arc::clone(look)));
+        }
     }
 
     /// Opens an array and looks at it, on a thread that may wait for drives.

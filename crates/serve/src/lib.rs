@@ -5,11 +5,13 @@
 //! recording than one `longtake extract` does.
 //!
 //! ```no_run
-//! let options = serve::Options { arrays: vec!["radar".to_owned()], ..serve::Options::default() };
-//! let server = serve::Server::bind(&options)?;
+//! use longtake_serve::{Options, ServeError, Server};
+//!
+//! let options = Options { arrays: vec!["radar".to_owned()], ..Options::default() };
+//! let server = Server::bind(&options)?;
 //! println!("listening on http://{}/", server.address());
 //! server.run_until_signal()?;
-//! # Ok::<(), serve::ServeError>(())
+//! # Ok::<(), ServeError>(())
 //! ```
 
 #![forbid(unsafe_code)]

@@ -103,11 +103,13 @@ pub async fn packets(
         Extraction { array, format, selection: query.selection()?, limits: *service.limits() };
     let permit = service.may_read()?;
     let (sender, mut receiver) = channel(PIECES_MAX);
+    let counted = Arc::clone(&service);
     spawn_blocking(move || {
         let _permit = permit;
         let last = extraction.run(&sender).map_or_else(Part::Failed, |()| Part::End);
-        // Who is not there any more need not be told.
-        sender.blocking_send(last).ok();
+        if sender.blocking_send(last).is_err() {
+            counted.counts().left.fetch_add(1, Ordering::Relaxed);
+        }
     });
     let mut complete = false;
     // What is wrong with a filter shows when the first packet is read.

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use longtake_serve::Limits;
 use serde_json::Value;
-use serve::Limits;
 
 use crate::harness::{Recorded, Service};
 

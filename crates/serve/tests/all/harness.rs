@@ -8,8 +8,8 @@ use std::thread::JoinHandle;
 
 use longtake::recording::{NewArray, Options as RecordOptions};
 use longtake::{Array, ByteSize, FileFormat, Recording, Selection};
+use longtake_serve::{Limits, Options, ServeError, Server};
 use serde_json::Value;
-use serve::{Limits, Options, ServeError, Server};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 

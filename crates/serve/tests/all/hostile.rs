@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::net::SocketAddr;
 
-use serve::{Options, ServeError, Server};
+use longtake_serve::{Options, ServeError, Server};
 
 use crate::harness::{Answer, Recorded, Service, is_guarded};
 

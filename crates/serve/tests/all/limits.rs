@@ -3,7 +3,7 @@
 use std::io::{BufReader, Read};
 use std::time::Duration;
 
-use serve::Limits;
+use longtake_serve::Limits;
 
 use crate::harness::{Answer, Recorded};
 

@@ -117,10 +117,10 @@ fn an_array_that_is_replaced_is_not_taken_for_the_old_one() {
 #[test]
 fn arrays_of_the_same_name_are_called_by_their_uuids() {
     let (one, other) = (Recorded::traffic(1_000_000), Recorded::traffic(1_000_000));
-    let service = Service::start(&serve::Options {
+    let service = Service::start(&longtake_serve::Options {
         arrays: vec![one.place(), other.place(), one.place()],
         listen: ([127, 0, 0, 1], 0).into(),
-        ..serve::Options::default()
+        ..longtake_serve::Options::default()
     });
     let listed = service.json("/api/v1/arrays");
     let mut expected = [one, other].map(|array| array.open().uuid().to_string());

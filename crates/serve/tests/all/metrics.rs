@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use longtake::Recording;
+
 use crate::harness::{Recorded, is_guarded};
 
 #[test]
@@ -79,4 +81,28 @@ fn an_array_that_cannot_be_opened_is_down() {
     assert_eq!(service.metric("longtake_array_recording{array=\"radar\"}"), None);
     let listed = service.json("/api/v1/arrays");
     assert!(listed["arrays"][0]["error"].is_string(), "{listed}");
+}
+
+#[test]
+fn a_recording_under_way_tells_its_own_ledger_and_buffers() {
+    let recorded = Recorded::traffic(1_000_000);
+    let recording = Recording::builder("traffic:2MB/s", &recorded.place());
+    let recording = recording.options(Recorded::options()).start().expect("it can be recorded on");
+    let take = recording.started().take;
+    let service = recorded.served();
+    let of_take = format!("array=\"radar\",take=\"{take}\"");
+    let stored = format!("longtake_take_stored_packets_total{{{of_take}}}");
+    while service.metric(&stored) <= Some(0.0) {}
+    assert_eq!(service.metric("longtake_array_recording{array=\"radar\"}"), Some(1.0));
+    assert!(service.metric("longtake_recorder_buffers{array=\"radar\"}") > Some(3.0));
+    assert_eq!(service.metric("longtake_member_working{array=\"radar\",member=\"1\"}"), Some(1.0));
+    let status = longtake::control::status(recorded.open().uuid()).expect("it answers");
+    assert_eq!(status["take"], take.to_string());
+    assert_eq!(status["ledger"]["balances"], true);
+    recording.stop();
+    let account = recording.wait().expect("it ends");
+    assert_eq!(service.metric(&stored), Some(account.ledger.stored.packets as f64));
+    assert_eq!(service.metric("longtake_recorder_buffers{array=\"radar\"}"), None);
+    assert_eq!(service.metric("longtake_array_recording{array=\"radar\"}"), Some(0.0));
+    longtake::control::status(recorded.open().uuid()).expect_err("nobody is there");
 }

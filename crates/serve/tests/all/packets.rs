@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use longtake::array::{FlowOptions, Take};
 use longtake::{FileFormat, Recording, Selection, Timestamp};
+use longtake_serve::Limits;
 use serde_json::Value;
 
 use crate::harness::{Answer, Recorded, is_guarded};
@@ -134,7 +135,8 @@ fn damage(recorded: &Recorded) {
 
 #[test]
 fn what_could_not_be_read_is_stated_at_the_end_or_the_stream_is_cut() {
-    let recorded = Recorded::traffic(5_000_000);
+    // Of segments that are not full, only chunks before the damage are found.
+    let recorded = Recorded::traffic(20_000_000);
     let service = recorded.served();
     damage(&recorded);
     let answer = service.get(PATH);
@@ -166,18 +168,30 @@ fn what_is_known_to_be_missing_is_stated_at_the_start() {
 
 #[test]
 fn a_client_that_leaves_ends_the_reading() {
-    let recorded = Recorded::traffic(60_000_000);
-    let service = recorded.served();
+    let recorded = Recorded::traffic(40_000_000);
+    let recording = Recording::builder("traffic:100kB/s", &recorded.place());
+    let recording = recording.options(Recorded::options()).start().expect("it can be recorded on");
+    // Beside a recording each request reads 250 kB/s, which takes minutes here.
+    let service = recorded.served_within(Limits { reading_max: 2000, ..Limits::default() });
     // A filter that accepts nothing sends nothing whose failure would tell.
-    for query in ["", "?filter=ip+host+203.0.113.77", "?format=jsonl"] {
-        let mut reader = BufReader::new(service.ask(&format!("{PATH}{query}")));
-        if query.is_empty() {
-            Answer::head(&mut reader).expect("it is answered");
-            while service.metric("longtake_serve_reading") != Some(1.0) {}
-        }
-        drop(reader);
+    let none = "filter=ip+host+203.0.113.77";
+    let paths =
+        [PATH.to_owned(), format!("{PATH}?{none}"), format!("/api/v1/arrays/radar/flows?{none}")];
+    for (left, path) in (1u8..).zip(paths) {
+        let client = service.ask(&path);
+        while service.metric("longtake_serve_reading") != Some(1.0) {}
+        drop(client);
         service.wait_until_nobody_reads();
+        assert_eq!(service.metric("longtake_serve_left_total"), Some(left.into()), "{path}");
     }
+    recording.stop();
+    recording.wait().expect("it ends");
+}
+
+#[test]
+fn the_head_of_an_answer_can_be_had_alone() {
+    let recorded = Recorded::traffic(1_000_000);
+    let service = recorded.served();
     let head = format!("HEAD {PATH} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     let mut reader = BufReader::new(service.send(head.as_bytes()));
     let (status, headers) = Answer::head(&mut reader).expect("it is answered");
