@@ -56,6 +56,8 @@ pub enum Verb {
     /// Send recorded packets to an interface or a UDP address.
     Replay(ReplayArguments),
     /// Serve takes, flows, packets and metrics over HTTP to programs on this machine. Works during a recording.
+    ///
+    /// Every user of this machine can read what is served.
     Serve(ServeArguments),
     /// Protect a span of time from being overwritten by a ring. Works during a recording.
     Protect(ProtectArguments),
