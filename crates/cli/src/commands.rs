@@ -55,7 +55,7 @@ pub enum Verb {
     Flows(FlowsArguments),
     /// Send recorded packets to an interface or a UDP address.
     Replay(ReplayArguments),
-    /// Serve takes, flows, packets and metrics over HTTP to programs on this machine. Works during a recording.
+    /// Serve takes, flows and packets over HTTP on this machine. Works during a recording.
     ///
     /// Every user of this machine can read what is served.
     Serve(ServeArguments),

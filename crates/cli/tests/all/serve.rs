@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::harness::{Recorder, line, longtake, ran, run, scratch, tool};
+use crate::measure_rig::{LoopDevice, MIB};
 
 #[path = "../documents/lines.rs"]
 mod lines;
@@ -22,6 +23,8 @@ const ADDRESS: &str = "http://127.0.0.1:7878";
 /// A service of arrays, which ends with this.
 struct Service {
     child: Child,
+    /// Their names, with commas between them.
+    arrays: String,
     address: String,
 }
 
@@ -29,15 +32,22 @@ impl Service {
     /// Of one array, once it is ready.
     fn of(array: &Path) -> Self {
         let mut command = longtake();
-        command.args(["serve", "--listen", "127.0.0.1:0", "--array"]).arg(array);
+        let service =
+            Self::start(command.args(["serve", "--listen", "127.0.0.1:0", "--array"]).arg(array));
+        assert_eq!(service.arrays, "radar");
+        service
+    }
+
+    fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be started");
         let mut ready = String::new();
         let stdout = child.stdout.take().expect("it is piped");
         BufReader::new(stdout).read_line(&mut ready).expect("it is text");
-        let address = ready.trim_end().strip_prefix("serving radar on ");
-        let address = address.and_then(|address| address.strip_suffix('/'));
-        let address = address.unwrap_or_else(|| panic!("'{ready}'")).to_owned();
-        Self { child, address }
+        let parts =
+            ready.trim_end().strip_prefix("serving ").and_then(|rest| rest.split_once(" on "));
+        let (arrays, address) = parts.unwrap_or_else(|| panic!("'{ready}'"));
+        let address = address.trim_end_matches('/').to_owned();
+        Self { child, arrays: arrays.to_owned(), address }
     }
 
     /// What curl prints.
@@ -132,6 +142,22 @@ fn the_examples_of_the_page_about_serving_run() {
     // The first command of the page, on this array and another port.
     let named = lines::ours(&page).iter().any(|line| line.starts_with("longtake serve --array "));
     assert!(named, "the page begins with how to start it");
+}
+
+#[test]
+fn arrays_on_drives_are_served_unless_others_are_named() {
+    let folder = scratch();
+    let drive = LoopDevice::new(24 * MIB);
+    let (name, path) = (format!("sonar-{}", std::process::id()), drive.text());
+    let create =
+        format!("array create --name {name} {path} --erase {path} --segment 1MiB --chunk 64KiB");
+    line(&create, folder.path()).code(0);
+    // Other tests have arrays on drives, too.
+    let mut command = longtake();
+    let service = Service::start(command.args(["serve", "--listen", "127.0.0.1:0"]));
+    assert!(service.arrays.split(", ").any(|array| array == name), "{}", service.arrays);
+    let takes = service.json(&format!("/api/v1/arrays/{name}/takes"));
+    assert_eq!(takes["takes"], serde_json::json!([]));
 }
 
 #[test]
