@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use base::ByteSize;
 use longtake::{Array, Uuid, array};
@@ -172,11 +172,11 @@ impl Service {
         })
     }
 
-    /// What a scrape has found on an array, if it did so within this time.
-    pub fn looked(&self, array: &Served, within: Duration) -> Option<Arc<Look>> {
+    /// What a scrape has found on an array lately.
+    pub fn looked(&self, array: &Served) -> Option<Arc<Look>> {
         let looks = self.looks.lock().ok()?;
         let (at, look) = looks.get(&array.uuid)?;
-        (at.elapsed() <= within).then(|| Arc::clone(look))
+        (at.elapsed() <= self.limits.scraped_age_max).then(|| Arc::clone(look))
     }
 
     /// Keeps what a scrape has found.

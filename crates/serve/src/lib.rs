@@ -70,6 +70,9 @@ pub struct Limits {
     pub head_max: Duration,
     /// How long a client may accept nothing before its connection is closed.
     pub stalled_max: Duration,
+    /// Beside a recording that tells where it is, a scrape of metrics reads the array again after this time. The indexes of large
+    /// arrays are large.
+    pub scraped_age_max: Duration,
 }
 
 impl Default for Limits {
@@ -80,6 +83,7 @@ impl Default for Limits {
             connections_max: 64,
             head_max: Duration::from_secs(10),
             stalled_max: Duration::from_secs(60),
+            scraped_age_max: Duration::from_secs(60),
         }
     }
 }

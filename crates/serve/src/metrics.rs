@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::header;
@@ -34,9 +33,6 @@ type Counters = Family<Labels, Counter>;
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Beside a recording that tells where it is, the array is read again after this time. The indexes of large arrays are large.
-const LOOK_AGE_MAX: Duration = Duration::from_secs(60);
-
 /// Metrics in OpenMetrics: of each array, of its newest take, and of the service itself.
 #[utoipa::path(
     get, path = "/metrics",
@@ -59,8 +55,7 @@ pub async fn metrics(State(service): Shared) -> Response {
 
 /// What is on an array; None if it can't be opened.
 async fn look(service: &Service, array: &Served, is_running: bool) -> Option<Arc<Look>> {
-    let known =
-        service.looked(array, LOOK_AGE_MAX).filter(|look| is_running && look.info.recording);
+    let known = service.looked(array).filter(|look| is_running && look.info.recording);
     if known.is_some() {
         return known;
     }

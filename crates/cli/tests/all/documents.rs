@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::harness::{longtake, run, scratch, tool};
 
 #[path = "../documents/lines.rs"]
-mod lines;
+pub mod lines;
 
 use lines::ours;
 

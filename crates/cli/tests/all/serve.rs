@@ -9,11 +9,9 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
+use crate::documents::lines;
 use crate::harness::{Recorder, line, longtake, ran, run, scratch, tool};
 use crate::measure_rig::{LoopDevice, MIB};
-
-#[path = "../documents/lines.rs"]
-mod lines;
 
 const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB --memory 64MiB";
 

@@ -1,8 +1,10 @@
 //! Metrics say what the ledger does.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use longtake::Recording;
+use longtake_serve::Limits;
 
 use crate::harness::{Recorded, is_guarded};
 
@@ -89,19 +91,27 @@ fn a_recording_under_way_tells_its_own_ledger_and_buffers() {
     let recording = Recording::builder("traffic:2MB/s", &recorded.place());
     let recording = recording.options(Recorded::options()).start().expect("it can be recorded on");
     let take = recording.started().take;
-    let service = recorded.served();
+    let scraped_age_max = Duration::from_secs(1 << 30);
+    let service = recorded.served_within(Limits { scraped_age_max, ..Limits::default() });
     let of_take = format!("array=\"radar\",take=\"{take}\"");
     let stored = format!("longtake_take_stored_packets_total{{{of_take}}}");
     while service.metric(&stored) <= Some(0.0) {}
     assert_eq!(service.metric("longtake_array_recording{array=\"radar\"}"), Some(1.0));
     assert!(service.metric("longtake_recorder_buffers{array=\"radar\"}") > Some(3.0));
     assert_eq!(service.metric("longtake_member_working{array=\"radar\",member=\"1\"}"), Some(1.0));
+    // The array is not read again: only what the recording tells goes on.
+    let (newest, first) =
+        ("longtake_array_last_packet_seconds{array=\"radar\"}", service.metric(&stored));
+    let read = service.metric(newest);
+    while service.metric(&stored) == first {}
+    assert!(read.is_some() && service.metric(newest) == read);
     let status = longtake::control::status(recorded.open().uuid()).expect("it answers");
     assert_eq!(status["take"], take.to_string());
     assert_eq!(status["ledger"]["balances"], true);
     recording.stop();
     let account = recording.wait().expect("it ends");
     assert_eq!(service.metric(&stored), Some(account.ledger.stored.packets as f64));
+    assert!(service.metric(newest) > read);
     assert_eq!(service.metric("longtake_recorder_buffers{array=\"radar\"}"), None);
     assert_eq!(service.metric("longtake_array_recording{array=\"radar\"}"), Some(0.0));
     longtake::control::status(recorded.open().uuid()).expect_err("nobody is there");
