@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use serde_json::json;
 use serve::{LISTEN, Options, Server};
 
 use crate::printer;
@@ -19,6 +20,9 @@ pub struct ServeArguments {
     /// Loopback address and port to listen on; port 0 selects a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = LISTEN)]
     pub listen: SocketAddr,
+    /// Print the arrays and the address as JSON, once the service is ready.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Serves until a signal ends it.
@@ -26,11 +30,15 @@ pub struct ServeArguments {
 /// # Errors
 /// If an array can't be opened, or the address can't be listened on.
 pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
-    let ServeArguments { arrays, listen } = arguments;
+    let ServeArguments { arrays, listen, json } = arguments;
     let options = Options { arrays: arrays.clone(), listen: *listen, ..Options::default() };
     let server = Server::bind(&options)?;
-    let names: Vec<&str> = server.arrays().collect();
-    printer::text(&format!("serving {} on http://{}/", names.join(", "), server.address()))?;
+    let (names, url) =
+        (server.arrays().collect::<Vec<_>>(), format!("http://{}/", server.address()));
+    match json {
+        true => printer::json_line(&json!({"event": "ready", "arrays": names, "url": url}))?,
+        false => printer::text(&format!("serving {} on {url}", names.join(", ")))?,
+    }
     server.run_until_signal()?;
     Ok(ExitCode::SUCCESS)
 }

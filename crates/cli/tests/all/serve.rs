@@ -37,12 +37,8 @@ impl Service {
     }
 
     fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be started");
-        let mut ready = String::new();
-        let stdout = child.stdout.take().expect("it is piped");
-        BufReader::new(stdout).read_line(&mut ready).expect("it is text");
-        let parts =
-            ready.trim_end().strip_prefix("serving ").and_then(|rest| rest.split_once(" on "));
+        let (child, ready) = started(command);
+        let parts = ready.strip_prefix("serving ").and_then(|rest| rest.split_once(" on "));
         let (arrays, address) = parts.unwrap_or_else(|| panic!("'{ready}'"));
         let address = address.trim_end_matches('/').to_owned();
         Self { child, arrays: arrays.to_owned(), address }
@@ -57,6 +53,15 @@ impl Service {
     fn json(&self, path: &str) -> Value {
         serde_json::from_slice(&self.get(path)).expect("it is JSON")
     }
+}
+
+/// A service that has been started, and the line that it prints once it is ready.
+fn started(command: &mut Command) -> (Child, String) {
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("it can be started");
+    let mut ready = String::new();
+    let stdout = child.stdout.take().expect("it is piped");
+    BufReader::new(stdout).read_line(&mut ready).expect("it is text");
+    (child, ready.trim_end().to_owned())
 }
 
 impl Drop for Service {
@@ -150,6 +155,14 @@ fn arrays_on_drives_are_served_unless_others_are_named() {
     let create =
         format!("array create --name {name} {path} --erase {path} --segment 1MiB --chunk 64KiB");
     line(&create, folder.path()).code(0);
+    let mut command = longtake();
+    let (child, ready) =
+        started(command.args(["serve", "--json", "--listen", "[::1]:0", "--array", &name]));
+    let ready: Value = serde_json::from_str(&ready).expect("it is JSON");
+    let url = ready["url"].as_str().expect("a text").trim_end_matches('/').to_owned();
+    let service = Service { child, arrays: String::new(), address: url };
+    assert_eq!((&ready["event"], &ready["arrays"]), (&"ready".into(), &serde_json::json!([name])));
+    assert_eq!(service.json("/api/v1/arrays")["arrays"][0]["name"], name);
     // Other tests have arrays on drives, too.
     let mut command = longtake();
     let service = Service::start(command.args(["serve", "--listen", "127.0.0.1:0"]));
