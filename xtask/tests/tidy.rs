@@ -15,7 +15,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The rooms that each room may use. docs/ARCHITECTURE.md draws this.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("base", &[]),
     ("format", &["base"]),
     ("device", &["base"]),
@@ -38,11 +38,12 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "target",
         ],
     ),
+    ("serve", &["base", "format", "longtake"]),
     (
         "cli",
         &[
             "base", "device", "format", "lab", "load", "longtake", "plan", "profile", "recorder",
-            "report", "search", "source", "target", "twin",
+            "report", "search", "serve", "source", "target", "twin",
         ],
     ),
 ];
@@ -167,6 +168,15 @@ fn unsafe_lives_in_device_and_source_alone() {
                 "{room} does not forbid unsafe code"
             );
         }
+    }
+}
+
+#[test]
+fn only_serve_uses_an_async_runtime() {
+    for (room, _) in ARROWS.iter().filter(|(room, _)| *room != "serve") {
+        let sections = dependencies(&root().join("crates").join(room).join("Cargo.toml"));
+        let uses = |name: &str| sections.values().any(|names| names.contains(name));
+        assert!(!uses("tokio") && !uses("hyper"), "{room} uses an async runtime");
     }
 }
 

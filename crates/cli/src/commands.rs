@@ -14,6 +14,7 @@ use crate::measure::arguments::MeasureAction;
 use crate::plan::arguments::PlanArguments;
 use crate::profiles::arguments::ProfilesAction;
 use crate::reproduce::ReproduceArguments;
+use crate::serve::ServeArguments;
 use crate::sim::arguments::SimAction;
 use crate::sweep::arguments::SweepArguments;
 
@@ -54,6 +55,10 @@ pub enum Verb {
     Flows(FlowsArguments),
     /// Send recorded packets to an interface or a UDP address.
     Replay(ReplayArguments),
+    /// Serve takes, flows and packets over HTTP on this machine. Works during a recording.
+    ///
+    /// Every user of this machine can read what is served.
+    Serve(ServeArguments),
     /// Protect a span of time from being overwritten by a ring. Works during a recording.
     Protect(ProtectArguments),
     /// Release protected spans of time.

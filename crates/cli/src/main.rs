@@ -19,6 +19,7 @@ mod record;
 mod replay;
 mod report;
 mod reproduce;
+mod serve;
 mod signals;
 mod sim;
 mod sweep;
@@ -107,6 +108,7 @@ fn run(given: &ArgMatches) -> Result<ExitCode> {
         Verb::Ledger(arguments) => take_list::ledger(&arguments),
         Verb::Extract(arguments) => extract::extract(&arguments),
         Verb::Flows(arguments) => flows::flows(&arguments),
+        Verb::Serve(arguments) => serve::serve(&arguments),
         Verb::Replay(arguments) => replay::replay(&arguments),
         Verb::Protect(arguments) => protect::protect(&arguments),
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),
@@ -159,6 +161,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
         || found::<longtake::recording::FileNameError>(error).is_some()
         || found::<longtake::array::FormatError>(error).is_some()
         || found::<NameError>(error).is_some()
+        || matches!(found(error), Some(::serve::ServeError::NotLoopback(_)))
         || matches!(found(error), Some(ArrayNameError::Name(_)))
         || matches!(found(error), Some(OutputError::Terminal { .. }))
         || matches!(found(error), Some(SetupError::Target(_)))

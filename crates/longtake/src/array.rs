@@ -80,7 +80,7 @@ use open::Opened;
 pub use account::{OverwrittenPackets, ReadAccount, RecoveredChunks, UnreadablePackets};
 pub use candidates::IndexUse;
 pub use check::{CheckReport, DamagedChunk};
-pub use contents::{Contents, ParityCoverage, Released, Take, TakeState, matches_take};
+pub use contents::{Contents, ParityCoverage, Released, Take, TakeError, TakeState, matches_take};
 pub use create::{CreateOptions, CreatePlan, CreateReport, NewMember};
 pub use delete::{DeleteOptions, DeletePlan, DeleteReport, DeletedMember};
 pub use description::{Description, TakeDetails, link_name};
@@ -98,11 +98,13 @@ pub use replay::Replayed;
 pub use scrub::{MissingMember, ScrubFinding, ScrubOptions, ScrubReport};
 pub use select::{READ_RATE_DURING_RECORDING, Selected, Selection};
 
+pub use format::export::MixedLinkTypes;
 pub use format::superblock::Protected;
 pub use recorder::extract::Unreadable;
 pub use recorder::scrub::{Fault, Repair};
 pub use recorder::takes::{Entry as Chunk, Gap};
 pub use search::{CommunityId, FLOWS_MAX, Group, Order};
+pub use source::filter::FilterError;
 pub use source::pace::Pace;
 pub use source::replay::ReplaySummary;
 pub use source::transmit::{InterfaceSender, InterfaceSenderOptions, Sender, UdpSender};
@@ -234,7 +236,7 @@ impl Array {
     /// # Errors
     /// If there is no such take, or more than one, or if a drive can't be read.
     pub fn ledger(&mut self, take: &str) -> Result<Take> {
-        Ok(contents::find(self.takes()?, take)?)
+        Ok(contents::find(self.takes()?, take).map_err(anyhow::Error::from)?)
     }
 
     /// Finds the chunks that may hold the selected packets. Packets are read when the result is asked for them.

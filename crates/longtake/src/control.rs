@@ -1,4 +1,4 @@
-//! The control socket of a recording: other commands ask the recorder to protect spans of time.
+//! The control socket of a recording: other commands ask the recorder to protect spans of time, or where it is.
 //!
 //! Each array has a directory for its socket, which only the recorder's user can enter: `control.sock` in
 //! `/run/longtake/ARRAY` for root, in `$XDG_RUNTIME_DIR/longtake/ARRAY` or `/tmp/longtake-UID/ARRAY` for others. Both sides
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use device::Waker;
 use nix::fcntl::{OFlag, openat};
@@ -23,6 +23,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
 use recorder::TimeRange;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
 use directory::{PrivateDirectory, called};
@@ -68,10 +69,22 @@ pub enum Request {
         /// End.
         to_ns: u64,
     },
+    /// Tell where the recording is. Nothing changes.
+    Status,
 }
 
-/// The answer: how many spans are protected now, or why it could not be done.
-pub type Answer = Result<usize, String>;
+/// What a recording says to a request that it has carried out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Reply {
+    /// So many spans are protected now, or held.
+    Spans(usize),
+    /// Where the recording is, as [`json::status`](crate::json::status) has it.
+    Status(Value),
+}
+
+/// The answer: a reply, or why it could not be done.
+pub type Answer = Result<Reply, String>;
 
 /// A request and where its answer goes.
 #[derive(Debug)]
@@ -296,7 +309,23 @@ fn peer(stream: &UnixStream) -> Result<Uid> {
 /// # Errors
 /// If it can't be reached, is another user's, or says no.
 pub fn ask(array: Uuid, request: &Request) -> Result<usize> {
-    converse(array, request).map(|(count, _)| count)
+    match converse(array, request)? {
+        (Reply::Spans(count), _) => Ok(count),
+        (Reply::Status(_), _) => bail!("the recorder's answer belongs to another question"),
+    }
+}
+
+/// Asks the recording that has the array open where it is, as [`json::status`](crate::json::status) has it. No drive is read.
+///
+/// # Errors
+/// If nobody is recording on the array, or as [`ask`].
+pub fn status(array: Uuid) -> crate::Result<Value> {
+    match converse(array, &Request::Status)? {
+        (Reply::Status(status), _) => Ok(status),
+        (Reply::Spans(_), _) => {
+            Err(anyhow!("the recorder's answer belongs to another question").into())
+        }
+    }
 }
 
 /// A span that the recorder overwrites last, until this is dropped.
@@ -314,7 +343,7 @@ pub fn hold(array: Uuid, span: TimeRange) -> Result<Hold> {
     converse(array, &request).map(|(_, connection)| Hold { _connection: connection })
 }
 
-fn converse(array: Uuid, request: &Request) -> Result<(usize, UnixStream)> {
+fn converse(array: Uuid, request: &Request) -> Result<(Reply, UnixStream)> {
     let mut stream = connect(array).context(
         "the array is being recorded, but its recorder can't be reached; run this command as the user who started the recording",
     )?;
@@ -322,7 +351,7 @@ fn converse(array: Uuid, request: &Request) -> Result<(usize, UnixStream)> {
     let mut line = String::new();
     BufReader::new((&stream).take(LINE_BYTES_MAX)).read_line(&mut line)?;
     match serde_json::from_str::<Answer>(&line).context("reading the recorder's answer")? {
-        Ok(count) => Ok((count, stream)),
+        Ok(reply) => Ok((reply, stream)),
         Err(why) => bail!("the recorder refused: {why}"),
     }
 }

@@ -446,6 +446,21 @@ pub fn progress(
     })
 }
 
+/// Where a recording is, as its control socket tells. The ledger counts what was packed and placed so far.
+pub fn status(started: &Started, snapshot: &Snapshot) -> Value {
+    let members = snapshot.members.iter().zip(&started.drives);
+    let members = members.map(|(member, target)| {
+        json!({"target": target, "written": member.written, "working": member.working})
+    });
+    json!({
+        "take": started.take, "started": utc(started.at), "after_s": snapshot.elapsed.as_secs_f64(),
+        "buffers": started.buffers, "buffers_held": snapshot.buffers_held,
+        "ledger": ledger(&snapshot.ledger, started.rejections),
+        "acknowledged": snapshot.acknowledged, "durable": snapshot.durable,
+        "members": members.collect::<Value>(), "reused_to_ns": snapshot.reused_to_ns,
+    })
+}
+
 /// What came of a recording.
 pub fn recorded(account: &Account) -> Value {
     let mut value = json!({

@@ -123,7 +123,6 @@ pub struct FlowIndexPart {
 }
 
 /// What the core is told.
-#[expect(clippy::large_enum_variant, reason = "an input is handled at once and never stored")]
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A chunk is ready.

@@ -41,7 +41,7 @@ pub const NOT_FROM_THE_FIRST: [(&str, u64); 2] =
     [("PassesOverTheEndOfATake", 6_400), ("WritesGoodCopyFirst", 640)];
 
 /// Bugs in the recorder.
-pub const BUGS: [Bug; 41] = [
+pub const BUGS: [Bug; 44] = [
     // Which segment the ring takes next, and when it is closed.
     Bug {
         name: "ReusesTooEarly",

@@ -63,6 +63,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("reproduce", ""),
     // fit.rs
     ("fit", ""),
+    // serve.rs
+    ("serve", ""),
 ];
 
 /// Commands without arguments in the table that are run without any all the same.

@@ -50,6 +50,7 @@ mod reproduce;
 mod retention;
 mod ring;
 mod scrub_after_kill;
+mod serve;
 mod service;
 mod sim_rest;
 mod sim_spec;

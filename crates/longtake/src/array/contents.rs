@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use base::Timestamp;
 use format::{Count, Interface, Stage};
 use recorder::TimeRange;
@@ -144,8 +144,35 @@ fn takes(catalog: &Catalog, recording: bool) -> Vec<Take> {
     takes.collect()
 }
 
+/// Why a word names no take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TakeError {
+    /// No take of the array is called so.
+    Unknown(String),
+    /// None that has packets of the selected span is.
+    NotInSpan(String),
+    /// Several takes begin with it.
+    Ambiguous(String),
+}
+
+impl fmt::Display for TakeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(wanted) => write!(f, "no take '{wanted}': `longtake takes` lists them"),
+            Self::NotInSpan(wanted) => {
+                write!(f, "no take '{wanted}' in that span: `longtake takes` lists them")
+            }
+            Self::Ambiguous(wanted) => {
+                write!(f, "several takes begin with '{wanted}': give more of the UUID")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TakeError {}
+
 /// The one take that a word names.
-pub(super) fn find(mut takes: Vec<Take>, wanted: &str) -> Result<Take> {
+pub(super) fn find(mut takes: Vec<Take>, wanted: &str) -> Result<Take, TakeError> {
     let count = takes.len();
     let mut at = 0;
     takes.retain(|take| {
@@ -153,9 +180,9 @@ pub(super) fn find(mut takes: Vec<Take>, wanted: &str) -> Result<Take> {
         matches_take(wanted, take.id.uuid, at == count)
     });
     match takes.len() {
-        0 => bail!("no take '{wanted}': `longtake takes` lists them"),
+        0 => Err(TakeError::Unknown(wanted.to_owned())),
         1 => Ok(takes.remove(0)),
-        _ => bail!("several takes begin with '{wanted}': give more of the UUID"),
+        _ => Err(TakeError::Ambiguous(wanted.to_owned())),
     }
 }
 

@@ -123,7 +123,9 @@ pub fn apply(ranges: &[Protected], request: &Request) -> Result<Vec<Protected>, 
                 label: label.clone(),
             });
         }
-        Request::Hold { .. } => return Err("only a recording under way holds spans".to_owned()),
+        Request::Hold { .. } | Request::Status => {
+            return Err("only a recording under way holds spans and tells where it is".to_owned());
+        }
         Request::Unprotect { from_ns, to_ns } => {
             let before = ranges.len();
             ranges.retain(|r| r.to.as_nanos() < *from_ns || r.from.as_nanos() > *to_ns);

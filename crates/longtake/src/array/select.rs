@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::account::ReadAccount;
 use super::candidates::{Candidates, IndexUse};
-use super::contents::matches_take;
+use super::contents::{TakeError, matches_take};
 use super::info::stale_members;
 use super::open::Opened;
 use super::{Progress, filter::Filter};
@@ -91,7 +91,7 @@ impl<'a> Selected<'a> {
                 matches_take(wanted, take.id.uuid, at == count)
             });
             if takes.is_empty() {
-                bail!("no take '{wanted}' in that span: `longtake takes` lists them");
+                return Err(TakeError::NotInSpan(wanted.clone()).into());
             }
         }
         let candidates = Candidates::of(
@@ -166,6 +166,11 @@ impl<'a> Selected<'a> {
         let searched = searched(&self.catalog, &self.takes, self.span);
         let candidates = searched.iter().filter(|entry| self.candidates.may_hold(entry));
         self.candidates.used(searched.len() as u64, candidates.count() as u64)
+    }
+
+    /// What is known to be missing or overwritten before anything is read.
+    pub fn known_account(&self) -> ReadAccount {
+        self.complete(ReadAccount::default())
     }
 
     /// Completes an account of what was read with what could not be.

@@ -7,7 +7,7 @@ use base::{Bank, Buffers, Timestamp};
 use recorder::TimeRange;
 use recorder::run::{Feed, Recording};
 
-use crate::control::{Asked, Request};
+use crate::control::{Asked, Reply, Request};
 
 /// The spans that are held now.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ impl Holds {
         let [from, to] = [from_ns, to_ns].map(Timestamp::from_nanos);
         self.held.push((TimeRange { from, to }, asked.left));
         recording.hold(self.spans());
-        asked.answer.send(Ok(self.held.len())).ok();
+        asked.answer.send(Ok(Reply::Spans(self.held.len()))).ok();
         None
     }
 

@@ -17,7 +17,8 @@ use super::holds::Holds;
 use super::observer::{Counts, Observer, Started, View};
 use super::options::Options;
 use crate::array::protect;
-use crate::control::Asked;
+use crate::control::{Asked, Reply, Request};
+use crate::json;
 
 /// What the run loop works with, beside the recording itself.
 pub struct Stage<'a> {
@@ -71,7 +72,9 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
         requests.serve(recording);
         over.buffers_most = over.buffers_most.max(recording.core().buffers_held());
         let counts = Counts::Array(recording.core());
-        observer.look(&View { now, start, counts, progress, link });
+        let view = View { now, start, counts, progress, link };
+        requests.tell_where(&over.started, &view);
+        observer.look(&view);
         if ended {
             // The source's threads end the recording themselves at the limit, before all of it has come here.
             if enough {
@@ -110,11 +113,13 @@ struct Requests {
     waiting: Option<Asked>,
     /// The one whose change is being written, and the number of protected spans after it.
     updating: Option<(Asked, usize)>,
+    /// The one that only wants to know where the recording is.
+    curious: Option<Asked>,
 }
 
 impl Requests {
     fn new(asked: Receiver<Asked>) -> Self {
-        Self { asked, holds: Holds::default(), waiting: None, updating: None }
+        Self { asked, holds: Holds::default(), waiting: None, updating: None, curious: None }
     }
 
     fn serve<B: Bank, M: Buffers, F: CountingFeed>(
@@ -125,8 +130,9 @@ impl Requests {
             && let Some((asked, count)) = self.updating.take()
         {
             let outcome = recording.update_outcome().clone();
-            let answer =
-                outcome.map(|()| count).map_err(|e| format!("writing a superblock failed: {e}"));
+            let answer = outcome
+                .map(|()| Reply::Spans(count))
+                .map_err(|e| format!("writing a superblock failed: {e}"));
             asked.answer.send(answer).ok();
         }
         if self.updating.is_none() && self.waiting.is_none() {
@@ -135,6 +141,10 @@ impl Requests {
         }
         self.holds.let_go(recording);
         let Some(asked) = self.waiting.take() else { return };
+        if matches!(asked.request, Request::Status) {
+            self.curious = Some(asked);
+            return;
+        }
         match protect::apply(recording.protected(), &asked.request) {
             Ok(ranges) => {
                 let count = ranges.len();
@@ -147,6 +157,14 @@ impl Requests {
             Err(why) => {
                 asked.answer.send(Err(why)).ok();
             }
+        }
+    }
+
+    /// Tells where the recording is, if somebody wants to know.
+    fn tell_where(&mut self, started: &Started, view: &View<'_>) {
+        if let Some(asked) = self.curious.take() {
+            let status = json::status(started, &view.snapshot());
+            asked.answer.send(Ok(Reply::Status(status))).ok();
         }
     }
 }

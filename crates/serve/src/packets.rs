@@ -1,0 +1,207 @@
+//! Packets as a stream: a thread reads them, and waits while the client is slower.
+//!
+//! A stream that can't be completed ends with its connection, without the end that HTTP requires, so that no client takes it for
+//! whole. One that ends as it should says how complete it is.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Body, Bytes, HttpBody};
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use format::pcapng::section_header;
+use hyper::body::Frame;
+use longtake::{FileFormat, Selection};
+use serde_json::json;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::spawn_blocking;
+
+use crate::Limits;
+use crate::api::{READING_MEMORY, Shared, rate_beside};
+use crate::arrays::{Served, Service};
+use crate::completeness::{Completeness, Members};
+use crate::failure::Failure;
+use crate::query::{Format, Names, PacketQuery, Parameters};
+
+/// Bytes that are handed on at a time.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Pieces that wait for a client, at most.
+const PIECES_MAX: usize = 4;
+
+/// Says whether everything that was asked for was there when the answer began.
+const COMPLETE: &str = "longtake-complete";
+
+impl Format {
+    fn file(self) -> FileFormat {
+        match self {
+            Self::Pcapng => FileFormat::Pcapng,
+            Self::Pcap => FileFormat::Pcap,
+            Self::Jsonl => FileFormat::Jsonl,
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Self::Pcapng => "application/x-pcapng",
+            Self::Pcap => "application/vnd.tcpdump.pcap",
+            Self::Jsonl => "application/jsonl",
+        }
+    }
+
+    /// What says at the end of a stream how complete it is; None if the format has no room for it.
+    fn statement(self, completeness: &Completeness) -> Option<Vec<u8>> {
+        let stated = json!({ "completeness": completeness }).to_string();
+        match self {
+            Self::Pcapng => {
+                Some(section_header(concat!("longtake ", env!("CARGO_PKG_VERSION")), &stated))
+            }
+            Self::Pcap => None,
+            Self::Jsonl => Some(format!("{stated}\n").into_bytes()),
+        }
+    }
+}
+
+/// What the thread that reads hands on, in this order.
+enum Part {
+    /// How complete the stream can be.
+    Known(Completeness),
+    Piece(Bytes),
+    /// It can't be completed.
+    Failed(Failure),
+    End,
+}
+
+/// Extract packets.
+///
+/// The header `longtake-complete` says whether everything that was asked for was there when the answer began. pcapng and JSON lines
+/// state at their end how complete they are. The connection is closed early if the answer can't be completed, and for pcap, which has
+/// no room for a statement, also if packets could not be read.
+#[utoipa::path(
+    get, path = "/api/v1/arrays/{array}/packets",
+    params(("array" = String, Path, description = "Id or UUID of an array"), PacketQuery),
+    responses(
+        (status = 200, content(
+            (String = "application/x-pcapng"), (String = "application/vnd.tcpdump.pcap"), (String = "application/jsonl"),
+        )),
+        (status = 400, body = Failure), (status = 404, body = Failure), (status = 500, body = Failure),
+        (status = 503, body = Failure, description = "Too many requests read packets"),
+    ),
+)]
+pub async fn packets(
+    State(service): Shared,
+    Names(id): Names<String>,
+    Parameters(query): Parameters<PacketQuery>,
+) -> Result<Response, Failure> {
+    let (array, format) = (service.array(&id)?, query.format);
+    let extraction =
+        Extraction { array, format, selection: query.selection()?, limits: *service.limits() };
+    let permit = service.may_read()?;
+    let (sender, mut receiver) = channel(PIECES_MAX);
+    let counted = Arc::clone(&service);
+    spawn_blocking(move || {
+        let _permit = permit;
+        let last = extraction.run(&sender).map_or_else(Part::Failed, |()| Part::End);
+        if sender.blocking_send(last).is_err() {
+            counted.counts().left.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let mut complete = false;
+    // What is wrong with a filter shows when the first packet is read.
+    let first = loop {
+        match receiver.recv().await {
+            Some(Part::Known(known)) => complete = known.is_complete(),
+            Some(Part::Piece(piece)) => break piece,
+            Some(Part::End) => break Bytes::new(),
+            Some(Part::Failed(failure)) => return Err(failure),
+            None => return Err(Failure::broken()),
+        }
+    };
+    let headers = [
+        (header::CONTENT_TYPE.as_str(), format.content_type()),
+        (COMPLETE, if complete { "true" } else { "false" }),
+    ];
+    let body = PacketBody { first: Some(first), receiver, service };
+    Ok((headers, Body::new(body)).into_response())
+}
+
+/// What is extracted, and as what.
+struct Extraction {
+    array: Served,
+    format: Format,
+    selection: Selection,
+    limits: Limits,
+}
+
+impl Extraction {
+    /// Reads packets until all are sent or nobody receives them.
+    fn run(self, sender: &Sender<Part>) -> Result<(), Failure> {
+        let mut array = self.array.open(READING_MEMORY)?;
+        let members = Members::of(&array);
+        let read_rate = rate_beside(&array, &self.limits);
+        let selection = Selection { read_rate, ..self.selection };
+        let selected = array.select(&selection).map_err(Failure::of)?;
+        let known = Completeness::of_packets(&members, &selected.known_account());
+        sender.blocking_send(Part::Known(known)).map_err(|_| Failure::broken())?;
+        let mut out = Pieces(sender);
+        let extracted = selected.write_to(self.format.file(), &mut out, |_| {
+            if sender.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let read = extracted.map_err(Failure::of)?.read;
+        let completeness = Completeness::of_packets(&members, &read);
+        match self.format.statement(&completeness) {
+            Some(statement) => out.write_all(&statement).map_err(|_| Failure::broken()),
+            None if read.unreadable.count.is_zero() && read.overwritten.count.is_zero() => Ok(()),
+            None => Err(Failure::broken()),
+        }
+    }
+}
+
+/// Hands bytes on in pieces.
+struct Pieces<'s>(&'s Sender<Part>);
+
+impl Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
+        let sent = self.0.blocking_send(Part::Piece(Bytes::copy_from_slice(piece)));
+        sent.map(|()| piece.len()).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The stream of an answer.
+struct PacketBody {
+    first: Option<Bytes>,
+    receiver: Receiver<Part>,
+    service: Arc<Service>,
+}
+
+impl HttpBody for PacketBody {
+    type Data = Bytes;
+    type Error = Failure;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(Some(Ok(Frame::data(first))));
+        }
+        let failure = match ready!(self.receiver.poll_recv(context)) {
+            Some(Part::Piece(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
+            Some(Part::End) => return Poll::Ready(None),
+            Some(Part::Failed(failure)) => failure,
+            Some(Part::Known(_)) | None => Failure::broken(),
+        };
+        self.service.counts().cut.fetch_add(1, Ordering::Relaxed);
+        Poll::Ready(Some(Err(failure)))
+    }
+}
