@@ -93,11 +93,11 @@ pub const BUGS: [Bug; 44] = [
         seeds: 200,
         edits: &[Edit {
             file: "member.rs",
-            find: "self.layout.fits(head.used, head.chunks.len() as u64 + extra, length + reserve)",
+            find: "self.layout.fits(used, head.chunks.len() as u64 + extra, length + reserve)",
             replace: "if PLANTED {
                     return head.used + u64::from(length) <= self.layout.segment_bytes;
                 }
-                self.layout.fits(head.used, head.chunks.len() as u64 + extra, length + reserve)",
+                self.layout.fits(used, head.chunks.len() as u64 + extra, length + reserve)",
         }],
     },
     Bug {

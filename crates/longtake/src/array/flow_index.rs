@@ -54,7 +54,8 @@ pub struct IndexReport {
 }
 
 impl Array {
-    /// Makes flow indexes for the segments that have none, or whose index lacks chunks. The array must not be recorded on meanwhile. `progress` counts chunks.
+    /// Makes flow indexes for the segments that have none, or whose index lacks chunks. The array must not be recorded on meanwhile.
+    /// `progress` counts chunks.
     ///
     /// # Errors
     /// If somebody is recording on the array, or a drive fails to write.
