@@ -166,7 +166,7 @@ fn look_up(
     });
     let about: Vec<&&Entry> = entries.iter().filter(|entry| one.is_about(entry)).collect();
     let hashes = about.iter().map(|entry| hash(entry.record.sequence, &flows.hash_key)).collect();
-    let Ok(columns) = flow_indexes::columns(reader, &[*one], &[hashes]) else {
+    let Ok(columns) = flow_indexes::columns(reader, std::slice::from_ref(one), &[hashes]) else {
         panic!("flow index: the bank never fails as a whole")
     };
     for (entry, columns) in about.iter().zip(&columns[0]) {

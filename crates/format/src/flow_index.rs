@@ -88,14 +88,16 @@ pub struct Subject {
     pub sequences: (u64, u64),
     /// Checksum of the index of the segment's chunks: this belongs to those chunks and no others. 0 if the segment was not full.
     pub entries_crc: u32,
-    /// Whether the segment was not full: more chunks may have followed.
-    pub open: bool,
+    /// Bytes of a segment that was not full that are covered, from its start: more chunks may have followed, and lost ones may lie
+    /// behind them. None of a full segment, of which all chunks are covered.
+    pub open_bytes: Option<u64>,
 }
 
 impl Subject {
-    /// Chunks of a segment that is not full yet, from its first one to the last that is covered, by their sequence numbers.
-    pub const fn open(array: Uuid, member: u16, sequences: (u64, u64)) -> Self {
-        Self { array, member, sequences, entries_crc: 0, open: true }
+    /// Chunks of a segment that is not full yet, from its first one to the last that is covered, by their sequence numbers, which take
+    /// so many bytes.
+    pub const fn open(array: Uuid, member: u16, sequences: (u64, u64), bytes: u64) -> Self {
+        Self { array, member, sequences, entries_crc: 0, open_bytes: Some(bytes) }
     }
 }
 
@@ -106,7 +108,7 @@ impl From<&Footer> for Subject {
             member: footer.member,
             sequences: (footer.first_sequence, footer.last_sequence),
             entries_crc: footer.entries_crc,
-            open: false,
+            open_bytes: None,
         }
     }
 }
@@ -175,7 +177,7 @@ impl FlowIndex {
             .u64(facts.fragments)
             .u32(keys.len() as u32)
             .u32(facts.unread)
-            .u32(subject.open.into());
+            .u64(subject.open_bytes.unwrap_or(0));
         let crc = crc32c(&bytes[..CRC_AT]);
         bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
         bytes.extend(table);
@@ -211,7 +213,8 @@ impl FlowIndex {
     ) -> Result<Self, Damage> {
         let index = Self::parse(page, reserve(segment_bytes))?;
         let sequences = (first_sequence, index.subject.sequences.1);
-        let expected = Subject::open(array, member, sequences);
+        let bytes = index.subject.open_bytes.ok_or(Damage::Elsewhere)?;
+        let expected = Subject::open(array, member, sequences, bytes);
         if index.subject == expected { Ok(index) } else { Err(Damage::Elsewhere) }
     }
 
@@ -234,7 +237,7 @@ impl FlowIndex {
         let sequences = (get.u64(), get.u64());
         let (entries_crc, pages, hash_key) = (get.u32(), get.u32(), get.raw());
         let (anything, fragments, keys) = (get.u64(), get.u64(), get.u32());
-        let (unread, open) = (get.u32(), get.u32() != 0);
+        let (unread, open_bytes) = (get.u32(), Some(get.u64()).filter(|&bytes| bytes > 0));
         let shape = Shape {
             pages,
             fingerprint_bits: u32::from(widths & 0xff),
@@ -247,7 +250,7 @@ impl FlowIndex {
             return Err(Damage::Contradiction);
         }
         Ok(Self {
-            subject: Subject { array, member, sequences, entries_crc, open },
+            subject: Subject { array, member, sequences, entries_crc, open_bytes },
             kinds,
             hash_key,
             anything,
@@ -394,7 +397,7 @@ mod tests {
     fn the_index_of_a_segment_that_is_not_full_counts_for_that_use_of_the_segment_alone() {
         let (array, member) = (Uuid::from_u128(7), 3);
         let keys = random_keys(5, 500, 2);
-        let open = Subject::open(array, member, (5, 40));
+        let open = Subject::open(array, member, (5, 40), 1 << 20);
         let bytes = FlowIndex::encode(&open, &FACTS, &keys, 16).unwrap();
         let read = |array, member, first| {
             FlowIndex::read_open(&bytes, array, member, first, SEGMENT).map(|index| index.subject)

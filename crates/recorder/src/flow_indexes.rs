@@ -1,5 +1,7 @@
 //! The flow indexes of segments: found, looked up and written (`docs/format.md`, section 11).
 
+use std::ops::Range;
+
 use base::{Bank, BankError, Buffers, DriveId, Operation};
 use format::flow_index::{self, FlowIndex, Subject};
 use format::index::Footer;
@@ -7,11 +9,11 @@ use format::{ChunkRecord, Layout, PAGE_BYTES, Place};
 
 use crate::create::{self, CreateError};
 use crate::open::{ArrayImage, HeadImage, MemberImage, Segment};
-use crate::reader::{Range, Reader};
+use crate::reader::{self, Reader};
 use crate::takes::Entry;
 
 /// A segment that has, or may be given, a flow index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedSegment {
     /// Its member.
     pub member: u16,
@@ -23,6 +25,8 @@ pub struct IndexedSegment {
     pub flows: Option<FlowIndex>,
     /// The one that it may be given.
     pub room: Room,
+    /// Where the chunks lie that it covers, or would: bytes on the drive.
+    pub extent: Range<u64>,
 }
 
 /// Where a segment's flow index goes, and what it is about.
@@ -58,7 +62,8 @@ impl Room {
         chunks: &[(Place, ChunkRecord)],
     ) -> Option<Self> {
         let ((place, first), (last_place, last)) = (chunks.first()?, chunks.last()?);
-        let offset = layout.segment_offset(segment) + flow_index::open_start(layout.segment_bytes);
+        let start = layout.segment_offset(segment);
+        let offset = start + flow_index::open_start(layout.segment_bytes);
         let used = last_place.offset + u64::from(last.summary.length);
         let free = if used <= offset { flow_index::reserve(layout.segment_bytes) } else { 0 };
         let sequences = (first.sequence, last.sequence);
@@ -66,27 +71,29 @@ impl Room {
             drive,
             offset,
             pages_max: (free / PAGE_BYTES) as u32,
-            subject: Subject::open(place.array, place.member, sequences),
+            subject: Subject::open(place.array, place.member, sequences, used - start),
         })
     }
 }
 
 impl IndexedSegment {
+    /// What its flow index is about, or would be.
+    fn subject(&self) -> &Subject {
+        self.flows.as_ref().map_or(&self.room.subject, |flows| &flows.subject)
+    }
+
     /// Whether a chunk that was listed in this segment is one of those that the index is about. A ring may have reused the segment
-    /// since: then its chunks have greater numbers, and so do those that followed in a segment that was not full.
+    /// since: then its chunks have greater numbers, and so do those that followed in a segment that was not full. What parity names
+    /// may lie behind them all.
     pub fn is_about(&self, entry: &Entry) -> bool {
-        let (first, last) = match &self.flows {
-            Some(flows) => flows.subject.sequences,
-            None => self.room.subject.sequences,
-        };
-        (first..=last).contains(&entry.record.sequence)
+        let (first, last) = self.subject().sequences;
+        (first..=last).contains(&entry.record.sequence) && self.extent.contains(&entry.place.offset)
     }
 
     /// Whether it has a flow index for which every chunk of it was read.
     pub fn is_complete(&self) -> bool {
-        self.flows.is_some_and(|flows| {
-            flows.unread == 0 && flows.subject.sequences == self.room.subject.sequences
-        })
+        let is_whole = |flows: &FlowIndex| flows.unread == 0 && flows.subject == self.room.subject;
+        self.flows.as_ref().is_some_and(is_whole)
     }
 }
 
@@ -112,15 +119,19 @@ pub fn find<B: Bank, M: Buffers>(
             None => open_head(member_image, segment)
                 .and_then(|head| Room::in_open(drive, layout, segment, &head.chunks)),
         };
+        let start = layout.segment_offset(segment);
+        let end = start + layout.segment_bytes - footer.map_or(0, |footer| footer.section_bytes);
+        let extent = start..end;
         found.extend(room.map(|room| IndexedSegment {
             member,
             segment,
             footer,
             flows: None,
             room,
+            extent,
         }));
     }
-    let firsts: Vec<Range> =
+    let firsts: Vec<reader::Range> =
         found.iter().map(|one| page(one.room.drive, one.room.offset)).collect();
     reader.scatter(&firsts, |at, read| {
         let one = &mut found[at];
@@ -130,12 +141,15 @@ pub fn find<B: Bank, M: Buffers>(
             Some(footer) => FlowIndex::read(bytes, footer, segment_bytes).ok(),
             None => FlowIndex::read_open(bytes, array, member, first, segment_bytes).ok(),
         });
+        if let Some(bytes) = one.subject().open_bytes {
+            one.extent.end = one.extent.start + bytes;
+        }
     })?;
     Ok(found)
 }
 
-fn page(drive: DriveId, offset: u64) -> Range {
-    Range { drive, offset, length: PAGE_BYTES as u32 }
+fn page(drive: DriveId, offset: u64) -> reader::Range {
+    reader::Range { drive, offset, length: PAGE_BYTES as u32 }
 }
 
 /// A member's head if it is in this segment, and goes on there.
@@ -194,12 +208,12 @@ pub fn columns<B: Bank, M: Buffers>(
     }
     pages.sort_unstable();
     pages.dedup();
-    let range = |&(at, page): &(usize, u32)| Range {
+    let range = |&(at, page): &(usize, u32)| reader::Range {
         drive: segments[at].room.drive,
         offset: segments[at].room.offset + (u64::from(page) + 1) * PAGE_BYTES,
         length: PAGE_BYTES as u32,
     };
-    let ranges: Vec<Range> = pages.iter().map(range).collect();
+    let ranges: Vec<reader::Range> = pages.iter().map(range).collect();
     let mut columns: Vec<Vec<u64>> = hashes.iter().map(|list| vec![u64::MAX; list.len()]).collect();
     reader.scatter(&ranges, |which, read| {
         let (at, page) = pages[which];

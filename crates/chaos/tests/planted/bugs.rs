@@ -37,11 +37,14 @@ pub const TRICKS: [(Trick, u64); 4] = [
 
 /// Where the short form begins to look for bugs that few seeds find: a little before the first that does. It goes round to the first
 /// seed, so that a bug is found within the same seeds. The long form begins at the first for all bugs, and says how many it takes.
-pub const NOT_FROM_THE_FIRST: [(&str, u64); 2] =
-    [("PassesOverTheEndOfATake", 6_400), ("WritesGoodCopyFirst", 640)];
+pub const NOT_FROM_THE_FIRST: [(&str, u64); 3] = [
+    ("PassesOverTheEndOfATake", 6_400),
+    ("WritesGoodCopyFirst", 640),
+    ("TakesForIndexedWhatParityNames", 3_200),
+];
 
 /// Bugs in the recorder.
-pub const BUGS: [Bug; 44] = [
+pub const BUGS: [Bug; 45] = [
     // Which segment the ring takes next, and when it is closed.
     Bug {
         name: "ReusesTooEarly",
@@ -554,10 +557,25 @@ pub const BUGS: [Bug; 44] = [
         name: "TakesWhatFollowedForIndexed",
         wrong: "The flow index of a segment that was not full counts for the chunks that followed.",
         seeds: 500,
+        edits: &[
+            Edit {
+                file: "flow_indexes.rs",
+                find: "let (first, last) = self.subject().sequences;",
+                replace: "let (first, last) = self.subject().sequences;
+        if PLANTED {
+            return true;
+        }",
+            },
+        ],
+    },
+    Bug {
+        name: "TakesForIndexedWhatParityNames",
+        wrong: "A flow index counts for older chunks behind those that it covers.",
+        seeds: 6000,
         edits: &[Edit {
             file: "flow_indexes.rs",
-            find: "(first..=last).contains(&entry.record.sequence)",
-            replace: "(first..=if PLANTED { u64::MAX } else { last }).contains(&entry.record.sequence)",
+            find: "&& self.extent.contains(&entry.place.offset)",
+            replace: "&& (PLANTED || self.extent.contains(&entry.place.offset))",
         }],
     },
 ];
