@@ -69,6 +69,7 @@ fn sample(value: &str) -> (&'static str, &'static str) {
         "MODE" => ("0640", "\"0640\""),
         "WHEN_FULL" => ("wrap", "\"wrap\""),
         "PLACEMENT" => ("stripe", "\"stripe\""),
+        "WHAT" => ("hosts", "\"hosts\""),
         "WHICH" => ("separate", "\"separate\""),
         "FILE" => ("out.pcapng", "\"out.pcapng\""),
         "SIZE|TIME" => ("10m", "\"10m\""),
