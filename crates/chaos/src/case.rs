@@ -207,8 +207,6 @@ impl Case {
                 round.changes.push(change(changes, drives.len() as u64));
             }
         }
-        let mut parts = Random::new(seed ^ 0x9A27_5E75);
-        let parts = if parts.one_in(6) { 1 + parts.below(members) as u16 } else { 0 };
         Self {
             seed,
             segment_bytes,
@@ -222,7 +220,7 @@ impl Case {
             trim_ahead: random.below(4),
             trim_interval: Duration::from_micros(random.below(3) * random.below(5000)),
             rest: if random.one_in(4) { random.below(members) as u32 } else { 0 },
-            parts,
+            parts: parts(seed, members),
             rest_turn: Duration::from_micros(200 + random.below(20_000)),
             queues: 1 + random.below(3) as u16,
             interval: Duration::from_micros(interval_us),
@@ -237,6 +235,12 @@ impl Case {
             drives,
         }
     }
+}
+
+/// Parts of the array that are written in turn, by numbers of their own; 0 for none.
+fn parts(seed: u64, members: u64) -> u16 {
+    let mut random = Random::new(seed ^ 0x9A27_5E75);
+    if random.one_in(6) { 1 + random.below(members) as u16 } else { 0 }
 }
 
 fn drive(random: &mut Random, segment_bytes: u64, volatile: bool) -> Drive {

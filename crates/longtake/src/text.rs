@@ -5,6 +5,7 @@ mod account;
 mod check;
 mod flows;
 mod index;
+mod recorded;
 mod scrub;
 
 use base::units::{counted, grouped};
@@ -25,7 +26,8 @@ use crate::instant::utc;
 pub use account::{missing, recovered_chunks, unread};
 pub use check::checked;
 pub use flows::{flow_sums, flows};
-pub use index::{index_use, indexed, indexed_beside};
+pub use index::{index_use, indexed};
+pub use recorded::recorded_besides;
 pub use scrub::scrubbed;
 
 /// A table: its head, the columns that are aligned to the right, and its rows.

@@ -11,12 +11,11 @@ use device::shell::quoted;
 use format::Count;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use longtake::Remark;
-use longtake::instant::utc;
 use longtake::recording::{
     Account, CompleteFile, Notice, Observer, Snapshot, Started, View, Watch,
 };
 use longtake::text;
-use recorder::{Event, ParityProgress};
+use recorder::Event;
 use serde_json::json;
 
 use super::live_line;
@@ -236,18 +235,7 @@ impl Status {
             account.rate(),
         ))?;
         printer::text(&printer::ledger(&account.ledger, started.rejections))?;
-        if let Some(parity) = account.parity {
-            printer::text(&parity_words(&parity))?;
-        }
-        if let Some(words) = account.index.and_then(|index| text::indexed_beside(&index)) {
-            printer::text(&words)?;
-        }
-        if account.reused_to_ns > 0 {
-            printer::text(&format!(
-                "the ring has wrapped: nothing is missing since {}",
-                utc(base::Timestamp::from_nanos(account.reused_to_ns))
-            ))?;
-        }
+        printer::lines(text::recorded_besides(account))?;
         let fill = 100.0 * f64::from(account.buffers_most) / f64::from(started.buffers);
         printer::text(&format!("\nended because {}", account.reason))?;
         printer::text(&format!("buffers were filled to {fill:.0} % at most"))?;
@@ -364,17 +352,4 @@ impl Observer for Status {
             self.show(now, &snapshot);
         }
     }
-}
-
-fn parity_words(parity: &ParityProgress) -> String {
-    let short = match parity.chunks_short {
-        0 => String::new(),
-        short => format!("; LESS OR NONE in {}", printer::counted(short, "chunk")),
-    };
-    format!(
-        "parity {}: {}, {} of parity{short}",
-        parity.parity,
-        printer::counted(parity.groups, "group"),
-        ByteSize(parity.bytes)
-    )
 }

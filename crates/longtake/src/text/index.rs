@@ -4,7 +4,6 @@ use base::units::{counted, grouped};
 use base::{ByteSize, Rate};
 
 use crate::array::{IndexReport, IndexUse};
-use crate::recording::IndexCounts;
 
 /// What was indexed, and what has no index.
 pub fn indexed(report: &IndexReport) -> Vec<String> {
@@ -59,19 +58,6 @@ fn share(report: &IndexReport) -> String {
             format!(", {:.3} % of the chunks", report.index_bytes as f64 / bytes as f64 * 100.0)
         }
     }
-}
-
-/// What a recording's flow indexes lack; None if nothing.
-pub fn indexed_beside(counts: &IndexCounts) -> Option<String> {
-    let IndexCounts { filled, indexed, chunks_left_out, .. } = *counts;
-    (chunks_left_out > 0).then(|| {
-        format!(
-            "flow indexes: {} of {} have one; {} left out for want of time, which `longtake array index` adds",
-            grouped(indexed),
-            counted(filled, "full segment"),
-            counted(chunks_left_out, "chunk"),
-        )
-    })
 }
 
 /// How a search was narrowed, for `--explain`.
