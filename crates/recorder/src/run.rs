@@ -391,12 +391,7 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                     let (length, owner) = (length as u32, Owner::Core(tag));
                     self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
                 }
-                Output::WriteFlowIndex { part, tag } => {
-                    let drive = self.drives[usize::from(part.member)];
-                    let (offset, length) = (part.offset, part.bytes.len() as u32);
-                    let (contents, owner) = (Contents::FlowIndex(part.bytes), Owner::Core(tag));
-                    self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
-                }
+                Output::WriteFlowIndex { part, tag } => self.queue_flow_index(part, tag),
                 Output::Seal { group, buffer, table } => {
                     // Memory that keeps nothing has no checksum.
                     let mut sealed = (table.longest() + OVERHEAD_BYTES, 0);
@@ -426,6 +421,13 @@ impl<'a, B: Bank, M: Buffers, F: Feed> Recording<'a, B, M, F> {
                 Output::Event(event) => events.push(event),
             }
         }
+    }
+
+    fn queue_flow_index(&mut self, part: FlowIndexPart, tag: u64) {
+        let drive = self.drives[usize::from(part.member)];
+        let (offset, length) = (part.offset, part.bytes.len() as u32);
+        let (contents, owner) = (Contents::FlowIndex(part.bytes), Owner::Core(tag));
+        self.metadata.push_back(Metadata { drive, offset, length, contents, owner });
     }
 
     fn note_stamped(&mut self, buffer: BufferId) {
