@@ -12,7 +12,7 @@ use longtake_chaos::shrink::shrunk;
 use longtake_chaos::{Case, Met, Violation, judged};
 
 /// Some forty seconds on two processors; `cargo xtask chaos` tries a million.
-const SEEDS: u64 = 6_000;
+const SEEDS: u64 = 4_000;
 const THREADS: usize = 2;
 
 thread_local! {

@@ -39,7 +39,7 @@ pub const TRICKS: [(Trick, u64); 4] = [
 /// seed, so that a bug is found within the same seeds. The long form begins at the first for all bugs, and says how many it takes.
 pub const NOT_FROM_THE_FIRST: [(&str, u64); 3] = [
     ("PassesOverTheEndOfATake", 6_400),
-    ("WritesGoodCopyFirst", 640),
+    ("WritesGoodCopyFirst", 3_300),
     ("TakesForIndexedWhatParityNames", 3_200),
 ];
 
