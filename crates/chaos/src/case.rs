@@ -147,7 +147,7 @@ pub struct Case {
     pub groups: u32,
     /// How long a group waits for further chunks.
     pub group_wait: Duration,
-    /// Whether segments keep room for flow indexes, which are made beside the recordings.
+    /// Whether recordings make flow indexes, and keep room for them in each segment.
     pub flow_indexes: bool,
     /// The recordings, one after another.
     pub rounds: Vec<Round>,

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use base::memory::MemoryBuffers;
-use base::{Duration, Instant, Random};
-use format::flow_index::{self, Facts, FlowIndex, Subject};
+use base::{DriveId, Duration, Instant, Random};
+use format::flow_index::{self, Facts, FlowIndex};
 use format::index::{self, Footer};
 use format::{ChunkRecord, Layout, Place};
-use recorder::flow_indexes::{self, IndexedSegment};
+use recorder::flow_indexes::{self, FreeRoom, IndexedSegment, Room};
 use recorder::reader::{Range, Reader};
 use recorder::run::FilledSegment;
 use recorder::takes::{Catalog, Entry};
@@ -49,17 +49,13 @@ impl Maker {
             let start = layout.segment_offset(layout.segment_at(place.offset));
             1 << flow_index::column(place.offset - start, layout.segment_bytes)
         };
-        let pages_max = flow_index::pages_max(&footer, layout.segment_bytes);
-        let subject = Subject::from(&footer);
-        let leaves_out = random.one_in(3);
-        let bytes = encode(&subject, &segment.chunks, column, pages_max, random, leaves_out);
-        let Some(bytes) = bytes else { return };
         let number = layout.segment_at(place.offset);
-        let (start, _) = flow_index::room(&footer, layout.segment_bytes);
-        let offset = layout.segment_offset(number) + start;
-        let (member, sequences) = (place.member, subject.sequences);
-        let bytes = bytes.into();
-        let part = FlowIndexPart { member, segment: number, sequences, offset, bytes };
+        let room = Room::in_full(DriveId(place.member), &layout, number, &footer);
+        let leaves_out = random.one_in(3);
+        let Some(bytes) = encode(&room, &segment.chunks, column, random, leaves_out) else {
+            return;
+        };
+        let part = room.part(number, bytes);
         let longest = LATE_NS_MAX >> random.below(32);
         let late = random.below(longest);
         self.late.push((now + Duration::from_nanos(late), part));
@@ -79,10 +75,9 @@ impl Maker {
 
 /// A flow index in which each chunk's key is its own number; some chunks may be left out.
 fn encode(
-    subject: &Subject,
+    room: &Room,
     chunks: &[(Place, ChunkRecord)],
     column: impl Fn(&Place) -> u64,
-    pages_max: u32,
     random: &mut Random,
     leaves_out: bool,
 ) -> Option<Vec<u8>> {
@@ -98,7 +93,7 @@ fn encode(
             keys.push((hash(record.sequence, &hash_key), column(place)));
         }
     }
-    FlowIndex::encode(subject, &facts, &keys, pages_max)
+    FlowIndex::encode(&room.subject, &facts, &keys, room.pages_max)
 }
 
 type BySegment<'c> = BTreeMap<(u16, u64), Vec<&'c Entry>>;
@@ -128,12 +123,11 @@ pub fn judge(
     let Ok(segments) = flow_indexes::find(reader, image, &places) else {
         panic!("flow index: the bank never fails as a whole")
     };
-    let anything_lost = catalog.takes().iter().any(|take| !take.gaps.is_empty());
+    let free = FreeRoom::of(image, catalog);
     for one in &segments {
         let entries = &by_segment[&(one.member, one.segment)];
         look_up(reader, image, one, entries, &mut met);
-        // Behind the chunks of a segment that is not full, what was lost may still lie.
-        if random.one_in(2) && (one.footer.is_some() || !anything_lost) {
+        if random.one_in(2) && free.is_in(one) {
             give_index(reader, image, one, &mut random);
         }
     }
@@ -196,8 +190,7 @@ fn give_index(
         1 << flow_index::column(place.offset - start, member.layout.segment_bytes)
     };
     let room = &one.room;
-    let bytes = encode(&room.subject, &chunks, place_column, room.pages_max, random, false);
-    let Some(bytes) = bytes else { return };
+    let Some(bytes) = encode(room, &chunks, place_column, random, false) else { return };
     let written = flow_indexes::write(reader, room, &bytes);
     if written.is_ok() && random.one_in(2) {
         flow_indexes::flush(reader, room.drive).ok();

@@ -270,9 +270,9 @@ pub struct RecordArguments {
     pub slice: Option<Slice>,
     /// Keep only the first bytes of each flow, such as 10KiB.
     ///
-    /// The ledger counts the other packets as cut, not as lost. A packet is kept if fewer bytes of its flow came before it, in both directions together. A flow begins anew after 60
-    /// seconds without a packet. 1,048,576 flows are remembered; a flow that was forgotten counts as new. Fragments, and
-    /// packets without an IP header, are kept.
+    /// A packet is kept if fewer bytes of its flow came before it, in both directions together. The ledger counts the
+    /// other packets as cut, not as lost. After 60 seconds without a packet, a flow begins again. Longtake remembers
+    /// 1,048,576 flows, and a forgotten flow counts as new. Fragments and packets without an IP header are always kept.
     #[arg(long, value_name = "SIZE", help_heading = SOURCE)]
     pub cut: Option<ByteSize>,
     /// Size of the kernel's buffer for each queue of an interface or UDP source. Raise it if the ledger counts losses
@@ -313,10 +313,11 @@ pub struct RecordArguments {
     /// [default: 4MiB less 4KiB].
     #[arg(long, value_name = "SIZE", help_heading = ARRAY, hide_short_help = true)]
     pub chunk: Option<ByteSize>,
-    /// Which flow indexes to make beside the recording: none, hosts, or flows (hosts, ports and flows).
+    /// What to index during the recording: none, hosts, or flows (hosts, ports and flows).
     ///
-    /// Searches for them then read only the chunks that may hold their packets. An index takes up to a 512th of the array, and
-    /// processor time that nothing else needs: chunks that there is no time for are left out, and `array index` adds them.
+    /// A search for an indexed host, port or flow reads only the chunks that may hold its packets. Indexes take up to a
+    /// 512th of the array. They are made only while processor time and buffers are free; chunks that are left out can be
+    /// indexed later with `array index`.
     #[arg(long, value_name = "WHAT", default_value_t, help_heading = ARRAY, hide_short_help = true)]
     pub index: FlowIndexing,
     /// Stop after this time.

@@ -318,7 +318,7 @@ pub fn ask(array: Uuid, request: &Request) -> Result<usize> {
 /// Asks the recording that has the array open where it is, as [`json::status`](crate::json::status) has it. No drive is read.
 ///
 /// # Errors
-/// If nobody is recording on the array, or as [`ask`].
+/// If nobody is recording on the array, the recorder belongs to another user, or it refuses.
 pub fn status(array: Uuid) -> crate::Result<Value> {
     match converse(array, &Request::Status)? {
         (Reply::Status(status), _) => Ok(status),

@@ -3,11 +3,13 @@
 use anyhow::Result;
 use base::{Bank, Buffers, DeviceError, DriveId};
 use format::chunk::check_body;
-use format::flow_index::column;
+use format::flow_index::{PAGES_LEAST, column};
 use format::packets::{Item, Items};
 use format::{ChunkRecord, Interface, Layout, Place};
+use recorder::flow_indexes::Room;
 use recorder::reader::{Range, Reader};
 use search::SegmentKeys;
+use uuid::Uuid;
 
 /// What became of the chunks of a segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +52,14 @@ pub fn gather<B: Bank, M: Buffers>(
         }
     })?;
     Ok(gathered)
+}
+
+/// The flow index of the keys of a segment's chunks, with a hash key of its own; None if there is no room for one.
+pub fn made(keys: &mut SegmentKeys, room: &Room) -> Option<Vec<u8>> {
+    if room.pages_max < PAGES_LEAST {
+        return None;
+    }
+    keys.finish(&room.subject, Uuid::new_v4().into_bytes(), room.pages_max)
 }
 
 /// Whether a chunk has keys: parity, and what ends a take or fills a hole, has none.

@@ -1,5 +1,6 @@
 //! The flow indexes of segments: found, looked up and written (`docs/format.md`, section 11).
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use base::{Bank, BankError, Buffers, DriveId, Operation};
@@ -9,8 +10,9 @@ use format::{ChunkRecord, Layout, PAGE_BYTES, Place};
 
 use crate::create::{self, CreateError};
 use crate::open::{ArrayImage, HeadImage, MemberImage, Segment};
+use crate::protocol::FlowIndexPart;
 use crate::reader::{self, Reader};
-use crate::takes::Entry;
+use crate::takes::{Catalog, Entry};
 
 /// A segment that has, or may be given, a flow index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +56,17 @@ impl Room {
         }
     }
 
+    /// A flow index that goes there, in the segment of this number.
+    pub fn part(&self, segment: u64, bytes: Vec<u8>) -> FlowIndexPart {
+        FlowIndexPart {
+            member: self.subject.member,
+            segment,
+            sequences: self.subject.sequences,
+            offset: self.offset,
+            bytes: bytes.into(),
+        }
+    }
+
     /// In a segment that is not full and holds these chunks, in order. None if there are none.
     pub fn in_open(
         drive: DriveId,
@@ -94,6 +107,40 @@ impl IndexedSegment {
     pub fn is_complete(&self) -> bool {
         let is_whole = |flows: &FlowIndex| flows.unread == 0 && flows.subject == self.room.subject;
         self.flows.as_ref().is_some_and(is_whole)
+    }
+}
+
+/// Which segments that are not full have room at their end: behind their chunks, lost or older ones may lie that parity or a scrub
+/// still finds.
+#[derive(Debug)]
+pub struct FreeRoom {
+    /// A take lacks chunks, which may lie anywhere.
+    anything_lost: bool,
+    /// Members and segments in which chunks are listed behind those that were found in order.
+    occupied: HashSet<(u16, u64)>,
+}
+
+impl FreeRoom {
+    /// By what is listed of all time.
+    pub fn of(image: &ArrayImage, catalog: &Catalog) -> Self {
+        let behind_head = |entry: &Entry| {
+            let member = entry.place.member;
+            let image = &image.members[usize::from(member)];
+            let segment = image.layout.segment_at(entry.place.offset);
+            let head = open_head(image, segment)?;
+            let used = image.layout.segment_offset(segment) + head.used;
+            (entry.place.offset >= used).then_some((member, segment))
+        };
+        Self {
+            anything_lost: catalog.takes().iter().any(|take| !take.gaps.is_empty()),
+            occupied: catalog.entries.iter().filter_map(behind_head).collect(),
+        }
+    }
+
+    /// Whether a flow index may be written to a segment.
+    pub fn is_in(&self, one: &IndexedSegment) -> bool {
+        let is_full = one.footer.is_some();
+        is_full || !(self.anything_lost || self.occupied.contains(&(one.member, one.segment)))
     }
 }
 

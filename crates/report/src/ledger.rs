@@ -24,8 +24,8 @@ pub enum Rejections {
     NotCounted,
 }
 
-/// A ledger as JSON. Packets that the filter rejected or that were cut stand apart from `lost`; the former are null if nobody counted
-/// them.
+/// A ledger as JSON. `cut` and `filtered` stand outside `lost`, because the user asked for them. `filtered` is null if nobody counted the
+/// rejected packets.
 pub fn json(ledger: &Ledger, rejections: Rejections) -> Value {
     let mut value = json!(ledger);
     if let Some(lost) = value["lost"].as_object_mut() {

@@ -8,7 +8,7 @@ use base::{Duration, Timestamp};
 use crate::flow::Flow;
 use crate::layers::{End, Layers};
 
-/// A flow without a packet for so long begins anew. Its ports may have been given to another connection.
+/// After this time without a packet, a flow begins again: another connection may use the same ports by then.
 pub const IDLE: Duration = Duration::from_secs(60);
 
 /// Flows that share a place. The one that was quiet for longest is forgotten for another.

@@ -290,7 +290,7 @@ async fn flows(
     counting.await.unwrap_or_else(|_| Err(Failure::broken()))
 }
 
-/// Is set once nobody waits for the answer any more.
+/// A flag that is set when the client has left.
 #[derive(Default)]
 struct Left(Arc<AtomicBool>);
 

@@ -1,7 +1,7 @@
 //! What holds for all requests and answers: the name that the service is called by, and headers for browsers.
 //!
 //! A page of another site can have its own name resolve to a loopback address (DNS rebinding), and would then be of the same origin
-//! as the service. So the service answers only to names that nobody else can have.
+//! as the service. Therefore the service answers only requests for `localhost` or a loopback address, which no other site can own.
 
 use std::net::{IpAddr, SocketAddr};
 

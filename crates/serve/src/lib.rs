@@ -37,7 +37,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use arrays::{Served, Service};
 
-/// The address that a service listens on, unless it is told another one.
+/// Default address and port of a service.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
 
 /// What to serve, and where.

@@ -102,8 +102,10 @@ struct Metrics {
     offered: Both,
     stored: Both,
     filtered: Both,
+    cut: Both,
     lost: Both,
     truncated: Both,
+    sliced: Both,
     overwritten: Both,
     missing: Both,
 }
@@ -196,7 +198,9 @@ impl Metrics {
         self.offered.enter(of_take, &ledger["offered"]);
         self.stored.enter(of_take, &ledger["stored"]);
         self.filtered.enter(of_take, &ledger["filtered"]);
+        self.cut.enter(of_take, &ledger["cut"]);
         self.truncated.enter(of_take, &ledger["truncated"]);
+        self.sliced.enter(of_take, &ledger["sliced"]);
         for (stage, count) in ledger["lost"].as_object().into_iter().flatten() {
             let mut of_stage = of_take.clone();
             of_stage.push(("stage", stage.clone()));
@@ -240,7 +244,9 @@ impl Metrics {
             "take_lost",
             "that were lost before they could be stored, by stage",
         );
+        self.cut.register(registry, "take_cut", "that --cut left out");
         self.truncated.register(registry, "take_truncated", "that were stored truncated");
+        self.sliced.register(registry, "take_sliced", "of which --slice left a part out");
         self.overwritten.register(registry, "take_overwritten", "that a ring has overwritten");
         self.missing.register(registry, "take_missing", "that the array should hold and doesn't");
         let reading: Gauge = Gauge::default();

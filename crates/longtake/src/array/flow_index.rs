@@ -7,16 +7,15 @@ use base::{Bank, Duration};
 use format::flow_index;
 use format::index::tail_length;
 use format::{ChunkRecord, PAGE_BYTES, Place};
-use recorder::flow_indexes::{self, IndexedSegment};
+use recorder::flow_indexes::{self, FreeRoom, IndexedSegment};
 use recorder::reader::Range;
 use recorder::takes::Entry;
 use recorder::{ArrayImage, TimeRange};
 use search::{KeyKind, SegmentKeys};
-use uuid::Uuid;
 
 use super::open::Opened;
 use super::{Array, Progress};
-use crate::flow_keys::gather;
+use crate::flow_keys;
 
 /// How to index an array.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,10 +77,9 @@ fn index(
 ) -> Result<IndexReport> {
     let start = opened.bank.now();
     let image = opened.image.clone();
-    let (places, anything_lost) = segments(opened)?;
+    let (places, free) = segments(opened)?;
     let mut known = flow_indexes::find(&mut opened.reader(), &image, &places)?;
-    // Behind the chunks of a segment that is not full, what was lost may still lie.
-    known.retain(|segment| segment.footer.is_some() || !anything_lost);
+    known.retain(|segment| free.is_in(segment));
     let mut report = IndexReport {
         segments: places.len() as u64,
         not_full: (places.len() - known.len()) as u64,
@@ -118,8 +116,8 @@ fn index(
     Ok(report)
 }
 
-/// The segments that hold chunks, by member and number, and whether any take lacks chunks.
-fn segments(opened: &mut Opened) -> Result<(Vec<(u16, u64)>, bool)> {
+/// The segments that hold chunks, by member and number, and which of them have room.
+fn segments(opened: &mut Opened) -> Result<(Vec<(u16, u64)>, FreeRoom)> {
     let catalog = opened.catalog(TimeRange::ALL)?;
     let segment = |entry: &Entry| {
         let member = &opened.image.members[usize::from(entry.place.member)];
@@ -127,8 +125,8 @@ fn segments(opened: &mut Opened) -> Result<(Vec<(u16, u64)>, bool)> {
         (!member.is_missing()).then_some(segment)
     };
     let segments: BTreeSet<(u16, u64)> = catalog.entries.iter().filter_map(segment).collect();
-    let anything_lost = catalog.takes().iter().any(|take| !take.gaps.is_empty());
-    Ok((segments.into_iter().collect(), anything_lost))
+    let free = FreeRoom::of(&opened.image, &catalog);
+    Ok((segments.into_iter().collect(), free))
 }
 
 /// How many chunks a segment holds.
@@ -158,12 +156,11 @@ fn made(
     };
     let layout = opened.image.members[usize::from(segment.member)].layout;
     let drive = segment.room.drive;
-    let gathered = gather(&mut opened.reader(), drive, &layout, &entries, keys)?;
+    let gathered = flow_keys::gather(&mut opened.reader(), drive, &layout, &entries, keys)?;
     report.packets += gathered.packets;
     report.bytes += gathered.bytes;
     report.unreadable += gathered.unreadable;
-    let hash_key = Uuid::new_v4().into_bytes();
-    let made = keys.finish(&segment.room.subject, hash_key, segment.room.pages_max);
+    let made = flow_keys::made(keys, &segment.room);
     report.no_room += u64::from(made.is_none());
     Ok(made)
 }

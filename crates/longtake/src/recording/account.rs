@@ -32,7 +32,7 @@ pub struct Account {
     pub reused_to_ns: u64,
     /// What parity was written; None without.
     pub parity: Option<ParityProgress>,
-    /// What was indexed beside the recording; None if nothing was to be.
+    /// Flow indexes that were made during the recording; None if none were wanted.
     pub index: Option<IndexCounts>,
     /// Chunk buffers that held something at a time, at most.
     pub buffers_most: u32,
@@ -73,7 +73,7 @@ impl Account {
         Self {
             started: over.started,
             reason: over.reason,
-            elapsed: recording.now().since(over.start),
+            elapsed: over.end.unwrap_or(recording.now()).since(over.start),
             written: core.members().map(|member| member.written).sum(),
             ledger: *core.ledger(),
             acknowledged: core.acknowledged(),
@@ -111,5 +111,7 @@ pub(super) struct Over {
     pub reason: EndReason,
     /// The bank's time at the start.
     pub start: Instant,
+    /// The bank's time when the take was over. Flow indexes may have been written afterwards.
+    pub end: Option<Instant>,
     pub buffers_most: u32,
 }

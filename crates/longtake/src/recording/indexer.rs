@@ -6,19 +6,18 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
-use base::BufferId;
+use base::{BufferId, DriveId};
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use device::{Pool, Waker};
-use format::flow_index::{self, Subject};
 use format::index::{self, Footer};
 use format::{ChunkRecord, Layout};
 use recorder::FlowIndexPart;
+use recorder::flow_indexes::Room;
 use recorder::run::FilledSegment;
 use search::SegmentKeys;
-use uuid::Uuid;
 
 use super::options::FlowIndexing;
-use crate::flow_keys::{column_of, enter, has_keys};
+use crate::flow_keys::{column_of, enter, has_keys, made};
 
 /// What the indexing thread is given.
 enum Job {
@@ -76,13 +75,13 @@ pub struct Incomplete {
 }
 
 impl Indexer {
-    /// Starts the thread. `layouts` are those of the members; buffers go back to `free`.
+    /// Starts the thread. `members` are the drive and the layout of each; buffers go back to `free`.
     ///
     /// # Errors
     /// If the system gives no thread.
     pub fn start(
         kinds: FlowIndexing,
-        layouts: Vec<Layout>,
+        members: Vec<(DriveId, Layout)>,
         pool: Arc<Pool>,
         free: Sender<BufferId>,
         waker: Waker,
@@ -91,7 +90,7 @@ impl Indexer {
         let (made_in, made) = unbounded();
         let indexing = Indexing {
             kinds,
-            layouts,
+            members,
             open: HashMap::new(),
             spare: Vec::new(),
             left: Left::default(),
@@ -203,7 +202,7 @@ struct Open {
 /// The thread's side.
 struct Indexing {
     kinds: FlowIndexing,
-    layouts: Vec<Layout>,
+    members: Vec<(DriveId, Layout)>,
     /// By member and segment.
     open: HashMap<(u16, u64), Open>,
     /// Memory to be used again.
@@ -218,7 +217,7 @@ impl Indexing {
     /// Enters a chunk's keys. Its header is stamped.
     fn enter(&mut self, chunk: &[u8]) {
         let Ok((place, record)) = ChunkRecord::read(chunk) else { return };
-        let Some(layout) = self.layouts.get(usize::from(place.member)) else { return };
+        let Some((_, layout)) = self.members.get(usize::from(place.member)) else { return };
         if !has_keys(&record) {
             return;
         }
@@ -252,7 +251,7 @@ impl Indexing {
     /// The flow index of a segment that was filled; None if it gets none.
     fn finish(&mut self, segment: FilledSegment) -> Option<FlowIndexPart> {
         let place = segment.place;
-        let layout = self.layouts.get(usize::from(place.member))?;
+        let (drive, layout) = self.members.get(usize::from(place.member))?;
         let number = layout.segment_at(place.offset);
         let mut open = self.open.remove(&(place.member, number)).unwrap_or_else(|| {
             let spare = self.spare.pop();
@@ -267,7 +266,10 @@ impl Indexing {
         }
         let part = match open.entered.is_empty() {
             true => None,
-            false => flow_index_part(&segment, number, layout, &mut open.keys),
+            false => footer(&segment).and_then(|footer| {
+                let room = Room::in_full(*drive, layout, number, &footer);
+                Some(room.part(number, made(&mut open.keys, &room)?))
+            }),
         };
         let counts = &mut self.left.counts;
         counts.filled += 1;
@@ -306,31 +308,13 @@ pub fn footer(segment: &FilledSegment) -> Option<Footer> {
     Footer::read(&index.tail).ok()
 }
 
-fn flow_index_part(
-    segment: &FilledSegment,
-    number: u64,
-    layout: &Layout,
-    keys: &mut SegmentKeys,
-) -> Option<FlowIndexPart> {
-    let footer = footer(segment)?;
-    let pages_max = flow_index::pages_max(&footer, layout.segment_bytes);
-    let subject = Subject::from(&footer);
-    let bytes = keys.finish(&subject, Uuid::new_v4().into_bytes(), pages_max)?;
-    let (start, _) = flow_index::room(&footer, layout.segment_bytes);
-    Some(FlowIndexPart {
-        member: segment.place.member,
-        segment: number,
-        sequences: subject.sequences,
-        offset: layout.segment_offset(number) + start,
-        bytes: bytes.into(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use base::Timestamp;
     use format::flow_index::{FlowIndex, column};
     use format::{ChunkWriter, Interface, Ledger, LinkType, Packet, Place, TakeId};
+
+    use uuid::Uuid;
 
     use super::*;
 
@@ -397,7 +381,7 @@ mod tests {
     fn indexing() -> Indexing {
         Indexing {
             kinds: FlowIndexing::Flows,
-            layouts: vec![layout()],
+            members: vec![(DriveId(0), layout())],
             open: HashMap::new(),
             spare: Vec::new(),
             left: Left::default(),

@@ -6,18 +6,16 @@ use std::sync::Arc;
 use anyhow::Result;
 use base::{Bank, Buffers, DriveId};
 use device::Pool;
-use format::flow_index;
 use format::{ChunkRecord, Layout, Place};
 use recorder::flow_indexes::{self, Room};
 use recorder::reader::Reader;
 use recorder::run::{Feed, Recording};
-use uuid::Uuid;
 
 use super::indexer::{Incomplete, IndexCounts, Left, footer};
 use super::observer::Observer;
 use super::options::FlowIndexing;
 use crate::Remark;
-use crate::flow_keys::gather;
+use crate::flow_keys;
 
 /// A segment to be indexed.
 struct Segment {
@@ -35,19 +33,15 @@ pub struct LastSegments {
 }
 
 impl LastSegments {
-    /// Those that are not full, and those that the thread left incomplete and that were not reused. `drives` and `layouts` are the
-    /// members'.
+    /// Those that this take began and did not fill, and those that the thread left incomplete and that were not reused. `members` are the
+    /// drive and the layout of each.
     pub fn of<B: Bank, M: Buffers, F: Feed>(
         recording: &Recording<'_, B, M, F>,
         left: Left,
-        drives: &[DriveId],
-        layouts: &[Layout],
+        members: &[(DriveId, Layout)],
     ) -> Self {
         let core = recording.core();
-        let of_member = |place: &Place| {
-            let member = usize::from(place.member);
-            (drives[member], layouts[member])
-        };
+        let of_member = |place: &Place| members[usize::from(place.member)];
         let mut segments = Vec::new();
         for Incomplete { segment: filled, left_out, indexed } in left.incomplete {
             let (drive, layout) = of_member(&filled.place);
@@ -61,7 +55,11 @@ impl LastSegments {
             }
         }
         for (number, chunks) in core.open_segments() {
-            let Some((place, _)) = chunks.first() else { continue };
+            let Some((place, first)) = chunks.first() else { continue };
+            // Behind the chunks of an earlier take, lost ones may lie that are still found.
+            if first.take != core.take() {
+                continue;
+            }
             let (drive, layout) = of_member(place);
             if let Some(room) = Room::in_open(drive, &layout, number, chunks) {
                 let chunks = Arc::new(chunks.to_vec());
@@ -100,11 +98,8 @@ impl LastSegments {
         let mut written = BTreeSet::new();
         for Segment { room, layout, chunks, incomplete } in self.segments {
             keys.clear();
-            let gathered = gather(&mut reader, room.drive, &layout, &chunks, &mut keys)?;
-            let made = keys.finish(&room.subject, Uuid::new_v4().into_bytes(), room.pages_max);
-            let Some(bytes) = made.filter(|_| room.pages_max >= flow_index::PAGES_LEAST) else {
-                continue;
-            };
+            let gathered = flow_keys::gather(&mut reader, room.drive, &layout, &chunks, &mut keys)?;
+            let Some(bytes) = flow_keys::made(&mut keys, &room) else { continue };
             flow_indexes::write(&mut reader, &room, &bytes)?;
             written.insert(room.drive);
             counts.bytes += bytes.len() as u64;

@@ -35,8 +35,8 @@ pub struct Options {
     pub snap_bytes: u32,
     /// What is kept of each packet, within `snap_bytes`; None for all. What is left out is counted in the ledger as sliced.
     pub slice: Option<Slice>,
-    /// Keeps the packets of a flow before which fewer bytes of it came, in both directions together and as long as they were on the
-    /// wire; None for all. Others are counted in the ledger as cut. A flow begins anew after [`search::IDLE`] without a packet.
+    /// Bytes kept of the beginning of each flow, counted on the wire and in both directions together; None keeps everything. The ledger
+    /// counts the other packets as cut. After [`search::IDLE`] without a packet, a flow begins again.
     pub cut: Option<ByteSize>,
     /// The kernel's memory for each queue of an interface or UDP source.
     pub kernel_buffer: ByteSize,
@@ -60,7 +60,7 @@ pub struct Options {
     pub rest_turn: Option<Duration>,
     /// Processors: the first for the run loop, the others for the source's queues; empty for any.
     pub processors: Vec<usize>,
-    /// What flow indexes, which are made beside the recording, find. Simulated drives get none.
+    /// Keys that are indexed during the recording. Recordings on simulated drives are not indexed.
     pub index: FlowIndexing,
     /// What simulated drives together get through to the host.
     pub uplink: Option<Uplink>,

@@ -68,13 +68,14 @@ fn record_with(
     let (asked, _socket) = ready.control.serve(bank.waker())?;
     let drives: Vec<DriveId> = ready.image.members.iter().map(|member| member.drive).collect();
     let names = drives.iter().map(|drive| name(&bank, *drive)).collect();
-    let layouts: Vec<Layout> = ready.image.members.iter().map(|member| member.layout).collect();
+    let members = ready.image.members.iter().map(|member| (member.drive, member.layout));
+    let members: Vec<(DriveId, Layout)> = members.collect();
     let index = ready.index;
     let parts = Parts::new(job, ready.image, ready.pool, bank.waker(), &ready.targets, index)?;
     let parts = parts.in_turn(ready.turns);
     let started = parts.started(names, ready.source.rejections);
     let running = Arc::new(AtomicUsize::new(ready.source.queues.len()));
-    let feed = parts.feed(&running, index, &layouts, bank.waker())?;
+    let feed = parts.feed(&running, index, &members, bank.waker())?;
     let Parts { core, pool, supply, metadata, .. } = parts;
     let _before = processors::Affinity::of_this_thread()?;
     processors::bind(job.options.processors.first().copied())?;
@@ -83,10 +84,8 @@ fn record_with(
         .inspect_err(|_| job.stop.store(true, Ordering::Relaxed))?;
     drop(supply);
     let superblocks = ready.superblocks;
-    let members = drives.clone();
-    let mut recording =
-        Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata)
-            .keeping_record(ready.take_records);
+    let mut recording = Recording::new(core, &mut bank, &pool, feed, drives, superblocks, metadata)
+        .keeping_record(ready.take_records);
     created.keep();
     let (options, stop) = (&job.options, &job.stop);
     let source_end = ready.source_end;
@@ -104,7 +103,7 @@ fn record_with(
     let ends = threads.into_iter().map(join).collect();
     let account = Account::of(&recording, over, ends);
     let left = recording.feed().end_indexing();
-    let last = left.map(|left| LastSegments::of(&recording, left, &drives, &layouts));
+    let last = left.map(|left| LastSegments::of(&recording, left, &members));
     drop(recording);
     let index = last.map(|last| last.index(&mut bank, &pool, index, observer));
     Ok(Account { index, ..account })
@@ -405,14 +404,14 @@ impl Parts {
         &self,
         running: &Arc<AtomicUsize>,
         index: FlowIndexing,
-        layouts: &[Layout],
+        members: &[(DriveId, Layout)],
         waker: Waker,
     ) -> Result<LiveFeed> {
         let pool = || Arc::clone(&self.pool);
         let free = || self.free.clone();
         let indexer = match index {
             FlowIndexing::None => None,
-            kinds => Some(Indexer::start(kinds, layouts.to_vec(), pool(), free(), waker)?),
+            kinds => Some(Indexer::start(kinds, members.to_vec(), pool(), free(), waker)?),
         };
         Ok(LiveFeed {
             ready: self.ready.clone(),

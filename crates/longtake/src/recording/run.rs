@@ -47,7 +47,7 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
     let mut events = Vec::new();
     let mut requests = Requests::new(asked);
     let reason = EndReason::Source(source_end);
-    let mut over = Over { started, reason, start, buffers_most: 0 };
+    let mut over = Over { started, reason, start, end: None, buffers_most: 0 };
     let mut ending = false;
     observer.started(start, &over.started)?;
     loop {
@@ -58,6 +58,9 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
             .fold(now + STEP_MAX, Instant::min);
         let ended = recording.step(until, &mut events)?;
         let now = recording.now();
+        if recording.core().finished() {
+            over.end.get_or_insert(now);
+        }
         let enough = options.until_bytes.is_some_and(|most| recording.feed().bytes() >= most.0);
         let late = deadline.is_some_and(|deadline| now >= deadline);
         if !ending && let Some(reason) = reason_to_end(recording, late, enough, stop) {

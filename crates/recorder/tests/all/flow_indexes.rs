@@ -71,7 +71,7 @@ fn a_segment_is_not_reused_before_its_flow_index_is_written() {
         chunk(&mut hand, LONG);
         hand.settle();
     }
-    // The recording must not wait for an index in the segment that it comes to next.
+    // The next segment to be reused takes no index: the recording would have to wait for it.
     hand.tell(index(&hand, 0, (0, 3)));
     assert_eq!(writes_of_indexes(&hand), 0);
     hand.tell(index(&hand, 1, (4, 7)));
