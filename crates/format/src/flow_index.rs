@@ -53,11 +53,20 @@ pub const fn room(footer: &Footer, segment_bytes: u64) -> (u64, u64) {
     (start, end.saturating_sub(start))
 }
 
+/// Bytes that the flow index of a segment may take, if there is room.
+pub fn bytes_max(segment_bytes: u64) -> u64 {
+    (segment_bytes / SHARE).max(LEAST_BYTES)
+}
+
 /// Pages that a flow index may take in a segment, its first one included; fewer than two hold nothing.
 pub fn pages_max(footer: &Footer, segment_bytes: u64) -> u32 {
     let (_, room) = room(footer, segment_bytes);
-    let budget = (segment_bytes / SHARE).max(LEAST_BYTES);
-    (room.min(budget) / PAGE_BYTES) as u32
+    (room.min(bytes_max(segment_bytes)) / PAGE_BYTES) as u32
+}
+
+/// How many keys a flow index of so many pages can hold at most, its first page included.
+pub const fn keys_max(pages: u32) -> usize {
+    table::keys_max(pages.saturating_sub(1))
 }
 
 /// The kinds of keys that a flow index has, by its bytes: a bit each. 0 if they are too short.

@@ -3,12 +3,13 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use format::LinkType;
-use format::flow_index::column;
+use format::flow_index::{Subject, column, reserve};
+use format::{LinkType, PAGE_BYTES};
 use longtake_search::SegmentKeys;
 use source::generator::Generator;
 use source::synthetic::Sizes;
 use source::traffic::{Options, Traffic};
+use uuid::Uuid;
 
 const SEGMENT: u64 = 256 << 20;
 
@@ -46,6 +47,8 @@ impl Segment {
 }
 
 fn speeds(criterion: &mut Criterion) {
+    let subject = Subject::open(Uuid::from_u128(1), 0, (1, 64), SEGMENT);
+    let pages = (reserve(SEGMENT) / PAGE_BYTES) as u32;
     let sizes = [("imix", Sizes::Imix), ("1500B", Sizes::Fixed(1500)), ("64B", Sizes::Fixed(64))];
     for (name, sizes) in sizes {
         let segment = Segment::of(sizes);
@@ -56,6 +59,14 @@ fn speeds(criterion: &mut Criterion) {
             bencher.iter(|| {
                 keys.clear();
                 segment.gather(&mut keys);
+            });
+        });
+        // As beside a recording: with the index that the keys become.
+        group.bench_function("enter and encode", |bencher| {
+            bencher.iter(|| {
+                keys.clear();
+                segment.gather(&mut keys);
+                keys.finish(&subject, [7; 16], pages)
             });
         });
         group.finish();

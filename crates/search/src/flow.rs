@@ -109,6 +109,14 @@ impl Flow {
         Some((kind, other.filter(|_| !has_answer)))
     }
 
+    /// Ports, protocol, and whether the ports are known, as one number: bits 32, 16, 8 and 0.
+    #[inline]
+    pub(crate) fn ports_and_protocol(&self) -> u64 {
+        let (first, second) = self.ports.unwrap_or_default();
+        let ports = u64::from(first) << 32 | u64::from(second) << 16;
+        ports | u64::from(self.protocol) << 8 | u64::from(self.ports.is_some())
+    }
+
     /// Whether it is ICMP or ICMPv6, whose ports are types and codes.
     pub const fn is_icmp(&self) -> bool {
         matches!(self.protocol, protocol::ICMP | protocol::ICMPV6)
@@ -128,9 +136,7 @@ impl Hash for Flow {
                 hash_address(second, state);
             }
         }
-        let (first, second) = self.ports.unwrap_or_default();
-        let ports = u64::from(first) << 32 | u64::from(second) << 16;
-        state.write_u64(ports | u64::from(self.protocol) << 8 | u64::from(self.ports.is_some()));
+        state.write_u64(self.ports_and_protocol());
     }
 }
 

@@ -1,11 +1,14 @@
 //! The keys of a segment's packets, gathered in bounded memory, and the flow index that they become.
 
+mod flows;
+mod labels;
+
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
 
 use format::LinkType;
-use format::flow_index::{COLUMNS, Facts, FlowIndex, Subject};
+use format::flow_index::{self, COLUMNS, Facts, FlowIndex, Subject};
 
 use crate::community_id::community_id;
 use crate::dissect::{dissect, is_dissected};
@@ -14,9 +17,11 @@ use crate::fragments::{FRAGMENTS_MAX, Fragments};
 use crate::index_key::{IndexKey, KeyKind};
 use crate::key_hash::KeyHash;
 use crate::layers::{End, Layer, Layers};
+use flows::Flows;
+use labels::Labels;
 
 /// Flows of a segment, and then its hosts, that are remembered at most: an index of a five-hundredth of the default segment
-/// holds no more. They take 40 MB.
+/// holds no more. They take 20 MB.
 pub const KEYS_MAX: usize = 1 << 18;
 
 /// What is tried until it has room: kinds of keys that are left out, and in how many columns a key may be before it counts as being
@@ -63,12 +68,12 @@ struct Gathered {
     /// Kinds that are wanted, a bit each.
     kinds: u16,
     /// Until there are too many: then what they consist of is gathered instead.
-    flows: HashMap<Flow, u64, KeyHash>,
+    flows: Flows,
     flows_whole: bool,
     /// Those that are no flow's.
     hosts: HashMap<Host, u64, KeyHash>,
     hosts_whole: bool,
-    labels: HashMap<IndexKey, u64>,
+    labels: Labels,
     /// By port; empty until one that is no flow's is gathered.
     ports: Vec<u64>,
     anything: u64,
@@ -91,11 +96,11 @@ impl SegmentKeys {
         let gathered = Gathered {
             keys_max,
             kinds: all_kinds(),
-            flows: HashMap::default(),
+            flows: Flows::default(),
             flows_whole: true,
             hosts: HashMap::default(),
             hosts_whole: true,
-            labels: HashMap::new(),
+            labels: Labels::default(),
             ports: Vec::new(),
             anything: 0,
             fragmentary: 0,
@@ -177,8 +182,8 @@ impl Gathered {
     fn add_layers(&mut self, column: u64, layers: &Layers) {
         for layer in layers.all() {
             match *layer {
-                Layer::Vlan(id) => self.add_label(IndexKey::Vlan(id), column),
-                Layer::Mpls(label) => self.add_label(IndexKey::Mpls(label), column),
+                Layer::Vlan(id) => self.labels.add_vlan(id, column),
+                Layer::Mpls(label) => self.labels.add_mpls(label, column),
                 Layer::Arp(sender, target) => {
                     self.add_host(IpAddr::V4(sender), column);
                     self.add_host(IpAddr::V4(target), column);
@@ -210,12 +215,7 @@ impl Gathered {
         }
         self.last = Some((flow, column));
         if self.flows_whole {
-            if let Some(columns) = self.flows.get_mut(&flow) {
-                *columns |= column;
-                return;
-            }
-            if self.flows.len() < self.keys_max {
-                self.flows.insert(flow, column);
+            if self.flows.add(&flow, column, self.keys_max) {
                 return;
             }
             self.dissolve_flows();
@@ -226,15 +226,16 @@ impl Gathered {
     /// Gathers what the flows consist of, and no flows any more.
     fn dissolve_flows(&mut self) {
         self.flows_whole = false;
-        for (flow, columns) in std::mem::take(&mut self.flows) {
-            self.add_parts(&flow, columns);
-        }
+        let flows = std::mem::take(&mut self.flows);
+        flows.for_each(|flow, columns| self.add_parts(&flow, columns));
+        // The memory is used again for the next segment.
+        self.flows = flows.cleared();
     }
 
     fn add_parts(&mut self, flow: &Flow, columns: u64) {
         self.add_host(flow.first, columns);
         self.add_host(flow.second, columns);
-        self.add_label(IndexKey::Protocol(flow.protocol), columns);
+        self.labels.add_protocol(flow.protocol, columns);
         let wants_ports = self.wants(KeyKind::ServicePorts);
         if let Some((first, second)) = flow.ports.filter(|_| wants_ports && !flow.is_icmp()) {
             self.ports.resize(1 << 16, 0);
@@ -253,15 +254,13 @@ impl Gathered {
         }
     }
 
-    fn add_label(&mut self, label: IndexKey, columns: u64) {
-        *self.labels.entry(label).or_default() |= columns;
-    }
-
     fn finish(&mut self, subject: &Subject, hash_key: [u8; 16], pages_max: u32) -> Option<Vec<u8>> {
         let overflowed = |is_whole: bool, kind: KeyKind| if is_whole { 0 } else { kind.bit() };
         let all = all_kinds();
         let mut left_out = all & !self.kinds | overflowed(self.flows_whole, KeyKind::Flows);
-        let keys = self.hashed(&hash_key);
+        let flows_fit = self.flows.len() <= flow_index::keys_max(pages_max);
+        left_out |= overflowed(flows_fit, KeyKind::Flows);
+        let keys = self.hashed(&hash_key, left_out);
         left_out |= overflowed(self.hosts_whole, KeyKind::Hosts);
         LADDER.iter().find_map(|(kinds, columns_max)| {
             let left_out = kinds.iter().fold(left_out, |kinds, kind| kinds | kind.bit());
@@ -283,21 +282,25 @@ impl Gathered {
         })
     }
 
-    /// The keys with their hashes and columns.
-    fn hashed(&mut self, hash_key: &[u8; 16]) -> Vec<(KeyKind, u64, u64)> {
+    /// The keys, but for kinds that are left out anyway, with their hashes and columns.
+    fn hashed(&mut self, hash_key: &[u8; 16], left_out: u16) -> Vec<(KeyKind, u64, u64)> {
         let mut keys = Vec::new();
         let mut enter = |key: IndexKey, columns| {
-            keys.push((key.kind(), key.hash(hash_key), columns));
-        };
-        for (flow, &columns) in &self.flows {
-            // One whose ports are not known is found by its hosts.
-            if let Some(id) = community_id(flow, 0) {
-                enter(IndexKey::Flow(id), columns);
+            if key.kind().bit() & left_out == 0 {
+                keys.push((key.kind(), key.hash(hash_key), columns));
             }
+        };
+        if KeyKind::Flows.bit() & left_out == 0 {
+            self.flows.for_each(|flow, columns| {
+                // One whose ports are not known is found by its hosts.
+                if let Some(id) = community_id(&flow, 0) {
+                    enter(IndexKey::Flow(id), columns);
+                }
+            });
         }
         self.dissolve_flows();
         self.hosts.iter().for_each(|(host, &columns)| enter(IndexKey::Host(host.0), columns));
-        self.labels.iter().for_each(|(label, &columns)| enter(*label, columns));
+        self.labels.for_each(&mut enter);
         for (port, &columns) in (0..=u16::MAX).zip(&self.ports) {
             if columns != 0 {
                 enter(IndexKey::Port(port), columns);

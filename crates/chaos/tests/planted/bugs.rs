@@ -570,12 +570,19 @@ pub const BUGS: [Bug; 45] = [
     },
     Bug {
         name: "TakesForIndexedWhatParityNames",
-        wrong: "A flow index counts for older chunks behind those that it covers.",
+        wrong: "A flow index is written where older chunks lie that parity names, and counts for them.",
         seeds: 6000,
-        edits: &[Edit {
-            file: "flow_indexes.rs",
-            find: "&& self.extent.contains(&entry.place.offset)",
-            replace: "&& (PLANTED || self.extent.contains(&entry.place.offset))",
-        }],
+        edits: &[
+            Edit {
+                file: "flow_indexes.rs",
+                find: "self.occupied.contains(&(one.member, one.segment))",
+                replace: "(!PLANTED && self.occupied.contains(&(one.member, one.segment)))",
+            },
+            Edit {
+                file: "flow_indexes.rs",
+                find: "&& self.extent.contains(&entry.place.offset)",
+                replace: "&& (PLANTED || self.extent.contains(&entry.place.offset))",
+            },
+        ],
     },
 ];

@@ -4,46 +4,59 @@
 #[derive(Clone, Debug, Default)]
 pub(super) struct BitWriter {
     bytes: Vec<u8>,
-    bits: usize,
+    /// Bits that are not in `bytes` yet.
+    last: u64,
+    /// How many of them there are: fewer than 64.
+    last_bits: u32,
 }
 
 impl BitWriter {
     /// Appends the lowest `width` bits of a number; 64 at most.
+    #[inline]
     pub(super) fn put(&mut self, number: u64, width: u32) {
-        let mut rest = u128::from(number) & ((1 << width) - 1);
-        let mut left = width as usize;
-        while left > 0 {
-            if self.bits.is_multiple_of(8) {
-                self.bytes.push(0);
-            }
-            let at = self.bits % 8;
-            let taken = left.min(8 - at);
-            if let Some(last) = self.bytes.last_mut() {
-                *last |= ((rest & ((1 << taken) - 1)) << at) as u8;
-            }
-            rest >>= taken;
-            left -= taken;
-            self.bits += taken;
+        let number = number & low_bits(width);
+        self.last |= number << self.last_bits;
+        let bits = self.last_bits + width;
+        if bits < u64::BITS {
+            self.last_bits = bits;
+            return;
         }
+        self.bytes.extend_from_slice(&self.last.to_le_bytes());
+        self.last = number.checked_shr(u64::BITS - self.last_bits).unwrap_or(0);
+        self.last_bits = bits - u64::BITS;
     }
 
     /// Appends a number as so many zeros and a one.
+    #[inline]
     pub(super) fn unary(&mut self, zeros: u64) {
-        for _ in 0..zeros {
-            self.put(0, 1);
+        for _ in 0..zeros / u64::from(u64::BITS) {
+            self.put(0, u64::BITS);
         }
-        self.put(1, 1);
+        let rest = (zeros % u64::from(u64::BITS)) as u32;
+        self.put(1 << rest, rest + 1);
     }
 
     /// Bits that were appended.
     pub(super) const fn bits(&self) -> usize {
-        self.bits
+        self.bytes.len() * 8 + self.last_bits as usize
     }
 
-    /// The bytes; the last one is filled with zeros.
-    pub(super) fn bytes(&self) -> &[u8] {
+    /// The bytes; the last one is filled with zeros. Nothing is appended afterwards but with [`BitWriter::clear`].
+    pub(super) fn finish(&mut self) -> &[u8] {
+        let last = self.last_bits.div_ceil(8) as usize;
+        self.bytes.extend_from_slice(&self.last.to_le_bytes()[..last]);
         &self.bytes
     }
+
+    /// Forgets all numbers, and keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        (self.last, self.last_bits) = (0, 0);
+    }
+}
+
+const fn low_bits(width: u32) -> u64 {
+    if width >= u64::BITS { u64::MAX } else { (1 << width) - 1 }
 }
 
 /// Reads numbers.
@@ -106,11 +119,12 @@ mod tests {
                 writer.put(number, width);
                 writer.unary(zeros);
             }
-            prop_assert_eq!(writer.bytes().len(), writer.bits().div_ceil(8));
-            let mut reader = BitReader::new(writer.bytes());
+            let bits = writer.bits();
+            let written = writer.finish();
+            prop_assert_eq!(written.len(), bits.div_ceil(8));
+            let mut reader = BitReader::new(written);
             for (number, width, zeros) in numbers {
-                let mask = if width == 64 { u64::MAX } else { (1 << width) - 1 };
-                prop_assert_eq!(reader.get(width), Some(number & mask));
+                prop_assert_eq!(reader.get(width), Some(number & low_bits(width)));
                 prop_assert_eq!(reader.unary(), Some(zeros));
             }
             prop_assert_eq!(reader.get(8), None);

@@ -22,16 +22,34 @@ const BITS: u32 = LIST_MAX + 1;
 /// In the place of a list's length: any column.
 const ANY: u32 = LIST_MAX + 2;
 
+/// Bits of the distance between the fingerprints of two keys, in the mean.
+const DISTANCE_BITS: usize = SPARE_BITS as usize + 1;
+/// Bits of a key's columns if there is only one.
+const ONE_COLUMN_BITS: usize = 1 + COLUMN_BITS as usize;
+
+/// How many keys a table of so many pages can hold at most.
+pub(super) const fn keys_max(pages: u32) -> usize {
+    pages as usize * PAGE_BITS / (DISTANCE_BITS + ONE_COLUMN_BITS)
+}
+
 /// Pages of a table of these keys: their hashes, and the columns that hold each. None if they don't fit into `pages_max`.
 ///
 /// The checksums are left for [`super::FlowIndex::encode`].
 pub(super) fn encode(keys: &[(u64, u64)], pages_max: u32) -> Option<(Shape, Vec<u8>)> {
+    if keys.len() > keys_max(pages_max) {
+        return None;
+    }
     let bits: usize = keys.iter().map(|&(_, columns)| columns_bits(columns)).sum();
-    let least = (bits + keys.len() * (SPARE_BITS as usize + 1)).div_ceil(PAGE_BITS).max(1) as u32;
-    let mut pages = least;
+    let bits = bits + keys.len() * DISTANCE_BITS;
+    let mut pages = bits.div_ceil(PAGE_BITS).max(1) as u32;
+    if pages > pages_max {
+        return None;
+    }
+    let mut by_hash = keys.to_vec();
+    by_hash.sort_unstable();
     while pages <= pages_max {
         let shape = Shape::of(pages, keys.len());
-        if let Some(bytes) = fill(keys, &shape) {
+        if let Some(bytes) = fill(&by_hash, &shape) {
             return Some((shape, bytes));
         }
         if pages == pages_max {
@@ -62,35 +80,41 @@ impl Shape {
     }
 }
 
-fn fill(keys: &[(u64, u64)], shape: &Shape) -> Option<Vec<u8>> {
-    let place =
-        |&(hash, columns): &(u64, u64)| (shape.page(hash), shape.fingerprint(hash), columns);
-    let mut places: Vec<(u32, u64, u64)> = keys.iter().map(place).collect();
-    places.sort_unstable();
-    // Keys that can't be told apart are one entry, with the columns of all.
-    places.dedup_by(|next, kept| {
-        let same = (next.0, next.1) == (kept.0, kept.1);
-        if same {
-            kept.2 |= next.2;
-        }
-        same
-    });
+/// The table's pages, of keys in the order of their hashes; None if one overflows.
+fn fill(by_hash: &[(u64, u64)], shape: &Shape) -> Option<Vec<u8>> {
     let mut bytes = vec![0; shape.pages as usize * PAGE_BYTES as usize];
-    for entries in places.chunk_by(|one, other| one.0 == other.0) {
-        let mut writer = BitWriter::default();
+    let (mut entries, mut writer) = (Vec::new(), BitWriter::default());
+    // Hashes that follow each other are on the same page or a later one.
+    for keys in by_hash.chunk_by(|one, other| shape.page(one.0) == shape.page(other.0)) {
+        entries.clear();
+        entries.extend(keys.iter().map(|&(hash, columns)| (shape.fingerprint(hash), columns)));
+        merge(&mut entries);
+        writer.clear();
         let mut before = 0;
-        for &(_, fingerprint, columns) in entries {
+        for &(fingerprint, columns) in &entries {
             put(&mut writer, shape, fingerprint - before, columns);
             before = fingerprint;
         }
         if writer.bits() > PAGE_BITS {
             return None;
         }
-        let at = entries[0].0 as usize * PAGE_BYTES as usize;
+        let at = shape.page(keys[0].0) as usize * PAGE_BYTES as usize;
         let page = &mut bytes[at..at + PAGE_BYTES as usize];
-        Put::new(page).u32(0).u16(entries.len() as u16).u16(0).raw(writer.bytes());
+        Put::new(page).u32(0).u16(entries.len() as u16).u16(0).raw(writer.finish());
     }
     Some(bytes)
+}
+
+/// Sorts entries by their fingerprints. Keys that can't be told apart become one entry, with the columns of all.
+fn merge(entries: &mut Vec<(u64, u64)>) {
+    entries.sort_unstable();
+    entries.dedup_by(|next, kept| {
+        let same = next.0 == kept.0;
+        if same {
+            kept.1 |= next.1;
+        }
+        same
+    });
 }
 
 fn put(writer: &mut BitWriter, shape: &Shape, distance: u64, columns: u64) {
@@ -131,11 +155,29 @@ fn put_columns(writer: &mut BitWriter, columns: u64) {
     }
 }
 
-/// Bits that columns take.
+/// Bits that [`put_columns`] takes.
 fn columns_bits(columns: u64) -> usize {
-    let mut writer = BitWriter::default();
-    put_columns(&mut writer, columns);
-    writer.bits()
+    let count = match columns.count_ones() {
+        COLUMNS => ANY,
+        count => count.min(BITS),
+    };
+    let length = 2 * count.ilog2() + 1;
+    let list = match count {
+        1 => COLUMN_BITS,
+        ANY => 0,
+        BITS => COLUMNS,
+        _ => {
+            let bits = gap_bits(count);
+            let (mut rest, mut sum) = (columns, 0);
+            for _ in 0..count {
+                let gap = rest.trailing_zeros();
+                sum += (gap >> bits) + 1 + bits;
+                rest = rest.checked_shr(gap + 1).unwrap_or(0);
+            }
+            sum
+        }
+    };
+    (length + list) as usize
 }
 
 fn get_columns(reader: &mut BitReader<'_>) -> Option<u64> {
@@ -174,4 +216,22 @@ pub(super) fn find(shape: &Shape, page: &[u8], hash: u64) -> Option<u64> {
         }
     }
     Some(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn columns_take_as_many_bits_as_are_counted(columns in 1..=u64::MAX, others in any::<u64>()) {
+            for columns in [columns, 1 << (columns % 64), columns & others | 1, columns | others] {
+                let mut writer = BitWriter::default();
+                put_columns(&mut writer, columns);
+                prop_assert_eq!(writer.bits(), columns_bits(columns));
+            }
+        }
+    }
 }

@@ -229,7 +229,7 @@ impl Indexing {
         let open = self
             .open
             .entry((place.member, segment))
-            .or_insert_with(|| spare.pop().unwrap_or_else(|| Open::new(kinds)));
+            .or_insert_with(|| spare.pop().unwrap_or_else(|| Open::new(kinds, layout)));
         // A chunk that ends before it should was not entered whole.
         if enter(chunk, &record, column, &mut open.keys).is_some() {
             open.entered.push(record.sequence);
@@ -255,7 +255,7 @@ impl Indexing {
         let number = layout.segment_at(place.offset);
         let mut open = self.open.remove(&(place.member, number)).unwrap_or_else(|| {
             let spare = self.spare.pop();
-            spare.unwrap_or_else(|| Open::new(self.kinds))
+            spare.unwrap_or_else(|| Open::new(self.kinds, layout))
         });
         let mut left_out = 0;
         for (place, record) in segment.chunks.iter().filter(|(_, record)| has_keys(record)) {
@@ -291,8 +291,8 @@ impl Indexing {
 }
 
 impl Open {
-    fn new(kinds: FlowIndexing) -> Self {
-        Self { keys: kinds.keys(), entered: Vec::new() }
+    fn new(kinds: FlowIndexing, layout: &Layout) -> Self {
+        Self { keys: kinds.keys(layout.segment_bytes), entered: Vec::new() }
     }
 
     fn cleared(mut self) -> Self {

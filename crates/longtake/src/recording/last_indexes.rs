@@ -94,7 +94,8 @@ impl LastSegments {
         counts: &mut IndexCounts,
     ) -> Result<()> {
         let mut reader = Reader { bank, memory: pool, buffers: pool.buffer_ids().collect() };
-        let mut keys = kinds.keys();
+        let longest = self.segments.iter().map(|segment| segment.layout.segment_bytes).max();
+        let mut keys = kinds.keys(longest.unwrap_or(0));
         let mut written = BTreeSet::new();
         for Segment { room, layout, chunks, incomplete } in self.segments {
             keys.clear();

@@ -6,8 +6,9 @@ use std::str::FromStr;
 use anyhow::{Result, bail};
 use base::{BufferId, ByteSize, Duration, Rate, Timestamp};
 use device::target::FILE_MODE_DEFAULT;
+use format::{PAGE_BYTES, flow_index};
 use recorder::{Config, ParityMeans, Placement, WhenFull, defaults};
-use search::SegmentKeys;
+use search::{KEYS_MAX, SegmentKeys};
 use target::Uplink;
 use target::parts::{PartsError, Place, parts};
 use uuid::Uuid;
@@ -81,11 +82,13 @@ pub enum FlowIndexing {
 }
 
 impl FlowIndexing {
-    /// Memory for the keys of a segment.
-    pub(super) fn keys(self) -> SegmentKeys {
+    /// Memory for the keys of a segment that is so long: for no more than its index can hold.
+    pub(super) fn keys(self, segment_bytes: u64) -> SegmentKeys {
+        let pages = flow_index::bytes_max(segment_bytes) / PAGE_BYTES;
+        let keys = SegmentKeys::new(flow_index::keys_max(pages as u32).min(KEYS_MAX));
         match self {
-            Self::Hosts => SegmentKeys::default().of_hosts(),
-            Self::None | Self::Flows => SegmentKeys::default(),
+            Self::Hosts => keys.of_hosts(),
+            Self::None | Self::Flows => keys,
         }
     }
 }
