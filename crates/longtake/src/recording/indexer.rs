@@ -217,11 +217,11 @@ impl Indexing {
     /// Enters a chunk's keys. Its header is stamped.
     fn enter(&mut self, chunk: &[u8]) {
         let Ok((place, record)) = ChunkRecord::read(chunk) else { return };
-        let Some((_, layout)) = self.members.get(usize::from(place.member)) else { return };
+        let Some(&(_, layout)) = self.members.get(usize::from(place.member)) else { return };
         if !has_keys(&record) {
             return;
         }
-        let (segment, column) = (layout.segment_at(place.offset), column_of(layout, &place));
+        let (segment, column) = (layout.segment_at(place.offset), column_of(&layout, &place));
         if !self.open.contains_key(&(place.member, segment)) {
             self.forget_oldest(place.member);
         }
@@ -229,7 +229,7 @@ impl Indexing {
         let open = self
             .open
             .entry((place.member, segment))
-            .or_insert_with(|| spare.pop().unwrap_or_else(|| Open::new(kinds, layout)));
+            .or_insert_with(|| spare.pop().unwrap_or_else(|| Open::new(kinds, &layout)));
         // A chunk that ends before it should was not entered whole.
         if enter(chunk, &record, column, &mut open.keys).is_some() {
             open.entered.push(record.sequence);
