@@ -17,10 +17,13 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a scratch path is text")
 }
 
-/// An array with more packets than a row group of Parquet takes.
-fn recorded(folder: &TempDir) -> PathBuf {
+/// Bytes of more packets than a row group of Parquet takes.
+const ROW_GROUPS: &str = "40MB";
+
+/// An array with so many bytes of packets.
+fn recorded(folder: &TempDir, bytes: &str) -> PathBuf {
     let array = new_in(folder, "array");
-    let source = "--from synthetic:200MB/s,size=imix --until-bytes 40MB";
+    let source = format!("--from synthetic:200MB/s,size=imix --until-bytes {bytes}");
     line(&format!("record -q {source} --to @ {SMALL}"), &array).code(0);
     array
 }
@@ -72,7 +75,7 @@ fn python(program: &str, file: &Path) -> Vec<String> {
 #[test]
 fn csv_and_json_lines_have_every_packet_as_python_reads_them() {
     let folder = scratch();
-    let array = recorded(&folder);
+    let array = recorded(&folder, "8MB");
     let expected = rows(&extracted(&folder, &array, "x.pcapng", ""));
     let csv = extracted(&folder, &array, "x.csv", "");
     let program =
@@ -86,7 +89,7 @@ fn csv_and_json_lines_have_every_packet_as_python_reads_them() {
 #[test]
 fn parquet_has_every_packet_in_row_groups_of_limited_size() {
     let folder = scratch();
-    let array = recorded(&folder);
+    let array = recorded(&folder, ROW_GROUPS);
     let expected = rows(&extracted(&folder, &array, "x.pcapng", ""));
     let parquet = extracted(&folder, &array, "x.parquet", "");
     let reader = SerializedFileReader::new(File::open(parquet).expect("it was made"));
@@ -111,7 +114,7 @@ fn parquet_has_every_packet_in_row_groups_of_limited_size() {
 #[test]
 fn compressed_files_hold_what_the_plain_ones_do_as_gzip_and_zstd_read_them() {
     let folder = scratch();
-    let array = recorded(&folder);
+    let array = recorded(&folder, "8MB");
     for name in ["pcapng", "pcap", "csv", "jsonl", "raw"] {
         let plain =
             fs::read(extracted(&folder, &array, &format!("x.{name}"), "")).expect("it is there");
@@ -126,7 +129,7 @@ fn compressed_files_hold_what_the_plain_ones_do_as_gzip_and_zstd_read_them() {
 #[test]
 fn pcap_and_raw_have_the_packets_of_the_pcapng_file() {
     let folder = scratch();
-    let array = recorded(&folder);
+    let array = recorded(&folder, "8MB");
     let expected = read(&extracted(&folder, &array, "x.pcapng", "")).frames;
     let pcap = read(&extracted(&folder, &array, "x.pcap", "")).frames;
     assert!(pcap == expected);

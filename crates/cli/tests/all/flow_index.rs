@@ -10,13 +10,18 @@ use tempfile::TempDir;
 
 use crate::harness::{Recorder, asked, line, new_in, number, ran, scratch};
 
-const THREE: &str = "--members 3 --member-size 40MiB --segment 4MiB --chunk 68KiB --memory 64MiB";
+const THREE: &str = "--members 3 --segment 4MiB --chunk 68KiB --memory 64MiB";
+/// Members that keep the whole take.
+const LARGE: &str = "--member-size 40MiB";
+/// Members over which a ring comes round soon.
+const SMALL: &str = "--member-size 16MiB";
 const TRAFFIC: &str = "traffic:max,flows=20000";
 
 /// An array with some traffic, and what its recording says in the end.
 fn recorded(folder: &TempDir, options: &str) -> (PathBuf, Value) {
     let array = new_in(folder, "array");
-    let record = format!("--from {TRAFFIC} --until-bytes 24MB --to @ {THREE} {options}");
+    let size = if options.contains(SMALL) { "" } else { LARGE };
+    let record = format!("--from {TRAFFIC} --until-bytes 24MB --to @ {THREE} {size} {options}");
     let ended = Recorder::start(&record, &array).end().code(0);
     (array, ended.event("finished").clone())
 }
@@ -213,15 +218,16 @@ fn a_search_finds_what_parity_gives_back_of_a_lost_member() {
 #[test]
 fn a_ring_that_wraps_over_its_indexes_is_searched_as_a_full_scan_does() {
     let folder = scratch();
-    let array = &indexed(&folder, "--when-full wrap");
+    let array = &indexed(&folder, &format!("--when-full wrap {SMALL}"));
     // Over a part of it, over all of it, with an end in the middle of a segment.
-    for (more, index) in [("70MB", "none"), ("33MB", "flows"), ("110MB", "none"), ("90MB", "hosts")]
+    for (more, index) in [("30MB", "none"), ("13MB", "flows"), ("44MB", "none"), ("36MB", "hosts")]
     {
         let record = format!("record -q --from {TRAFFIC},seed=9 --until-bytes {more}");
         line(&format!("{record} --to @ --when-full wrap --index {index}"), array).code(0);
-        agree(array, &filters(array)[..8], &[], 0);
+        let filters = filters(array);
+        agree(array, &filters[..5], &[], 0);
         line("array index @", array).code(0);
-        agree(array, &filters(array)[..8], &[], 0);
+        agree(array, &filters[..5], &[], 0);
     }
 }
 
