@@ -10,6 +10,7 @@ use longtake::{Array, Uuid, array};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
+use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Look;
 use crate::{Limits, ServeError};
@@ -104,6 +105,7 @@ pub struct Service {
     counts: Counts,
     /// What scrapes have found, and when.
     looks: Mutex<HashMap<Uuid, (Instant, Arc<Look>)>>,
+    events: Events,
 }
 
 /// What the service counts of itself.
@@ -120,6 +122,7 @@ pub struct Counts {
 impl Service {
     /// Serves these arrays.
     pub fn new(arrays: Vec<Served>, limits: &Limits) -> Self {
+        let events = Events::new(&arrays, limits);
         Self {
             arrays,
             listing: Semaphore::new(limits.listing_max),
@@ -127,6 +130,7 @@ impl Service {
             limits: *limits,
             counts: Counts::default(),
             looks: Mutex::default(),
+            events,
         }
     }
 
@@ -144,6 +148,11 @@ impl Service {
         let by_uuid =
             || self.arrays.iter().find(|array| array.uuid.to_string() == id.to_lowercase());
         by_id.or_else(by_uuid).cloned().ok_or_else(|| Failure::no_array(id))
+    }
+
+    /// Live events of the arrays.
+    pub fn events(&self) -> &Events {
+        &self.events
     }
 
     /// What the service counts of itself.

@@ -20,6 +20,8 @@ mod api;
 mod arrays;
 mod completeness;
 mod connections;
+mod dashboard;
+mod events;
 mod failure;
 mod guard;
 mod metrics;
@@ -73,6 +75,10 @@ pub struct Limits {
     /// Beside a recording that tells where it is, a scrape of metrics reads the array again after this time. The indexes of large
     /// arrays are large.
     pub scraped_age_max: Duration,
+    /// Clients that may receive events at the same time. Further ones are answered with 503.
+    pub events_max: usize,
+    /// A client that receives events is sent a comment when nothing has happened for so long.
+    pub quiet_max: Duration,
 }
 
 impl Default for Limits {
@@ -84,6 +90,8 @@ impl Default for Limits {
             head_max: Duration::from_secs(10),
             stalled_max: Duration::from_secs(60),
             scraped_age_max: Duration::from_secs(60),
+            events_max: 16,
+            quiet_max: Duration::from_secs(15),
         }
     }
 }

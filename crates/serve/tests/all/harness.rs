@@ -28,8 +28,14 @@ impl Recorded {
 
     /// Nothing recorded yet.
     pub fn empty() -> Self {
+        Self::empty_in("")
+    }
+
+    /// The same in a folder whose name begins so.
+    pub fn empty_in(prefix: &str) -> Self {
         // Direct I/O needs a real disk.
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        let folder =
+            tempfile::Builder::new().prefix(prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Self { folder: folder.expect("making a folder") }
     }
 
@@ -103,6 +109,11 @@ impl Service {
             })
         };
         Self { address, stop: Some(stop), thread: Some(std::thread::spawn(run)) }
+    }
+
+    /// The address of its page.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
     }
 
     /// A new connection.

@@ -1,6 +1,11 @@
 //! The service, asked over sockets.
 
+#[path = "../../../report/tests/chromium/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod chromium;
+mod dashboard;
 mod document;
+mod events;
 mod flows;
 mod harness;
 mod hostile;
