@@ -3,6 +3,8 @@
 /* global uPlot */
 
 const SAMPLES_MAX = 600;
+const SPAN_MS = 600_000;
+const TICKS_MS = [60_000, 120_000, 300_000];
 const HEIGHT = 200;
 
 const colour = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name);
@@ -11,12 +13,16 @@ const colour = (name) => () => getComputedStyle(document.documentElement).getPro
 export class LiveChart {
   constructor(place, caption, { title, series, write, axis, top }) {
     Object.assign(this, { place, caption, title, series, write });
-    const scale = { range: (_, __, max) => [0, top ?? Math.max(max, 1) * 1.1] };
+    const scales = {
+      x: { range: (_, __, max) => [(max ?? Date.now()) - SPAN_MS, max ?? Date.now()] },
+      y: { range: (_, __, max) => [0, top ?? Math.max(max, 1000) * 1.1] },
+    };
+    const clock = (_, times) => times.map((time) => new Date(time).toISOString().slice(11, 16));
     const lines = { stroke: colour("--quiet"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { show: false } };
     this.plot = new uPlot({
       width: place.clientWidth || 300, height: HEIGHT, cursor: { show: false }, legend: { show: false }, ms: 1,
-      scales: { y: scale },
-      axes: [{ ...lines, space: 80 }, { ...lines, size: 80, values: (_, values) => values.map(axis ?? write) }],
+      scales,
+      axes: [{ ...lines, space: 60, incrs: TICKS_MS, values: clock }, { ...lines, size: 80, values: (_, values) => values.map(axis ?? write) }],
       series: [{}, ...series.map(({ label, stroke }) => ({ label, stroke: colour(stroke), width: 2, points: { show: false } }))],
     }, [[], ...series.map(() => [])], place);
     new ResizeObserver(() => this.plot.setSize({ width: place.clientWidth, height: HEIGHT })).observe(place);

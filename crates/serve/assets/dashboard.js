@@ -211,7 +211,8 @@ function renderLedger(array) {
     const name = `Lost ${STAGES[stage] ?? stage}${losing.has(stage) ? ", increasing" : ""}`;
     return row(name, sum, sum.packets > 0);
   });
-  const rows = ledger ? [row("Offered", ledger.offered), row("Stored", ledger.stored), row("Rejected by the filter", ledger.filtered), ...lost] : [];
+  const cut = ledger?.cut?.packets ? [row("Left out by --cut", ledger.cut)] : [];
+  const rows = ledger ? [row("Offered", ledger.offered), row("Stored", ledger.stored), row("Rejected by the filter", ledger.filtered), ...cut, ...lost] : [];
   at("ledger").replaceChildren(...rows);
 }
 
