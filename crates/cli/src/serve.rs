@@ -20,6 +20,9 @@ pub struct ServeArguments {
     /// Loopback address and port to listen on; port 0 selects a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = LISTEN)]
     pub listen: SocketAddr,
+    /// Loopback address and port where the packets of the only array are sent as PCAP-over-IP, for `tshark -i TCP@ADDR:PORT`.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub pcap_over_ip: Option<SocketAddr>,
     /// Print the arrays and the address as JSON, once the service is ready.
     #[arg(long)]
     pub json: bool,
@@ -30,14 +33,21 @@ pub struct ServeArguments {
 /// # Errors
 /// If an array can't be opened, or the address can't be listened on.
 pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
-    let ServeArguments { arrays, listen, json } = arguments;
-    let options = Options { arrays: arrays.clone(), listen: *listen, ..Options::default() };
+    let ServeArguments { arrays, listen, pcap_over_ip, json } = arguments;
+    let (arrays, listen, pcap_over_ip) = (arrays.clone(), *listen, *pcap_over_ip);
+    let options = Options { arrays, listen, pcap_over_ip, ..Options::default() };
     let server = Server::bind(&options)?;
     let (names, url) =
         (server.arrays().collect::<Vec<_>>(), format!("http://{}/", server.address()));
-    match json {
-        true => printer::json_line(&json!({"event": "ready", "arrays": names, "url": url}))?,
-        false => printer::text(&format!("serving {} on {url}", names.join(", ")))?,
+    let followed = server.pcap_over_ip().map(|address| format!("TCP@{address}"));
+    let ready = json!({"event": "ready", "arrays": names, "url": url, "pcap_over_ip": followed});
+    match (json, followed) {
+        (true, _) => printer::json_line(&ready)?,
+        (false, None) => printer::text(&format!("serving {} on {url}", names.join(", ")))?,
+        (false, Some(at)) => {
+            let names = names.join(", ");
+            printer::text(&format!("serving {names} on {url}, packets on {at}"))?;
+        }
     }
     server.run_until_signal()?;
     Ok(ExitCode::SUCCESS)

@@ -13,6 +13,7 @@ use tokio::task::spawn_blocking;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Look;
+use crate::pcap_over_ip::Followers;
 use crate::{Limits, ServeError};
 
 /// Buffers of a request that lists.
@@ -106,6 +107,7 @@ pub struct Service {
     /// What scrapes have found, and when.
     looks: Mutex<HashMap<Uuid, (Instant, Arc<Look>)>>,
     events: Events,
+    followers: Arc<Followers>,
 }
 
 /// What the service counts of itself.
@@ -131,6 +133,7 @@ impl Service {
             counts: Counts::default(),
             looks: Mutex::default(),
             events,
+            followers: Arc::new(Followers::new(limits)),
         }
     }
 
@@ -153,6 +156,11 @@ impl Service {
     /// Live events of the arrays.
     pub fn events(&self) -> &Events {
         &self.events
+    }
+
+    /// Clients of PCAP-over-IP.
+    pub fn followers(&self) -> &Arc<Followers> {
+        &self.followers
     }
 
     /// What the service counts of itself.

@@ -278,6 +278,11 @@ impl Metrics {
                 "Whether recorders are asked for events now",
                 usize::from(service.events().is_polling()),
             ),
+            (
+                "serve_pcap_over_ip_streams",
+                "Clients of PCAP-over-IP now",
+                service.followers().now(),
+            ),
         ] {
             let gauge: Gauge = Gauge::default();
             gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
@@ -290,6 +295,16 @@ impl Metrics {
                 "serve_cut",
                 "Streams of packets cut because they could not be completed",
                 &counts.cut,
+            ),
+            (
+                "serve_pcap_over_ip_refused",
+                "Connections of PCAP-over-IP closed because there were too many",
+                &service.followers().refused,
+            ),
+            (
+                "serve_pcap_over_ip_lost_packets",
+                "Packets that clients of PCAP-over-IP were too slow for",
+                &service.followers().lost_packets,
             ),
             ("serve_left", "Requests whose client left before the end", &counts.left),
         ] {

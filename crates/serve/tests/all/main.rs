@@ -13,3 +13,4 @@ mod limits;
 mod listing;
 mod metrics;
 mod packets;
+mod pcap_over_ip;
