@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::json;
 use serve::{LISTEN, Options, Server};
 
 use crate::printer;
@@ -37,17 +36,9 @@ pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
     let (arrays, listen, pcap_over_ip) = (arrays.clone(), *listen, *pcap_over_ip);
     let options = Options { arrays, listen, pcap_over_ip, ..Options::default() };
     let server = Server::bind(&options)?;
-    let (names, url) =
-        (server.arrays().collect::<Vec<_>>(), format!("http://{}/", server.address()));
-    let followed = server.pcap_over_ip().map(|address| format!("TCP@{address}"));
-    let ready = json!({"event": "ready", "arrays": names, "url": url, "pcap_over_ip": followed});
-    match (json, followed) {
-        (true, _) => printer::json_line(&ready)?,
-        (false, None) => printer::text(&format!("serving {} on {url}", names.join(", ")))?,
-        (false, Some(at)) => {
-            let names = names.join(", ");
-            printer::text(&format!("serving {names} on {url}, packets on {at}"))?;
-        }
+    match json {
+        true => printer::json_line(&server.ready_json())?,
+        false => printer::text(&server.ready_text())?,
     }
     server.run_until_signal()?;
     Ok(ExitCode::SUCCESS)

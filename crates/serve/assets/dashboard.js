@@ -103,7 +103,8 @@ function renderArrays() {
 
 function show(id) {
   shown = id;
-  timeline.showWhole();
+  timeline.show([], []);
+  ["takes", "members"].forEach((rows) => at(rows).replaceChildren());
   for (const input of ["since", "until", "filter"]) at(input).value = "";
   timeline.span = null;
   at("flows-section").hidden = true;

@@ -164,6 +164,13 @@ impl fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
+impl ServeError {
+    /// Whether an option has a value that it can't have, whatever the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::NotLoopback(_) | Self::PcapOverIpNotLoopback(_))
+    }
+}
+
 /// A service that listens, and answers once it runs.
 #[derive(Debug)]
 pub struct Server {
@@ -209,6 +216,25 @@ impl Server {
     /// The arrays that it serves, as they are named in addresses.
     pub fn arrays(&self) -> impl Iterator<Item = &str> {
         self.service.arrays().iter().map(Served::id)
+    }
+
+    /// What is served and where, as a sentence.
+    pub fn ready_text(&self) -> String {
+        let names: Vec<&str> = self.arrays().collect();
+        let text = format!("serving {} on http://{}/", names.join(", "), self.address);
+        match self.pcap_over_ip() {
+            Some(address) => format!("{text}, packets on TCP@{address}"),
+            None => text,
+        }
+    }
+
+    /// The same as JSON.
+    pub fn ready_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "event": "ready", "arrays": self.arrays().collect::<Vec<_>>(),
+            "url": format!("http://{}/", self.address),
+            "pcap_over_ip": self.pcap_over_ip().map(|address| format!("TCP@{address}")),
+        })
     }
 
     /// Answers until SIGINT or SIGTERM.

@@ -264,55 +264,46 @@ impl Metrics {
         self.sliced.register(registry, "take_sliced", "of which --slice left a part out");
         self.overwritten.register(registry, "take_overwritten", "that a ring has overwritten");
         self.missing.register(registry, "take_missing", "that the array should hold and doesn't");
-        let reading: Gauge = Gauge::default();
-        reading.set(i64::try_from(service.reading_now()).unwrap_or(i64::MAX));
-        registry.register("serve_reading", "Requests that read packets now", reading);
-        for (name, help, value) in [
-            (
-                "serve_event_streams",
-                "Clients that receive events now",
-                service.events().streams_now(),
-            ),
-            (
-                "serve_events_polling",
-                "Whether recorders are asked for events now",
-                usize::from(service.events().is_polling()),
-            ),
-            (
-                "serve_pcap_over_ip_streams",
-                "Clients of PCAP-over-IP now",
-                service.followers().now(),
-            ),
-        ] {
-            let gauge: Gauge = Gauge::default();
-            gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
-            registry.register(name, help, gauge);
-        }
-        let counts = service.counts();
-        for (name, help, count) in [
-            ("serve_refused", "Requests answered with 503", &counts.refused),
-            (
-                "serve_cut",
-                "Streams of packets cut because they could not be completed",
-                &counts.cut,
-            ),
-            (
-                "serve_pcap_over_ip_refused",
-                "Connections of PCAP-over-IP closed because there were too many",
-                &service.followers().refused,
-            ),
-            (
-                "serve_pcap_over_ip_lost_packets",
-                "Packets that clients of PCAP-over-IP were too slow for",
-                &service.followers().lost_packets,
-            ),
-            ("serve_left", "Requests whose client left before the end", &counts.left),
-        ] {
-            let counter: Counter = Counter::default();
-            counter.inc_by(count.load(Ordering::Relaxed));
-            registry.register(name, help, counter);
-        }
+        register_service(registry, service);
         all
+    }
+}
+
+/// Enters what the service counts of itself.
+fn register_service(registry: &mut Registry, service: &Service) {
+    for (name, help, value) in [
+        ("serve_reading", "Requests that read packets now", service.reading_now()),
+        ("serve_event_streams", "Clients that receive events now", service.events().streams_now()),
+        (
+            "serve_events_polling",
+            "Whether recorders are asked for events now",
+            usize::from(service.events().is_polling()),
+        ),
+        ("serve_pcap_over_ip_streams", "Clients of PCAP-over-IP now", service.followers().now()),
+    ] {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        registry.register(name, help, gauge);
+    }
+    let counts = service.counts();
+    for (name, help, count) in [
+        ("serve_refused", "Requests answered with 503", &counts.refused),
+        ("serve_cut", "Streams of packets cut because they could not be completed", &counts.cut),
+        (
+            "serve_pcap_over_ip_refused",
+            "Connections of PCAP-over-IP closed because there were too many",
+            &service.followers().refused,
+        ),
+        (
+            "serve_pcap_over_ip_lost_packets",
+            "Packets that clients of PCAP-over-IP were too slow for",
+            &service.followers().lost_packets,
+        ),
+        ("serve_left", "Requests whose client left before the end", &counts.left),
+    ] {
+        let counter: Counter = Counter::default();
+        counter.inc_by(count.load(Ordering::Relaxed));
+        registry.register(name, help, counter);
     }
 }
 
