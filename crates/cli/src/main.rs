@@ -161,7 +161,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
         || found::<longtake::recording::FileNameError>(error).is_some()
         || found::<longtake::array::FormatError>(error).is_some()
         || found::<NameError>(error).is_some()
-        || matches!(found(error), Some(::serve::ServeError::NotLoopback(_)))
+        || found::<::serve::ServeError>(error).is_some_and(::serve::ServeError::is_usage)
         || matches!(found(error), Some(ArrayNameError::Name(_)))
         || matches!(found(error), Some(OutputError::Terminal { .. }))
         || matches!(found(error), Some(SetupError::Target(_)))

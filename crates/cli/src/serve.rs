@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use serde_json::json;
 use serve::{LISTEN, Options, Server};
 
 use crate::printer;
@@ -20,6 +19,9 @@ pub struct ServeArguments {
     /// Loopback address and port to listen on; port 0 selects a free one.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = LISTEN)]
     pub listen: SocketAddr,
+    /// Loopback address and port where the packets of the only array are sent as PCAP-over-IP, for `tshark -i TCP@ADDR:PORT`.
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub pcap_over_ip: Option<SocketAddr>,
     /// Print the arrays and the address as JSON, once the service is ready.
     #[arg(long)]
     pub json: bool,
@@ -30,14 +32,13 @@ pub struct ServeArguments {
 /// # Errors
 /// If an array can't be opened, or the address can't be listened on.
 pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
-    let ServeArguments { arrays, listen, json } = arguments;
-    let options = Options { arrays: arrays.clone(), listen: *listen, ..Options::default() };
+    let ServeArguments { arrays, listen, pcap_over_ip, json } = arguments;
+    let (arrays, listen, pcap_over_ip) = (arrays.clone(), *listen, *pcap_over_ip);
+    let options = Options { arrays, listen, pcap_over_ip, ..Options::default() };
     let server = Server::bind(&options)?;
-    let (names, url) =
-        (server.arrays().collect::<Vec<_>>(), format!("http://{}/", server.address()));
     match json {
-        true => printer::json_line(&json!({"event": "ready", "arrays": names, "url": url}))?,
-        false => printer::text(&format!("serving {} on {url}", names.join(", ")))?,
+        true => printer::json_line(&server.ready_json())?,
+        false => printer::text(&server.ready_text())?,
     }
     server.run_until_signal()?;
     Ok(ExitCode::SUCCESS)

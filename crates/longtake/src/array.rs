@@ -89,6 +89,7 @@ pub use file_format::{Compression, FileFormat, FormatError, OutputFormat};
 pub use flow_format::FlowFormat;
 pub use flow_index::{IndexOptions, IndexReport};
 pub use flows::{FlowOptions, Flows};
+pub use follow::Followed;
 pub use found::{FoundArray, FoundState, list};
 pub use info::{Extent, Info, MemberInfo, StaleMember};
 pub use options::ArrayOptions;

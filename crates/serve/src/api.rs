@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use axum::{Json, Router, middleware};
 use base::ByteSize;
 use longtake::array::READ_RATE_DURING_RECORDING;
@@ -28,7 +27,7 @@ use crate::completeness::{Completeness, Members};
 use crate::failure::Failure;
 use crate::guard::guard;
 use crate::query::{FlowQuery, Names, Parameters};
-use crate::{metrics, packets};
+use crate::{dashboard, events, metrics, packets};
 
 /// What all requests share.
 pub type Shared = State<Arc<Service>>;
@@ -54,6 +53,7 @@ fn routes() -> (Router<Arc<Service>>, Document) {
         .routes(routes!(ledger))
         .routes(routes!(flows))
         .routes(routes!(packets::packets))
+        .routes(routes!(events::events))
         .routes(routes!(document))
         .routes(routes!(metrics::metrics))
         .split_for_parts()
@@ -63,7 +63,7 @@ fn routes() -> (Router<Arc<Service>>, Document) {
 pub fn router(service: Arc<Service>) -> Router {
     let (router, _) = routes();
     router
-        .route("/", get(start))
+        .merge(dashboard::routes())
         .fallback(async || {
             let remedy = "/api/v1/openapi.json lists the addresses that there are";
             Failure::new(StatusCode::NOT_FOUND, "there is nothing at this address", remedy)
@@ -74,11 +74,6 @@ pub fn router(service: Arc<Service>) -> Router {
         })
         .layer(middleware::from_fn(guard))
         .with_state(service)
-}
-
-/// What there is, for whoever opens the address in a browser.
-async fn start() -> &'static str {
-    "Longtake\n\n/api/v1/arrays        arrays\n/api/v1/openapi.json  all addresses\n/metrics              OpenMetrics\n"
 }
 
 /// How fast each of the requests that may run at the same time reads beside a recording: together as fast as one command.

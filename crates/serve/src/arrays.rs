@@ -10,8 +10,10 @@ use longtake::{Array, Uuid, array};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
+use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Look;
+use crate::pcap_over_ip::Followers;
 use crate::{Limits, ServeError};
 
 /// Buffers of a request that lists.
@@ -104,6 +106,8 @@ pub struct Service {
     counts: Counts,
     /// What scrapes have found, and when.
     looks: Mutex<HashMap<Uuid, (Instant, Arc<Look>)>>,
+    events: Events,
+    followers: Arc<Followers>,
 }
 
 /// What the service counts of itself.
@@ -120,6 +124,7 @@ pub struct Counts {
 impl Service {
     /// Serves these arrays.
     pub fn new(arrays: Vec<Served>, limits: &Limits) -> Self {
+        let events = Events::new(&arrays, limits);
         Self {
             arrays,
             listing: Semaphore::new(limits.listing_max),
@@ -127,6 +132,8 @@ impl Service {
             limits: *limits,
             counts: Counts::default(),
             looks: Mutex::default(),
+            events,
+            followers: Arc::new(Followers::new(limits)),
         }
     }
 
@@ -144,6 +151,16 @@ impl Service {
         let by_uuid =
             || self.arrays.iter().find(|array| array.uuid.to_string() == id.to_lowercase());
         by_id.or_else(by_uuid).cloned().ok_or_else(|| Failure::no_array(id))
+    }
+
+    /// Live events of the arrays.
+    pub fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// Clients of PCAP-over-IP.
+    pub fn followers(&self) -> &Arc<Followers> {
+        &self.followers
     }
 
     /// What the service counts of itself.

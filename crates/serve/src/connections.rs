@@ -22,7 +22,7 @@ const HEAD_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 64;
 
 /// Time until the next connection is accepted if one could not be, for lack of file descriptors.
-const PAUSE: Duration = Duration::from_millis(100);
+pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves connections for ever.
 pub async fn serve(listener: TcpListener, router: Router, limits: &Limits) -> Infallible {

@@ -36,7 +36,12 @@ pub async fn guard(request: Request, next: Next) -> Response {
         let remedy = "use http://localhost or http://127.0.0.1 with the service's port";
         Failure::new(StatusCode::MISDIRECTED_REQUEST, error, remedy).into_response()
     };
+    // The dashboard's page may do more than other answers.
+    let of_page = response.headers_mut().remove(header::CONTENT_SECURITY_POLICY);
     response.headers_mut().extend(HEADERS);
+    if let Some(policy) = of_page {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     response
 }
 

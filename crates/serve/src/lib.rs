@@ -20,10 +20,13 @@ mod api;
 mod arrays;
 mod completeness;
 mod connections;
+mod dashboard;
+mod events;
 mod failure;
 mod guard;
 mod metrics;
 mod packets;
+mod pcap_over_ip;
 mod query;
 
 use std::fmt;
@@ -47,13 +50,15 @@ pub struct Options {
     pub arrays: Vec<String>,
     /// A loopback address; port 0 for any free one.
     pub listen: SocketAddr,
+    /// A loopback address where the packets of the only array are sent as PCAP-over-IP; None for nowhere.
+    pub pcap_over_ip: Option<SocketAddr>,
     /// Limits on what clients may use.
     pub limits: Limits,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { arrays: Vec::new(), listen: LISTEN, limits: Limits::default() }
+        Self { arrays: Vec::new(), listen: LISTEN, pcap_over_ip: None, limits: Limits::default() }
     }
 }
 
@@ -73,6 +78,12 @@ pub struct Limits {
     /// Beside a recording that tells where it is, a scrape of metrics reads the array again after this time. The indexes of large
     /// arrays are large.
     pub scraped_age_max: Duration,
+    /// Clients that may receive events at the same time. Further ones are answered with 503.
+    pub events_max: usize,
+    /// A client that receives events is sent a comment when nothing has happened for so long.
+    pub quiet_max: Duration,
+    /// Clients of PCAP-over-IP at the same time. Further ones lose their connection at once.
+    pub followers_max: usize,
 }
 
 impl Default for Limits {
@@ -84,6 +95,9 @@ impl Default for Limits {
             head_max: Duration::from_secs(10),
             stalled_max: Duration::from_secs(60),
             scraped_age_max: Duration::from_secs(60),
+            events_max: 16,
+            quiet_max: Duration::from_secs(15),
+            followers_max: 4,
         }
     }
 }
@@ -93,6 +107,10 @@ impl Default for Limits {
 pub enum ServeError {
     /// Other machines could reach the address.
     NotLoopback(SocketAddr),
+    /// Other machines could reach the address of PCAP-over-IP.
+    PcapOverIpNotLoopback(SocketAddr),
+    /// So many arrays were found, and PCAP-over-IP sends the packets of one.
+    SeveralArrays(usize),
     /// Nothing was named, and no array was found.
     NoArray,
     /// An array can't be opened.
@@ -119,6 +137,16 @@ impl fmt::Display for ServeError {
                  listen on 127.0.0.1:{0} or [::1]:{0}, and reach it from elsewhere through an SSH tunnel",
                 address.port()
             ),
+            Self::PcapOverIpNotLoopback(address) => write!(
+                f,
+                "--pcap-over-ip {address}: PCAP-over-IP has neither encryption nor passwords; use 127.0.0.1:{0} or [::1]:{0}, \
+                 and reach it from elsewhere through an SSH tunnel",
+                address.port()
+            ),
+            Self::SeveralArrays(count) => write!(
+                f,
+                "--pcap-over-ip sends the packets of one array, and {count} would be served: name one with --array"
+            ),
             Self::NoArray => write!(
                 f,
                 "no array was found on the drives of this machine: name one with --array, for example a directory of member files"
@@ -136,12 +164,20 @@ impl fmt::Display for ServeError {
 
 impl std::error::Error for ServeError {}
 
+impl ServeError {
+    /// Whether an option has a value that it can't have, whatever the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::NotLoopback(_) | Self::PcapOverIpNotLoopback(_))
+    }
+}
+
 /// A service that listens, and answers once it runs.
 #[derive(Debug)]
 pub struct Server {
     service: Arc<Service>,
     listener: TcpListener,
     address: SocketAddr,
+    followed: Option<(TcpListener, SocketAddr)>,
     limits: Limits,
 }
 
@@ -151,16 +187,20 @@ impl Server {
     /// # Errors
     /// If the address is not a loopback address or can't be listened on, or an array can't be opened.
     pub fn bind(options: &Options) -> Result<Self, ServeError> {
-        let Options { arrays, listen, limits } = options;
+        let Options { arrays, listen, pcap_over_ip, limits } = options;
         if !listen.ip().is_loopback() {
             return Err(ServeError::NotLoopback(*listen));
         }
+        if let Some(address) = pcap_over_ip.filter(|address| !address.ip().is_loopback()) {
+            return Err(ServeError::PcapOverIpNotLoopback(address));
+        }
         let service = Arc::new(Service::new(Served::find(arrays)?, limits));
-        let failed = |reason| ServeError::Listen(*listen, reason);
-        let listener = TcpListener::bind(listen).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { service, listener, address, limits: *limits })
+        if pcap_over_ip.is_some() && service.arrays().len() > 1 {
+            return Err(ServeError::SeveralArrays(service.arrays().len()));
+        }
+        let (listener, address) = listening(*listen)?;
+        let followed = pcap_over_ip.map(listening).transpose()?;
+        Ok(Self { service, listener, address, followed, limits: *limits })
     }
 
     /// The address that it listens on, with the port that it was given.
@@ -168,9 +208,33 @@ impl Server {
         self.address
     }
 
+    /// The address where it sends packets as PCAP-over-IP.
+    pub fn pcap_over_ip(&self) -> Option<SocketAddr> {
+        self.followed.as_ref().map(|(_, address)| *address)
+    }
+
     /// The arrays that it serves, as they are named in addresses.
     pub fn arrays(&self) -> impl Iterator<Item = &str> {
         self.service.arrays().iter().map(Served::id)
+    }
+
+    /// What is served and where, as a sentence.
+    pub fn ready_text(&self) -> String {
+        let names: Vec<&str> = self.arrays().collect();
+        let text = format!("serving {} on http://{}/", names.join(", "), self.address);
+        match self.pcap_over_ip() {
+            Some(address) => format!("{text}, packets on TCP@{address}"),
+            None => text,
+        }
+    }
+
+    /// The same as JSON.
+    pub fn ready_json(&self) -> serde_json::Value {
+        serde_json::json!({
+            "event": "ready", "arrays": self.arrays().collect::<Vec<_>>(),
+            "url": format!("http://{}/", self.address),
+            "pcap_over_ip": self.pcap_over_ip().map(|address| format!("TCP@{address}")),
+        })
     }
 
     /// Answers until SIGINT or SIGTERM.
@@ -194,7 +258,7 @@ impl Server {
     /// # Errors
     /// If the system gives no threads, or `stop` fails.
     pub fn run(self, stop: impl Future<Output = io::Result<()>>) -> Result<(), ServeError> {
-        let Self { service, listener, limits, .. } = self;
+        let Self { service, listener, followed, limits, .. } = self;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("serve")
@@ -203,8 +267,12 @@ impl Server {
             .map_err(ServeError::System)?;
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
+            let followed =
+                followed.map(|(listener, _)| tokio::net::TcpListener::from_std(listener));
+            let followed = pcap_over_ip::serve(followed.transpose()?, Arc::clone(&service));
             let router = api::router(service);
             tokio::select! {
+                never = followed => match never {},
                 never = connections::serve(listener, router, &limits) => match never {},
                 stopped = stop => stopped,
             }
@@ -213,4 +281,13 @@ impl Server {
         runtime.shutdown_background();
         served.map_err(ServeError::System)
     }
+}
+
+/// Listens on an address. The second value has the port that was given.
+fn listening(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |reason| ServeError::Listen(address, reason);
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    let given = listener.local_addr().map_err(failed)?;
+    Ok((listener, given))
 }

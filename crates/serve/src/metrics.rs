@@ -8,6 +8,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use base::Timestamp;
 use longtake::array::{Info, MemberInfo};
+use longtake::instant::now;
 use longtake::{Array, TimeRange, control, json};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -59,28 +60,42 @@ async fn look(service: &Service, array: &Served, is_running: bool) -> Option<Arc
     if known.is_some() {
         return known;
     }
-    let look = service.look(array, Look::at).await.ok().map(Arc::new)?;
+    look_anew(service, array).await.ok()
+}
+
+/// Reads what is on an array, and keeps it.
+///
+/// # Errors
+/// If the array can't be opened or read.
+pub async fn look_anew(service: &Service, array: &Served) -> Result<Arc<Look>, Failure> {
+    let look = Arc::new(service.look(array, Look::at).await?);
     service.keep_look(array, &look);
-    Some(look)
+    Ok(look)
 }
 
 /// What is exported of an array.
 #[derive(Debug)]
 pub struct Look {
-    info: Info,
-    members: Members,
-    span: Option<TimeRange>,
+    /// When the array was read.
+    pub read: Timestamp,
+    /// What it is made of.
+    pub info: Info,
+    /// Which members there are.
+    pub members: Members,
+    /// From the oldest packet to the newest; None if there is none.
+    pub span: Option<TimeRange>,
     /// The newest take, as `longtake ledger --json` shows it.
-    take: Option<Value>,
+    pub take: Option<Value>,
 }
 
 impl Look {
     fn at(array: &mut Array) -> longtake::Result<Self> {
-        let contents = array.contents()?;
+        let (read, contents) = (now(), array.contents()?);
         let newest = contents.takes.last().cloned();
         let rejections = array.rejections(newest.as_slice())?;
         let take = newest.zip(rejections.first()).map(|(take, of)| json::take(&take, *of));
-        Ok(Self { info: array.info(), members: Members::of(array), span: contents.span(), take })
+        let (info, members, span) = (array.info(), Members::of(array), contents.span());
+        Ok(Self { read, info, members, span, take })
     }
 }
 
@@ -249,24 +264,46 @@ impl Metrics {
         self.sliced.register(registry, "take_sliced", "of which --slice left a part out");
         self.overwritten.register(registry, "take_overwritten", "that a ring has overwritten");
         self.missing.register(registry, "take_missing", "that the array should hold and doesn't");
-        let reading: Gauge = Gauge::default();
-        reading.set(i64::try_from(service.reading_now()).unwrap_or(i64::MAX));
-        registry.register("serve_reading", "Requests that read packets now", reading);
-        let counts = service.counts();
-        for (name, help, count) in [
-            ("serve_refused", "Requests answered with 503", &counts.refused),
-            (
-                "serve_cut",
-                "Streams of packets cut because they could not be completed",
-                &counts.cut,
-            ),
-            ("serve_left", "Requests whose client left before the end", &counts.left),
-        ] {
-            let counter: Counter = Counter::default();
-            counter.inc_by(count.load(Ordering::Relaxed));
-            registry.register(name, help, counter);
-        }
+        register_service(registry, service);
         all
+    }
+}
+
+/// Enters what the service counts of itself.
+fn register_service(registry: &mut Registry, service: &Service) {
+    for (name, help, value) in [
+        ("serve_reading", "Requests that read packets now", service.reading_now()),
+        ("serve_event_streams", "Clients that receive events now", service.events().streams_now()),
+        (
+            "serve_events_polling",
+            "Whether recorders are asked for events now",
+            usize::from(service.events().is_polling()),
+        ),
+        ("serve_pcap_over_ip_streams", "Clients of PCAP-over-IP now", service.followers().now()),
+    ] {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        registry.register(name, help, gauge);
+    }
+    let counts = service.counts();
+    for (name, help, count) in [
+        ("serve_refused", "Requests answered with 503", &counts.refused),
+        ("serve_cut", "Streams of packets cut because they could not be completed", &counts.cut),
+        (
+            "serve_pcap_over_ip_refused",
+            "Connections of PCAP-over-IP closed because there were too many",
+            &service.followers().refused,
+        ),
+        (
+            "serve_pcap_over_ip_lost_packets",
+            "Packets that clients of PCAP-over-IP were too slow for",
+            &service.followers().lost_packets,
+        ),
+        ("serve_left", "Requests whose client left before the end", &counts.left),
+    ] {
+        let counter: Counter = Counter::default();
+        counter.inc_by(count.load(Ordering::Relaxed));
+        registry.register(name, help, counter);
     }
 }
 

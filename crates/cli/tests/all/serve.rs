@@ -127,8 +127,14 @@ fn the_examples_of_the_page_about_serving_run() {
     let page = fs::read_to_string(page).expect("it is there");
     let examples: Vec<String> =
         lines::code(&page).into_iter().filter(|line| line.starts_with("curl ")).collect();
-    assert_eq!(examples.len(), 8);
-    for example in examples {
+    assert_eq!(examples.len(), 9);
+    // What never ends is left after its first line.
+    let endless = |example: &String| example.ends_with("/events");
+    assert_eq!(examples.iter().filter(|example| endless(example)).count(), 1);
+    for mut example in examples {
+        if endless(&example) {
+            example.push_str(" | head -n 1");
+        }
         assert!(example.contains(ADDRESS), "{example}");
         let command = example
             .replace(ADDRESS, &service.address)
@@ -214,6 +220,13 @@ fn what_cannot_be_served_is_named_at_once() {
     ];
     ran(["serve", "--array", array, "--listen", "0.0.0.0:7878"]).code(2).says(&words);
     ran(["serve", "--array", array, "--listen", "example.org:80"]).code(2);
+    let everywhere = "0.0.0.0:57012";
+    ran(["serve", "--array", array, "--pcap-over-ip", everywhere]).code(2).says(&[everywhere]);
+    let mut command = longtake();
+    command.args(["serve", "--array", array, "--listen", "127.0.0.1:0"]);
+    let (child, ready) = started(command.args(["--pcap-over-ip", "127.0.0.1:0"]));
+    let _service = Service { child, arrays: String::new(), address: String::new() };
+    assert!(ready.contains("/, packets on TCP@127.0.0.1:"), "{ready}");
     let none = folder.path().join("none");
     ran(["serve", "--array", none.to_str().expect("it is text")]).code(1).says(&["none"]);
     let service = Service::of(Path::new(array));

@@ -232,6 +232,11 @@ impl<W: Write, P> FileVisitor<W, P> {
         Ok(self.out.out.flush()?)
     }
 
+    /// Packets that were written, and what could not be read.
+    pub(super) fn so_far(&self) -> (u64, &ReadAccount) {
+        (self.packets, &self.account)
+    }
+
     /// Ends the file. Returns its packets, its bytes, and what could not be read.
     pub(super) fn finish(self) -> Result<(u64, u64, ReadAccount)> {
         let Self { encoder, mut out, packets, account, .. } = self;

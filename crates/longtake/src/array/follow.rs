@@ -1,16 +1,18 @@
 //! An array while it is recorded on: packets are written as they arrive on the media, each once.
 
-use std::collections::BTreeSet;
-use std::io::Write;
+use std::collections::{BTreeSet, HashMap};
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::thread;
 use std::time::Duration as Wait;
 
+use anyhow::Context;
 use base::{Bank, Timestamp};
 use device::target::is_locked;
 use recorder::open::Segment;
 use recorder::takes::{Catalog, Entry};
 use recorder::{ArrayImage, TimeRange};
+use uuid::Uuid;
 
 use super::account::ReadAccount;
 use super::extract::{Extracted, FileVisitor};
@@ -43,6 +45,22 @@ impl Array {
         out: impl Write,
         stop: impl Fn() -> bool,
     ) -> crate::Result<Extracted> {
+        self.follow_with(selection, format, out, stop, |_| Ok(()))
+    }
+
+    /// As [`Array::follow_to`], and hands what was written and lost so far to `looked` after each look at the array. Everything that
+    /// was written has been passed on to `out` by then, and ends with a packet. `looked` ends it with an error.
+    ///
+    /// # Errors
+    /// As [`Array::extract_to`], or that of `looked`.
+    pub fn follow_with(
+        &mut self,
+        selection: &Selection,
+        format: impl Into<OutputFormat>,
+        out: impl Write,
+        stop: impl Fn() -> bool,
+        mut looked: impl FnMut(Followed) -> io::Result<()>,
+    ) -> crate::Result<Extracted> {
         let go_on = || if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let filter = super::filter::Filter::new(selection);
         let name = self.opened.image.superblock.name.clone();
@@ -57,6 +75,15 @@ impl Array {
                 Look::At { catalog, ended } => {
                     stopped = following.write(self, *catalog, &mut visitor)?;
                     visitor.flush()?;
+                    let (packets, read) = visitor.so_far();
+                    let lost = following.placed.lost();
+                    looked(Followed {
+                        packets,
+                        lost_packets: lost
+                            + read.unreadable.count.packets
+                            + read.overwritten.count.packets,
+                    })
+                    .context("reporting how far it is")?;
                     if ended {
                         break;
                     }
@@ -77,6 +104,55 @@ impl Array {
     }
 }
 
+/// How far a recording was followed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Followed {
+    /// Packets that were written.
+    pub packets: u64,
+    /// Packets that were recorded since the first of them, and were not written: the ring overwrote them before they were read, or
+    /// their chunks are damaged.
+    pub lost_packets: u64,
+}
+
+/// Packets that a take's chunks say were recorded, and those in chunks that were found.
+#[derive(Clone, Copy, Debug)]
+struct Placed {
+    /// Recorded before the first chunk that was found.
+    before: u64,
+    /// Recorded through the last chunk that was found.
+    through: u64,
+    /// In the chunks that were found.
+    found: u64,
+}
+
+/// What was recorded of each take since it was followed.
+#[derive(Debug, Default)]
+struct PlacedByTake(HashMap<Uuid, Placed>);
+
+impl PlacedByTake {
+    /// Enters chunks that are found for the first time, in order. Takes that began after the chunk `begun` are followed from their
+    /// start.
+    fn enter(&mut self, entries: &[Entry], begun: u64) {
+        for Entry { record, .. } in entries.iter().filter(|entry| entry.record.parity.is_none()) {
+            let (placed, own) = (record.ledger.stored.packets, u64::from(record.summary.packets));
+            let first = || {
+                // A chunk that was written again counts where it was placed first.
+                let before = if record.replaces.is_some() { placed } else { placed - own };
+                let before = if record.take.first_sequence > begun { 0 } else { before };
+                Placed { before, through: placed, found: 0 }
+            };
+            let take = self.0.entry(record.take.uuid).or_insert_with(first);
+            take.through = take.through.max(placed);
+            take.found += own;
+        }
+    }
+
+    /// Packets that were recorded and not found.
+    fn lost(&self) -> u64 {
+        self.0.values().map(|take| (take.through - take.before).saturating_sub(take.found)).sum()
+    }
+}
+
 /// What is new, and what was written.
 struct Following {
     since: Option<Timestamp>,
@@ -93,6 +169,8 @@ struct Following {
     looks_again: bool,
     /// What is missing between the chunks.
     account: ReadAccount,
+    /// What the chunks say was recorded.
+    placed: PlacedByTake,
 }
 
 /// What a look has found.
@@ -115,6 +193,7 @@ impl Following {
             recorded: false,
             looks_again: false,
             account: ReadAccount::default(),
+            placed: PlacedByTake::default(),
         }
     }
 
@@ -170,6 +249,7 @@ impl Following {
         catalog
             .entries
             .retain(|e| e.record.sequence > after && !written.contains(&first_number(e)));
+        self.placed.enter(&catalog.entries, self.begun);
         for entry in &catalog.entries {
             self.after = self.after.max(entry.record.sequence);
             self.written.insert(first_number(entry));

@@ -111,7 +111,7 @@ impl Browser {
     }
 
     /// Waits for an event that may have come already.
-    fn wait(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) {
+    pub fn wait(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) {
         let found = |event: &Value| event["method"] == json!(method) && wanted(&event["params"]);
         while !self.events.iter().any(found) {
             let message = self.receive(method);
@@ -130,7 +130,8 @@ impl Browser {
         self.open_url(&format!("file://{}", file.display()));
     }
 
-    fn open_url(&mut self, url: &str) {
+    /// Opens an address and waits until it is loaded.
+    pub fn open_url(&mut self, url: &str) {
         let begun = self.call("Page.navigate", json!({ "url": url }));
         let loader = begun["loaderId"].clone();
         assert!(loader.is_string(), "{url}: {begun}");

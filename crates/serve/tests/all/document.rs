@@ -6,13 +6,14 @@ use std::fs;
 use longtake_serve::Limits;
 use serde_json::Value;
 
+use crate::events::EventStream;
 use crate::harness::{Recorded, Service};
 
 /// In which state a service gives an answer.
 #[derive(Clone, Copy)]
 enum With {
     Array,
-    /// As many requests read packets as may.
+    /// As many requests read packets, and as many clients receive events, as may.
     Busy,
     /// The array's files are not there any more.
     Broken,
@@ -21,9 +22,11 @@ enum With {
 const LEDGER: &str = "/api/v1/arrays/{array}/takes/{take}/ledger";
 
 /// Each address and status of the document, and a request that is answered so. `@` stands for a digit that two takes begin with.
-const ANSWERS: [(&str, u16, With, &str); 24] = [
+const ANSWERS: [(&str, u16, With, &str); 26] = [
     ("/api/v1/openapi.json", 200, With::Array, "/api/v1/openapi.json"),
     ("/metrics", 200, With::Array, "/metrics"),
+    ("/api/v1/events", 200, With::Array, "/api/v1/events"),
+    ("/api/v1/events", 503, With::Busy, "/api/v1/events"),
     ("/api/v1/arrays", 200, With::Array, "/api/v1/arrays"),
     ("/api/v1/arrays/{array}", 200, With::Array, "/api/v1/arrays/radar"),
     ("/api/v1/arrays/{array}", 404, With::Array, "/api/v1/arrays/sonar"),
@@ -92,6 +95,11 @@ fn has_form(document: &Value, schema: &Value, value: &Value, path: &str) {
 
 fn check(service: &Service, document: &Value, answer: (&str, u16, &str)) {
     let (path, status, example) = answer;
+    if (path, status) == ("/api/v1/events", 200) {
+        let content = &document["paths"][path]["get"]["responses"]["200"]["content"];
+        let (_, event) = EventStream::open(service).event();
+        return has_form(document, &content["text/event-stream"]["schema"], &event, example);
+    }
     let given = service.get(example);
     assert_eq!(given.status, status, "{example}: {}", given.text());
     let described = &document["paths"][path]["get"]["responses"][status.to_string()];
@@ -107,7 +115,8 @@ fn check(service: &Service, document: &Value, answer: (&str, u16, &str)) {
 fn every_documented_answer_is_given_and_every_address_is_documented() {
     let (recorded, digit) = recorded();
     let service = recorded.served();
-    let busy = recorded.served_within(Limits { reading_max: 0, ..Limits::default() });
+    let busy =
+        recorded.served_within(Limits { reading_max: 0, events_max: 0, ..Limits::default() });
     let document = service.json("/api/v1/openapi.json");
     let mut documented = BTreeSet::new();
     for (path, item) in document["paths"].as_object().expect("an object") {

@@ -28,8 +28,14 @@ impl Recorded {
 
     /// Nothing recorded yet.
     pub fn empty() -> Self {
+        Self::empty_in("")
+    }
+
+    /// The same in a folder whose name begins so.
+    pub fn empty_in(prefix: &str) -> Self {
         // Direct I/O needs a real disk.
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        let folder =
+            tempfile::Builder::new().prefix(prefix).tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Self { folder: folder.expect("making a folder") }
     }
 
@@ -80,13 +86,19 @@ impl Recorded {
 
     pub fn served_within(&self, limits: Limits) -> Service {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        Service::start(&Options { arrays: vec![self.place()], listen, limits })
+        Service::start(&Options {
+            arrays: vec![self.place()],
+            listen,
+            limits,
+            ..Options::default()
+        })
     }
 }
 
 /// A service that runs until this is dropped.
 pub struct Service {
     address: SocketAddr,
+    pcap_over_ip: Option<SocketAddr>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<Result<(), ServeError>>>,
 }
@@ -94,7 +106,7 @@ pub struct Service {
 impl Service {
     pub fn start(options: &Options) -> Self {
         let server = Server::bind(options).expect("it can be served");
-        let address = server.address();
+        let (address, pcap_over_ip) = (server.address(), server.pcap_over_ip());
         let (stop, stopped) = oneshot::channel();
         let run = move || {
             server.run(async {
@@ -102,7 +114,17 @@ impl Service {
                 Ok(())
             })
         };
-        Self { address, stop: Some(stop), thread: Some(std::thread::spawn(run)) }
+        Self { address, pcap_over_ip, stop: Some(stop), thread: Some(std::thread::spawn(run)) }
+    }
+
+    /// The address of its page.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// The address of PCAP-over-IP.
+    pub fn pcap_over_ip(&self) -> SocketAddr {
+        self.pcap_over_ip.expect("the test asked for it")
     }
 
     /// A new connection.

@@ -1,6 +1,11 @@
 //! The service, asked over sockets.
 
+#[path = "../../../report/tests/chromium/mod.rs"]
+#[allow(dead_code, reason = "other tests use the rest of it")]
+mod chromium;
+mod dashboard;
 mod document;
+mod events;
 mod flows;
 mod harness;
 mod hostile;
@@ -8,3 +13,4 @@ mod limits;
 mod listing;
 mod metrics;
 mod packets;
+mod pcap_over_ip;

@@ -20,7 +20,7 @@ fn last_block(file: &[u8]) -> &[u8] {
 }
 
 /// The completeness that a pcapng file states at its end, and all before that.
-fn stated(file: &[u8]) -> (&[u8], Value) {
+pub fn stated(file: &[u8]) -> (&[u8], Value) {
     let block = last_block(file);
     assert_eq!(block[..4], [0x0a, 0x0d, 0x0d, 0x0a], "the last block begins a section");
     let text = String::from_utf8_lossy(block);
