@@ -105,7 +105,7 @@ impl Gathering {
     fn add(&mut self, packet: PacketRef<'_>) {
         let interface = self.number(&packet);
         let batch = &mut self.batch;
-        batch.times.push(packet.time.as_nanos());
+        batch.times.push(packet.timestamp.as_nanos());
         batch.interfaces.push(interface);
         batch.original.push(packet.original_length);
         batch.data.extend_from_slice(if self.payload { packet.payload() } else { packet.data });

@@ -44,7 +44,7 @@ impl Packets {
         let _ = requested_schema;
         let stream = Stream::new(self.read(false)?, self.columns);
         let stream = FFI_ArrowArrayStream::new(Box::new(stream));
-        PyCapsule::new(py, stream, Some(c"arrow_array_stream".to_owned()))
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
     /// Batches: times in nanoseconds, ends of the packets in the bytes, and the bytes. Times and ends are 64-bit numbers.
