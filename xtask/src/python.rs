@@ -32,7 +32,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         pip
     };
     carry_out(pip().arg("-r").arg(package.join("tests/requirements.txt")))?;
-    let wheels = root.join("target").join(if arguments.release { "wheels" } else { "wheels-debug" });
+    let wheels =
+        root.join("target").join(if arguments.release { "wheels" } else { "wheels-debug" });
     fs::remove_dir_all(&wheels).ok();
     let profile = if arguments.release { "release" } else { "dev" };
     let mut maturin = Command::new(&python);

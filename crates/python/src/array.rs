@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longtake::array::{FlowOptions, OutputFormat};
 use longtake::{Selection, json};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Value;
 use target::output::{Outputs, Readers};
@@ -142,6 +142,11 @@ impl Array {
         overwrite: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let selection = chosen.selection()?;
+        if path.exists() && !overwrite {
+            let text =
+                format!("{} is there already: pass overwrite=True to replace it", path.display());
+            return Err(PyFileExistsError::new_err(text));
+        }
         let format = OutputFormat::of(&path);
         let format = format.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let members = target::array::resolve(&self.name).map_err(failed)?;

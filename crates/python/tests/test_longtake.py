@@ -57,12 +57,12 @@ class Recorded(unittest.TestCase):
         self.assertEqual(len(pandas.DataFrame.from_arrow(packets)) if hasattr(pandas.DataFrame, "from_arrow")
                          else len(table.to_pandas()), self.stored)
         reader = pyarrow.RecordBatchReader.from_stream(packets)
-        row = duckdb.sql("select count(*), sum(original_length), min(time_ns) <= max(time_ns) from reader").fetchone()
+        row = duckdb.sql("select count(*), sum(original_length), min(time_ns) <= max(time_ns) from reader").fetchall()[0]
         bytes_stored = self.account["ledger"]["stored"]["bytes"]
         self.assertEqual(row, (self.stored, bytes_stored, True))
 
     def test_columns_say_what_the_packets_say(self):
-        table = pyarrow.table(self.array.packets(flow=True, filter="udp and not vlan and ip"))
+        table = pyarrow.table(self.array.packets(flow=True, filter="ip and udp"))
         self.assertGreater(table.num_rows, 100)
         plain = 0
         for row in table.slice(0, 2000).to_pylist():
@@ -82,7 +82,7 @@ class Recorded(unittest.TestCase):
     def test_packets_one_by_one_are_those_of_a_file(self):
         path = os.path.join(self.folder.name, "tcp.pcap")
         written = self.array.extract_to(path, filter="tcp port 443")
-        with self.assertRaisesRegex(longtake.LongtakeError, "exists"):
+        with self.assertRaisesRegex(FileExistsError, "overwrite=True"):
             self.array.extract_to(path)
         found = [(at, bytes(data)) for at, data in self.array.packets(filter="tcp port 443").raw()]
         self.assertEqual(len(found), written["packets"])
@@ -119,7 +119,9 @@ class Recorded(unittest.TestCase):
             self.array.flows(group="cities")
 
     def test_a_reader_that_leaves_early_leaves_nothing_behind(self):
-        threads = lambda: {open(f"/proc/self/task/{t}/comm").read().strip() for t in os.listdir("/proc/self/task")}
+        def is_read():
+            return any(path.read_text().strip() == "packets" for path in pathlib.Path("/proc/self/task").glob("*/comm"))
+
         reading = self.array.packets().raw()
         next(reading)
         reading.close()
@@ -128,7 +130,7 @@ class Recorded(unittest.TestCase):
         del reading, stream
         gc.collect()
         # The readers end as soon as they notice.
-        while "packets" in threads():
+        while is_read():
             os.sched_yield()
 
     def test_failures_say_what_and_why(self):
