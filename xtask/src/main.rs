@@ -10,6 +10,7 @@ mod fuzz;
 mod golden;
 mod mutants;
 mod planned;
+mod python;
 mod soak;
 mod test_programs;
 mod vm;
@@ -41,6 +42,8 @@ enum Chore {
     Mutants(mutants::Arguments),
     /// Compare plans with the least drives that recording on simulated ones finds.
     Planned(planned::Arguments),
+    /// Build the Python package, install it into a new environment, and run its tests there.
+    Python(python::Arguments),
     /// Record for long onto files, with accidents at random, and hold what is found to what was said.
     Soak(soak::Arguments),
     /// Run the test programs that cargo has built, several at a time.
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Chore::Golden(arguments) => golden::run(&arguments),
         Chore::Mutants(arguments) => mutants::run(&arguments),
         Chore::Planned(arguments) => planned::run(&arguments),
+        Chore::Python(arguments) => python::run(&arguments),
         Chore::Soak(arguments) => soak::run(&arguments),
         Chore::Tests(arguments) => test_programs::run(&arguments),
         Chore::Vm(arguments) => vm::run(&arguments),

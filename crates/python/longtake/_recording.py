@@ -1,0 +1,98 @@
+"""Recordings."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+import weakref
+from datetime import timedelta
+from types import TracebackType
+from typing import Any
+
+from . import _longtake
+
+#: How often a waiting call looks whether the recording is over. It also lets Ctrl-C through.
+_LOOK_S = 0.05
+
+_under_way: weakref.WeakSet[Recording] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """Ends the takes of a program that ends."""
+    for recording in list(_under_way):
+        recording.stop()
+        recording.wait()
+
+
+def record(
+    source: str,
+    target: str | os.PathLike[str],
+    *,
+    duration: float | timedelta | str | None = None,
+    until_bytes: int | str | None = None,
+    **options: Any,
+) -> Recording:
+    """Starts to record, and returns once the recording has started.
+
+    :param source: an interface, ``udp:ADDR:PORT``, ``synthetic:1GB/s``, a capture file, as for ``longtake record --from``.
+    :param target: an array, or a directory that gets member files.
+    :param duration: stops after this time.
+    :param until_bytes: stops after so many bytes of packets.
+    :param options: filter, snap_length, slice, cut, when_full ("stop" or "wrap"), memory, kernel_buffer, index ("flows", "hosts" or
+        None), and for a new array members, member_size, segment, chunk, parity. They mean what the options of ``longtake record`` mean.
+    :raises LongtakeError: if it can't start. Then nothing is left behind.
+    :raises TypeError: if there is no option of this name.
+    """
+    named = {"duration": duration, "until_bytes": until_bytes}
+    given = {name: value for name, value in named.items() if value is not None}
+    return Recording(_longtake.record(source, os.fspath(target), given | options))
+
+
+class Recording:
+    """A recording under way. As a context manager, it is stopped and waited for at the end of the block."""
+
+    def __init__(self, recording: _longtake.Recording) -> None:
+        self._recording = recording
+        _under_way.add(self)
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.stop()
+        # What failed is told once.
+        if not isinstance(error, _longtake.LongtakeError):
+            self.wait()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended."""
+        return self._recording.is_over()
+
+    def started(self) -> dict[str, Any] | None:
+        """The take and the array; None once it was waited for."""
+        return self._recording.started()
+
+    def status(self) -> dict[str, Any] | None:
+        """Its ledger, buffers and members, at most a tenth of a second old; None once it was waited for."""
+        return self._recording.status()
+
+    def stop(self) -> None:
+        """Asks it to end. What it has taken in is still written."""
+        self._recording.stop()
+
+    def wait(self) -> dict[str, Any]:
+        """Waits until it is over, and returns its account: the ledger, the rate, why it ended.
+
+        :raises LongtakeError: if all drives failed.
+        """
+        while (account := self._recording.account()) is None:
+            time.sleep(_LOOK_S)
+        return account

@@ -1,0 +1,141 @@
+//! Packets in batches: read in a thread of their own, a bounded number of batches ahead of whoever takes them.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use longtake::array::PacketRef;
+use longtake::{Array, ByteSize, Interface, Selection, json};
+use serde_json::Value;
+
+/// Packets of a batch at most.
+const PACKETS_MAX: usize = 1 << 16;
+/// Bytes of packets in a batch at most, and one packet more.
+const BYTES_MAX: usize = 8 << 20;
+/// Batches that wait to be taken at most.
+const AHEAD: usize = 2;
+/// Buffers for chunks that are read ahead.
+const READ_MEMORY: ByteSize = ByteSize(64 << 20);
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The array, as on the command line.
+    pub array: String,
+    /// Whether it is opened even if members are missing.
+    pub degraded: bool,
+    /// Which packets.
+    pub selection: Selection,
+    /// Whether the IP and UDP headers that Longtake made for UDP sources are left out.
+    pub payload: bool,
+}
+
+/// Packets one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Time of each in nanoseconds since 1970.
+    pub times: Vec<u64>,
+    /// Interface of each: a place in `known`.
+    pub interfaces: Vec<u32>,
+    /// Length of each on the wire.
+    pub original: Vec<u32>,
+    /// Where the bytes of each end in `data`.
+    pub ends: Vec<u64>,
+    /// The bytes.
+    pub data: Vec<u8>,
+    /// Interfaces of the stream so far.
+    pub known: Arc<Vec<Interface>>,
+}
+
+/// What came of reading, as `longtake extract --json` states it. Null until every packet was read.
+pub type Account = Arc<Mutex<Value>>;
+
+/// Batches, in order. An error is the last.
+pub type Batches = Receiver<Result<Batch, String>>;
+
+/// Starts to read. Reading ends early if the batches are dropped.
+///
+/// # Errors
+/// If the system gives no thread.
+pub fn read(request: Request, account: Account) -> std::io::Result<Batches> {
+    let (sender, batches) = bounded(AHEAD);
+    let reading = move || {
+        if let Err(error) = read_all(&request, &account, &sender) {
+            // Nobody is told if nobody listens any more.
+            sender.send(Err(format!("{error:#}"))).ok();
+        }
+    };
+    thread::Builder::new().name("packets".to_owned()).spawn(reading)?;
+    Ok(batches)
+}
+
+fn read_all(
+    request: &Request,
+    account: &Account,
+    sender: &Sender<Result<Batch, String>>,
+) -> longtake::Result<()> {
+    let options = Array::options().degraded(request.degraded).memory(READ_MEMORY);
+    let mut array = options.open(&request.array)?;
+    let mut gathering = Gathering { batch: Batch::default(), payload: request.payload };
+    let extracted = array.extract(&request.selection, |packet| {
+        gathering.add(packet);
+        match gathering.is_full() && sender.send(Ok(gathering.take())).is_err() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    })?;
+    if !extracted.stopped {
+        *account.lock().unwrap_or_else(PoisonError::into_inner) = json::extracted(&extracted);
+        let last = gathering.take();
+        if !last.times.is_empty() {
+            sender.send(Ok(last)).ok();
+        }
+    }
+    Ok(())
+}
+
+/// A batch being filled.
+struct Gathering {
+    batch: Batch,
+    payload: bool,
+}
+
+impl Gathering {
+    fn add(&mut self, packet: PacketRef<'_>) {
+        let interface = self.number(&packet);
+        let batch = &mut self.batch;
+        batch.times.push(packet.timestamp.as_nanos());
+        batch.interfaces.push(interface);
+        batch.original.push(packet.original_length);
+        batch.data.extend_from_slice(if self.payload { packet.payload() } else { packet.data });
+        batch.ends.push(batch.data.len() as u64);
+    }
+
+    /// The number of a packet's interface: several may have the same name and link type, and are one here.
+    fn number(&mut self, packet: &PacketRef<'_>) -> u32 {
+        let of = packet.interface;
+        let is_it = |known: &Interface| (&known.name, known.link_type) == (&of.name, of.link_type);
+        let batch = &mut self.batch;
+        let last = batch.interfaces.last().copied();
+        if let Some(last) = last.filter(|&last| is_it(&batch.known[last as usize])) {
+            return last;
+        }
+        let number = batch.known.iter().position(is_it).unwrap_or_else(|| {
+            let known = Arc::make_mut(&mut batch.known);
+            known.push(of.clone());
+            known.len() - 1
+        });
+        number as u32
+    }
+
+    fn is_full(&self) -> bool {
+        self.batch.times.len() >= PACKETS_MAX || self.batch.data.len() >= BYTES_MAX
+    }
+
+    fn take(&mut self) -> Batch {
+        let known = Arc::clone(&self.batch.known);
+        let next = Batch { known, data: Vec::with_capacity(BYTES_MAX), ..Batch::default() };
+        std::mem::replace(&mut self.batch, next)
+    }
+}

@@ -1,0 +1,174 @@
+//! A recording in a thread of its own.
+
+use std::sync::{Mutex, PoisonError};
+
+use longtake::recording::{FlowIndexing, NewArray, WhenFull};
+use longtake::{Options, json};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::Value;
+
+use crate::{failed, values};
+
+/// A recording that has started.
+#[pyclass(frozen, module = "longtake._longtake")]
+pub struct Recording {
+    state: Mutex<State>,
+    source: String,
+}
+
+enum State {
+    Running(longtake::Recording),
+    /// It is over, and its account is being made.
+    Ending,
+    /// With its account.
+    Over(Value),
+    /// All drives failed at once.
+    Failed(String),
+}
+
+/// Starts a recording with options by their names.
+///
+/// # Errors
+/// If an option is unknown or wrong, or the recording can't start, in which case nothing is left behind.
+#[pyfunction]
+pub fn record(
+    py: Python<'_>,
+    source: String,
+    target: &str,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<Recording> {
+    let options = chosen(options)?;
+    let builder = longtake::Recording::builder(&source, target).options(options);
+    let recording = py.detach(|| builder.start()).map_err(failed)?;
+    Ok(Recording { state: Mutex::new(State::Running(recording)), source })
+}
+
+/// The library's options.
+fn chosen(named: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let mut options = Options::default();
+    let mut new = NewArray::default();
+    for (name, value) in named.iter() {
+        let name: String = name.extract()?;
+        let given = Some(&value);
+        let wrong = |error: PyErr| PyTypeError::new_err(format!("{name}: {error}"));
+        match name.as_str() {
+            "duration" => options.duration = values::duration(&name, given)?,
+            "until_bytes" => options.until_bytes = values::size(&name, given)?,
+            "filter" => options.filter = value.extract().map_err(wrong)?,
+            "snap_length" => options.snap_bytes = value.extract().map_err(wrong)?,
+            "slice" => options.slice = Some(values::parsed(&name, &value.extract::<String>()?)?),
+            "cut" => options.cut = values::size(&name, given)?,
+            "when_full" => options.when_full = when_full(&value.extract::<String>()?)?,
+            "memory" => options.memory = size(&name, &value)?,
+            "kernel_buffer" => options.kernel_buffer = size(&name, &value)?,
+            "index" => options.index = index(&name, &value)?,
+            "members" => new.members = value.extract().map_err(wrong)?,
+            "member_size" => new.member_size = values::size(&name, given)?,
+            "segment" => new.segment = values::size(&name, given)?,
+            "chunk" => new.chunk = values::size(&name, given)?,
+            "parity" => new.parity = Some(value.extract().map_err(wrong)?),
+            _ => return Err(PyTypeError::new_err(format!("there is no option '{name}'"))),
+        }
+    }
+    options.new = new;
+    Ok(options)
+}
+
+fn size(name: &str, value: &Bound<'_, PyAny>) -> PyResult<longtake::ByteSize> {
+    values::size(name, Some(value))?
+        .ok_or_else(|| PyTypeError::new_err(format!("{name}: expected a size")))
+}
+
+fn index(name: &str, value: &Bound<'_, PyAny>) -> PyResult<FlowIndexing> {
+    match value.is_none() {
+        true => Ok(FlowIndexing::None),
+        false => values::parsed(name, &value.extract::<String>()?),
+    }
+}
+
+fn when_full(text: &str) -> PyResult<WhenFull> {
+    match text {
+        "stop" => Ok(WhenFull::Stop),
+        "wrap" => Ok(WhenFull::Wrap),
+        _ => Err(PyValueError::new_err(format!("when_full: give 'stop' or 'wrap', not '{text}'"))),
+    }
+}
+
+impl Recording {
+    fn with<T>(&self, look: impl FnOnce(&State) -> T) -> T {
+        look(&self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[pymethods]
+impl Recording {
+    /// Where it is; None once it is over.
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let status = self.with(|state| match state {
+            State::Running(recording) => json::status(recording.started(), &recording.snapshot()),
+            State::Ending | State::Over(_) | State::Failed(_) => Value::Null,
+        });
+        values::python(py, &status)
+    }
+
+    /// What is recorded, and where.
+    fn started<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let started = self.with(|state| match state {
+            State::Running(recording) => json::started(recording.started(), &self.source),
+            State::Ending | State::Over(_) | State::Failed(_) => Value::Null,
+        });
+        values::python(py, &started)
+    }
+
+    /// Whether it has ended by itself, or was waited for.
+    fn is_over(&self) -> bool {
+        self.with(|state| match state {
+            State::Running(recording) => recording.is_over(),
+            State::Ending => false,
+            State::Over(_) | State::Failed(_) => true,
+        })
+    }
+
+    /// Asks it to end.
+    fn stop(&self) {
+        self.with(|state| {
+            if let State::Running(recording) = state {
+                recording.stop();
+            }
+        });
+    }
+
+    /// The account if it is over, and None otherwise.
+    fn account<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if let Some(recording) = self.taken() {
+            // Nobody may hold the state while waiting for Python's lock.
+            let over = match py.detach(|| recording.wait()) {
+                Ok(account) => State::Over(json::recorded(&account)),
+                Err(error) => State::Failed(format!("{error:#}")),
+            };
+            *self.state.lock().unwrap_or_else(PoisonError::into_inner) = over;
+        }
+        let account = self.with(|state| match state {
+            State::Over(account) => Ok(Some(account.clone())),
+            State::Failed(error) => Err(failed(error)),
+            State::Running(_) | State::Ending => Ok(None),
+        })?;
+        account.map(|account| values::python(py, &account)).transpose()
+    }
+}
+
+impl Recording {
+    /// The recording, if it is over and nobody has taken it.
+    fn taken(&self) -> Option<longtake::Recording> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, State::Ending) {
+            State::Running(recording) if recording.is_over() => Some(recording),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,214 @@
+"""The Python package on real recordings: onto member files, from synthetic sources and UDP."""
+
+import contextlib
+import datetime
+import gc
+import json
+import os
+import pathlib
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import duckdb
+import numpy
+import pandas
+import polars
+import pyarrow
+
+import longtake
+
+SMALL = {"members": 2, "member_size": "64MiB", "segment": "8MiB", "chunk": "1MiB", "memory": "32MiB"}
+
+
+class Recorded(unittest.TestCase):
+    """An array with one take of 20,000,000 bytes of traffic."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.path = os.path.join(cls.folder.name, "array")
+        with longtake.record("traffic:max,seed=7", cls.path, until_bytes=20_000_000, **SMALL) as recording:
+            cls.account = recording.wait()
+        cls.array = longtake.open(cls.path)
+        cls.stored = cls.account["ledger"]["stored"]["packets"]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def test_the_ledger_is_the_recordings(self):
+        self.assertGreater(self.stored, 10_000)
+        take = self.array.ledger()
+        self.assertEqual(take["ledger"]["stored"], self.account["ledger"]["stored"])
+        self.assertEqual([take["take"] for take in self.array.takes()], [self.account["take"]])
+        self.assertEqual(len(self.array.describe()["members"]), 2)
+
+    def test_arrow_libraries_count_the_packets_that_were_stored(self):
+        packets = self.array.packets(flow=True)
+        table = pyarrow.table(packets)
+        self.assertEqual(table.num_rows, self.stored)
+        self.assertEqual(packets.account["packets"], self.stored)
+        self.assertEqual(packets.account["missing"]["packets"], 0)
+        self.assertEqual(polars.DataFrame(self.array.packets()).height, self.stored)
+        self.assertEqual(len(pandas.DataFrame.from_arrow(packets)) if hasattr(pandas.DataFrame, "from_arrow")
+                         else len(table.to_pandas()), self.stored)
+        reader = pyarrow.RecordBatchReader.from_stream(packets)
+        row = duckdb.sql("select count(*), sum(original_length), min(time_ns) <= max(time_ns) from reader").fetchall()[0]
+        bytes_stored = self.account["ledger"]["stored"]["bytes"]
+        self.assertEqual(row, (self.stored, bytes_stored, True))
+
+    def test_columns_say_what_the_packets_say(self):
+        table = pyarrow.table(self.array.packets(flow=True, filter="ip and udp"))
+        self.assertGreater(table.num_rows, 100)
+        plain = 0
+        for row in table.slice(0, 2000).to_pylist():
+            data = row["payload"]
+            self.assertEqual(len(data), row["captured_length"])
+            self.assertEqual(row["interface"], "traffic0")
+            fragmented = struct.unpack(">H", data[20:22])[0] & 0x3fff
+            ports = struct.unpack(">HH", data[34:38]) if data[14] == 0x45 and not fragmented else None
+            # Tunnels have other addresses inside.
+            if ports and ports[1] not in (4789, 2152) and ports[0] not in (4789, 2152):
+                plain += 1
+                self.assertEqual(row["source"], ".".join(map(str, data[26:30])))
+                self.assertEqual(row["destination"], ".".join(map(str, data[30:34])))
+                self.assertEqual((row["source_port"], row["destination_port"], row["protocol"]), (*ports, 17))
+        self.assertGreater(plain, 50)
+
+    def test_packets_one_by_one_are_those_of_a_file(self):
+        path = os.path.join(self.folder.name, "tcp.pcap")
+        written = self.array.extract_to(path, filter="tcp port 443")
+        with self.assertRaisesRegex(FileExistsError, "overwrite=True"):
+            self.array.extract_to(path)
+        found = [(at, bytes(data)) for at, data in self.array.packets(filter="tcp port 443").raw()]
+        self.assertEqual(len(found), written["packets"])
+        content, at, of_file = pathlib.Path(path).read_bytes(), 24, []
+        nanos = 1 if struct.unpack("<I", content[:4])[0] == 0xA1B23C4D else 1000
+        while at < len(content):
+            seconds, part, length, _ = struct.unpack("<IIII", content[at : at + 16])
+            of_file.append((seconds * 10**9 + part * nanos, content[at + 16 : at + 16 + length]))
+            at += 16 + length
+        self.assertGreater(len(found), 100)
+        self.assertEqual(found, of_file)
+
+    def test_spans_are_named_by_numbers_datetimes_and_texts(self):
+        times = [at for at, _ in self.array.packets().raw()]
+        since = sorted(times)[len(times) // 2]
+        wanted = sum(at >= since for at in times)
+        self.assertEqual(sum(1 for _ in self.array.packets(since=since).raw()), wanted)
+        micros = since // 1000
+        moment = datetime.datetime.fromtimestamp(0, datetime.timezone.utc) + datetime.timedelta(microseconds=micros)
+        wanted = sum(at >= micros * 1000 for at in times)
+        for since in (moment, moment.isoformat()):
+            self.assertEqual(sum(1 for _ in self.array.packets(since=since).raw()), wanted)
+        self.assertEqual(sum(1 for _ in self.array.packets(since="-1h").raw()), len(times))
+        with self.assertRaisesRegex(ValueError, "time zone"):
+            self.array.packets(since=datetime.datetime.now())
+        with self.assertRaisesRegex(ValueError, "since"):
+            self.array.packets(since="yesterweek")
+
+    def test_flows_are_counted(self):
+        hosts = self.array.flows(group="hosts", by="packets", top=3)
+        self.assertEqual(len(hosts["hosts"]), 3)
+        self.assertTrue(hosts["complete"])
+        with self.assertRaisesRegex(ValueError, "group"):
+            self.array.flows(group="cities")
+
+    def test_a_reader_that_leaves_early_leaves_nothing_behind(self):
+        def is_read():
+            for path in pathlib.Path("/proc/self/task").glob("*/comm"):
+                # A thread that has ended has no name any more.
+                with contextlib.suppress(OSError):
+                    if path.read_text().strip() == "packets":
+                        return True
+            return False
+
+        reading = self.array.packets().raw()
+        next(reading)
+        reading.close()
+        stream = pyarrow.RecordBatchReader.from_stream(self.array.packets())
+        stream.read_next_batch()
+        del reading, stream
+        gc.collect()
+        # The readers end as soon as they notice.
+        while is_read():
+            os.sched_yield()
+
+    def test_failures_say_what_and_why(self):
+        with self.assertRaisesRegex(longtake.LongtakeError, "nowhere"):
+            longtake.open(os.path.join(self.folder.name, "nowhere"))
+        with self.assertRaisesRegex(longtake.LongtakeError, "filter"):
+            list(self.array.packets(filter="tcp prot 80").raw())
+        with self.assertRaisesRegex(pyarrow.ArrowException, "filter"):
+            pyarrow.table(self.array.packets(filter="tcp prot 80"))
+        with self.assertRaisesRegex(TypeError, "colour"):
+            longtake.record("synthetic:1MB/s", os.path.join(self.folder.name, "other"), colour="red")
+        with self.assertRaisesRegex(longtake.LongtakeError, "nonsense"):
+            longtake.record("udp:nonsense", os.path.join(self.folder.name, "other"), duration=1)
+        self.assertFalse(os.path.exists(os.path.join(self.folder.name, "other")))
+
+
+class Recordings(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.path = os.path.join(self.folder.name, "array")
+
+    def test_gaps_in_a_udp_stream_are_found(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        header = numpy.dtype([("sequence", ">u4"), ("samples", ">i2", 50)])
+        left_out = {17, 18, 400}
+        with longtake.record(f"udp:127.0.0.1:{port}", self.path, **SMALL) as recording:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                for sequence in (n for n in range(500) if n not in left_out):
+                    packet = numpy.zeros(1, dtype=header)
+                    packet["sequence"] = sequence
+                    sender.sendto(packet.tobytes(), ("127.0.0.1", port))
+            while recording.status()["ledger"]["stored"]["packets"] < 497:
+                time.sleep(0.01)
+        account = recording.wait()
+        self.assertEqual(account["ledger"]["stored"]["packets"], 497)
+        packets = longtake.open(self.path).packets()
+        sequences = numpy.concatenate([part["sequence"] for part in packets.payloads(header)])
+        self.assertEqual(set(range(500)) - set(sequences.tolist()), left_out)
+        samples = numpy.concatenate(list(packets.payloads(">i2")))
+        self.assertEqual(samples.shape, (497, 52))
+        with self.assertRaisesRegex(ValueError, "104 bytes"):
+            next(packets.payloads(">i2", (51,)))
+
+    def test_a_recording_is_watched_and_stopped(self):
+        with longtake.record("synthetic:20MB/s", self.path, when_full="wrap", index=None, **SMALL) as recording:
+            take = recording.started()["take"]
+            while (status := recording.status())["ledger"]["stored"]["packets"] == 0:
+                self.assertFalse(recording.is_over)
+                os.sched_yield()
+            # The array is read while it is recorded.
+            self.assertEqual(longtake.open(self.path).takes()[0]["take"], take)
+        self.assertEqual(status["take"], take)
+        account = recording.wait()
+        self.assertEqual((account["take"], account["reason"]), (take, "stopped"))
+        self.assertTrue(recording.is_over)
+        self.assertIsNone(recording.status())
+        self.assertIsNone(account["index"])
+
+    def test_a_program_that_ends_closes_its_take(self):
+        script = (
+            "import longtake, os, sys\n"
+            f"recording = longtake.record('synthetic:20MB/s', {self.path!r}, **{SMALL!r})\n"
+            "while recording.status()['ledger']['stored']['packets'] == 0: os.sched_yield()\n"
+        )
+        subprocess.run([sys.executable, "-c", script], check=True)
+        take = longtake.open(self.path).ledger()
+        self.assertEqual(take["state"], "complete", json.dumps(take))
+        self.assertGreater(take["ledger"]["stored"]["packets"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
