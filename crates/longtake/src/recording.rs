@@ -36,6 +36,5 @@ pub use observer::{MemberSnapshot, Observer, Rejections, Snapshot, Started, View
 pub use options::{FlowIndexing, NewArray, Options, Privileges, Sets};
 pub use recorder::{Placement, WhenFull};
 pub use retention::{FLOWS_REMEMBERED, Slice};
-pub use retention::{FLOWS_REMEMBERED, Slice};
 pub use source::interface::LinkState;
 pub use watch::{Notice, Watch};
