@@ -24,6 +24,7 @@ mod signals;
 mod sim;
 mod sweep;
 mod take_list;
+mod token;
 mod words;
 
 use std::process::ExitCode;
@@ -109,6 +110,7 @@ fn run(given: &ArgMatches) -> Result<ExitCode> {
         Verb::Extract(arguments) => extract::extract(&arguments),
         Verb::Flows(arguments) => flows::flows(&arguments),
         Verb::Serve(arguments) => serve::serve(&arguments),
+        Verb::Token(arguments) => token::token(&arguments),
         Verb::Replay(arguments) => replay::replay(&arguments),
         Verb::Protect(arguments) => protect::protect(&arguments),
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),
@@ -161,7 +163,7 @@ fn is_usage(error: &anyhow::Error) -> bool {
         || found::<longtake::recording::FileNameError>(error).is_some()
         || found::<longtake::array::FormatError>(error).is_some()
         || found::<NameError>(error).is_some()
-        || matches!(found(error), Some(::serve::ServeError::NotLoopback(_)))
+        || matches!(found(error), Some(::serve::ServeError::NoTls(_)))
         || matches!(found(error), Some(ArrayNameError::Name(_)))
         || matches!(found(error), Some(OutputError::Terminal { .. }))
         || matches!(found(error), Some(SetupError::Target(_)))

@@ -1,12 +1,14 @@
 //! `longtake serve`: what was recorded, over HTTP.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
 use serde_json::json;
-use serve::{LISTEN, Options, Server};
+use serve::{LISTEN, Options, Server, TlsFiles};
+use target::output::Outputs;
 
 use crate::printer;
 
@@ -17,9 +19,24 @@ pub struct ServeArguments {
     /// each array [default: the arrays on the drives of this machine].
     #[arg(long = "array", value_name = "ARRAY")]
     pub arrays: Vec<String>,
-    /// Loopback address and port to listen on; port 0 selects a free one.
+    /// Address and port to listen on; port 0 selects a free one. An address that other machines can reach requires TLS and tokens.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = LISTEN)]
     pub listen: SocketAddr,
+    /// Certificate in PEM, followed by those of its issuers: encrypt connections, and refuse all others.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of the certificate in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Require a token for each request on a loopback address, too.
+    #[arg(long)]
+    pub require_token: bool,
+    /// File of tokens [default: that of `longtake token`].
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
+    /// Add a line of JSON to this file for each request and for each answer. Requests are refused while it can't be written.
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
     /// Print the arrays and the address as JSON, once the service is ready.
     #[arg(long)]
     pub json: bool,
@@ -28,14 +45,26 @@ pub struct ServeArguments {
 /// Serves until a signal ends it.
 ///
 /// # Errors
-/// If an array can't be opened, or the address can't be listened on.
+/// If an array can't be opened, the address can't be listened on, or TLS, a token or the audit log lacks.
 pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
-    let ServeArguments { arrays, listen, json } = arguments;
-    let options = Options { arrays: arrays.clone(), listen: *listen, ..Options::default() };
+    let ServeArguments { arrays, listen, tls_cert, tls_key, tokens, audit, .. } = arguments;
+    if let Some(audit) = audit {
+        let inputs = [tls_cert, tls_key, tokens].into_iter().flatten();
+        Outputs::new(true).reads(inputs).check(audit)?;
+    }
+    let tls = tls_cert.clone().zip(tls_key.clone());
+    let options = Options {
+        arrays: arrays.clone(),
+        listen: *listen,
+        tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+        tokens: tokens.clone(),
+        require_token: arguments.require_token,
+        audit: audit.clone(),
+        ..Options::default()
+    };
     let server = Server::bind(&options)?;
-    let (names, url) =
-        (server.arrays().collect::<Vec<_>>(), format!("http://{}/", server.address()));
-    match json {
+    let (names, url) = (server.arrays().collect::<Vec<_>>(), server.url());
+    match arguments.json {
         true => printer::json_line(&json!({"event": "ready", "arrays": names, "url": url}))?,
         false => printer::text(&format!("serving {} on {url}", names.join(", ")))?,
     }

@@ -1,5 +1,7 @@
 //! The service, asked over sockets.
 
+mod access;
+mod audit;
 mod document;
 mod flows;
 mod harness;
@@ -8,3 +10,5 @@ mod limits;
 mod listing;
 mod metrics;
 mod packets;
+mod protected;
+mod tls;
