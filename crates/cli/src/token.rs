@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use base::Duration;
 use clap::{Args, Subcommand};
-use longtake::instant::{now, utc};
-use report::text;
+use longtake::instant::now;
 use serde_json::json;
 use serve::{Scope, TokenStore};
 
@@ -59,21 +58,13 @@ pub fn token(arguments: &TokenArguments) -> Result<ExitCode> {
     let store = TokenStore::new(arguments.file.as_deref())?;
     let (json, text) = match &arguments.action {
         TokenAction::Create { name, scope, expires } => {
-            let expires = expires.map(|after| now() + after);
-            let secret = store.create(name, *scope, expires)?;
-            let expires = expires.map(utc);
-            (json!({"name": name, "scope": scope, "expires": expires, "token": secret}), secret)
+            let secret = store.create(name, *scope, expires.map(|after| now() + after))?;
+            (json!({"name": name, "scope": scope, "token": secret}), secret)
         }
         TokenAction::List => {
             let tokens = store.list()?;
-            let mut table = text::table(&["token", "scope", "created", "expires"], &[]);
-            for token in &tokens {
-                let end = token.expires().map_or_else(|| "never".to_owned(), utc);
-                let end = if token.is_expired() { format!("{end} (expired)") } else { end };
-                let (name, scope) = (token.name().to_owned(), token.scope().to_string());
-                table.add_row([name, scope, utc(token.created()), end]);
-            }
-            (tokens.iter().map(serve::Token::shown).collect(), text::trimmed(&table))
+            let rows = printer::rows(&serve::token_table(&tokens));
+            (tokens.iter().map(serve::Token::shown).collect(), rows)
         }
         TokenAction::Revoke { name } => {
             store.revoke(name)?;

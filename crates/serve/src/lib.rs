@@ -49,7 +49,7 @@ use audit::AuditLog;
 use tls::TlsError;
 pub use tls::TlsFiles;
 use tokens::CurrentTokens;
-pub use tokens::{Scope, Token, TokenError, TokenStore};
+pub use tokens::{Scope, Token, TokenError, TokenStore, token_table};
 
 /// Default address and port of a service.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);

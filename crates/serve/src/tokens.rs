@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use longtake::Timestamp;
 use longtake::instant::{When, now, utc};
+use longtake::text::Table;
 use nix::libc::O_NONBLOCK;
 use nix::unistd::Uid;
 use ring::digest::{SHA256, digest};
@@ -121,6 +122,17 @@ impl Token {
             "expires": self.expires().map(utc), "expired": self.is_expired(),
         })
     }
+}
+
+/// Tokens as a table.
+pub fn token_table(tokens: &[Token]) -> Table {
+    let row = |token: &Token| {
+        let end = token.expires().map_or_else(|| "never".to_owned(), utc);
+        let end = if token.is_expired() { format!("{end} (expired)") } else { end };
+        vec![token.name.clone(), token.scope.to_string(), utc(token.created()), end]
+    };
+    let heads = &["token", "scope", "created", "expires"];
+    Table { heads, right: &[], rows: tokens.iter().map(row).collect() }
 }
 
 /// A point in time in RFC 3339.
