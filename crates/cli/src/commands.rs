@@ -17,6 +17,7 @@ use crate::reproduce::ReproduceArguments;
 use crate::serve::ServeArguments;
 use crate::sim::arguments::SimAction;
 use crate::sweep::arguments::SweepArguments;
+use crate::token::TokenArguments;
 
 /// Record packets and sensor streams on NVMe drives; measure drives, and plan how many a rate needs.
 #[derive(Debug, Parser)]
@@ -55,10 +56,12 @@ pub enum Verb {
     Flows(FlowsArguments),
     /// Send recorded packets to an interface or a UDP address.
     Replay(ReplayArguments),
-    /// Serve takes, flows and packets over HTTP on this machine. Works during a recording.
+    /// Serve takes, flows and packets over HTTP. Works during a recording.
     ///
-    /// Every user of this machine can read what is served.
+    /// Without --require-token, every user of this machine can read what is served on a loopback address.
     Serve(ServeArguments),
+    /// Create, list and revoke the tokens that clients of a service need.
+    Token(TokenArguments),
     /// Protect a span of time from being overwritten by a ring. Works during a recording.
     Protect(ProtectArguments),
     /// Release protected spans of time.

@@ -24,6 +24,7 @@ mod signals;
 mod sim;
 mod sweep;
 mod take_list;
+mod token;
 mod words;
 
 use std::process::ExitCode;
@@ -109,6 +110,7 @@ fn run(given: &ArgMatches) -> Result<ExitCode> {
         Verb::Extract(arguments) => extract::extract(&arguments),
         Verb::Flows(arguments) => flows::flows(&arguments),
         Verb::Serve(arguments) => serve::serve(&arguments),
+        Verb::Token(arguments) => token::token(&arguments),
         Verb::Replay(arguments) => replay::replay(&arguments),
         Verb::Protect(arguments) => protect::protect(&arguments),
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),

@@ -1,11 +1,13 @@
 //! `longtake serve`: what was recorded, over HTTP.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use serve::{LISTEN, Options, Server};
+use serve::{LISTEN, Options, Server, TlsFiles};
+use target::output::Outputs;
 
 use crate::printer;
 
@@ -16,12 +18,27 @@ pub struct ServeArguments {
     /// each array [default: the arrays on the drives of this machine].
     #[arg(long = "array", value_name = "ARRAY")]
     pub arrays: Vec<String>,
-    /// Loopback address and port to listen on; port 0 selects a free one.
+    /// Address and port to listen on; port 0 selects a free one. An address that other machines can reach requires TLS and tokens.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = LISTEN)]
     pub listen: SocketAddr,
     /// Loopback address and port where the packets of the only array are sent as PCAP-over-IP, for `tshark -i TCP@ADDR:PORT`.
     #[arg(long, value_name = "ADDR:PORT")]
     pub pcap_over_ip: Option<SocketAddr>,
+    /// Certificate in PEM, followed by those of its issuers: encrypt connections, and refuse all others.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of the certificate in PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Require a token for each request on a loopback address, too.
+    #[arg(long)]
+    pub require_token: bool,
+    /// File of tokens [default: that of `longtake token`].
+    #[arg(long, value_name = "FILE")]
+    pub tokens: Option<PathBuf>,
+    /// Add a line of JSON to this file for each request and for each answer. Requests are refused while it can't be written.
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<PathBuf>,
     /// Print the arrays and the address as JSON, once the service is ready.
     #[arg(long)]
     pub json: bool,
@@ -30,13 +47,26 @@ pub struct ServeArguments {
 /// Serves until a signal ends it.
 ///
 /// # Errors
-/// If an array can't be opened, or the address can't be listened on.
+/// If an array can't be opened, the address can't be listened on, or TLS, a token or the audit log lacks.
 pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
-    let ServeArguments { arrays, listen, pcap_over_ip, json } = arguments;
-    let (arrays, listen, pcap_over_ip) = (arrays.clone(), *listen, *pcap_over_ip);
-    let options = Options { arrays, listen, pcap_over_ip, ..Options::default() };
+    let ServeArguments { arrays, listen, tls_cert, tls_key, tokens, audit, .. } = arguments;
+    if let Some(audit) = audit {
+        let inputs = [tls_cert, tls_key, tokens].into_iter().flatten();
+        Outputs::new(true).reads(inputs).check(audit)?;
+    }
+    let tls = tls_cert.clone().zip(tls_key.clone());
+    let options = Options {
+        arrays: arrays.clone(),
+        listen: *listen,
+        pcap_over_ip: arguments.pcap_over_ip,
+        tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+        tokens: tokens.clone(),
+        require_token: arguments.require_token,
+        audit: audit.clone(),
+        ..Options::default()
+    };
     let server = Server::bind(&options)?;
-    match json {
+    match arguments.json {
         true => printer::json_line(&server.ready_json())?,
         false => printer::text(&server.ready_text())?,
     }

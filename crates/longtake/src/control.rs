@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::array::protect::ChangeRefused;
 use directory::{PrivateDirectory, called};
 
 /// The socket's name in its directory.
@@ -352,7 +353,7 @@ fn converse(array: Uuid, request: &Request) -> Result<(Reply, UnixStream)> {
     BufReader::new((&stream).take(LINE_BYTES_MAX)).read_line(&mut line)?;
     match serde_json::from_str::<Answer>(&line).context("reading the recorder's answer")? {
         Ok(reply) => Ok((reply, stream)),
-        Err(why) => bail!("the recorder refused: {why}"),
+        Err(why) => bail!(ChangeRefused(format!("the recorder refused: {why}"))),
     }
 }
 

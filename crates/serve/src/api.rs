@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::extract::State;
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, middleware};
@@ -16,18 +16,20 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use utoipa::openapi::OpenApi as Document;
-use utoipa::{OpenApi, ToSchema};
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::Limits;
+use crate::access::{Access, Caller, admit, enter};
 use crate::arrays::{Served, Service};
 use crate::completeness::{Completeness, Members};
 use crate::failure::Failure;
 use crate::guard::guard;
 use crate::query::{FlowQuery, Names, Parameters};
-use crate::{dashboard, events, metrics, packets};
+use crate::{dashboard, events, metrics, packets, protected};
 
 /// What all requests share.
 pub type Shared = State<Arc<Service>>;
@@ -35,14 +37,30 @@ pub type Shared = State<Arc<Service>>;
 /// Buffers of a request that reads packets.
 pub const READING_MEMORY: ByteSize = ByteSize(64 << 20);
 
+/// Longest body of a request in bytes.
+const BODY_BYTES_MAX: usize = 16 << 10;
+
 /// The rest of the document that describes the addresses.
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Longtake",
-    description = "What was recorded, read-only. Requests whose Host header names no loopback address are answered with 421, \
-                   unknown addresses with 404, and other methods than GET with 405; each of these has a body as other failures do.",
-))]
+    description = "What was recorded. Unknown addresses are answered with 404, and methods that an address does not have with 405. \
+                   A service on a loopback address answers requests whose Host header names no such address with 421. Where a \
+                   service requires tokens, requests without a valid one are answered with 401. If the audit log can't be written, \
+                   requests are answered with 500. Each of these has a body as other failures do.",
+), modifiers(&BearerTokens), security((), ("token" = [])))]
 struct Api;
+
+/// How clients send their tokens.
+struct BearerTokens;
+
+impl Modify for BearerTokens {
+    fn modify(&self, document: &mut Document) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("token", scheme);
+    }
+}
 
 /// The addresses and the document that describes them.
 fn routes() -> (Router<Arc<Service>>, Document) {
@@ -54,26 +72,35 @@ fn routes() -> (Router<Arc<Service>>, Document) {
         .routes(routes!(flows))
         .routes(routes!(packets::packets))
         .routes(routes!(events::events))
+        .routes(routes!(protected::protect, protected::release))
         .routes(routes!(document))
         .routes(routes!(metrics::metrics))
         .split_for_parts()
 }
 
 /// Answers every request.
-pub fn router(service: Arc<Service>) -> Router {
+pub fn router(service: Arc<Service>, access: Arc<Access>) -> Router {
     let (router, _) = routes();
     router
-        .merge(dashboard::routes())
         .fallback(async || {
             let remedy = "/api/v1/openapi.json lists the addresses that there are";
             Failure::new(StatusCode::NOT_FOUND, "there is nothing at this address", remedy)
         })
-        .method_not_allowed_fallback(async || {
-            let error = "the service is read-only";
-            Failure::new(StatusCode::METHOD_NOT_ALLOWED, error, "use GET")
-        })
+        .method_not_allowed_fallback(not_allowed)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        .layer(middleware::from_fn(admit))
+        // What follows needs no token: it shows nothing of what was recorded.
+        .merge(dashboard::routes())
+        .method_not_allowed_fallback(not_allowed)
+        .layer(middleware::from_fn_with_state(access, enter))
         .layer(middleware::from_fn(guard))
         .with_state(service)
+}
+
+async fn not_allowed() -> Failure {
+    let error = "this address does not have this method";
+    let remedy = "/api/v1/openapi.json lists the methods of each address";
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, error, remedy)
 }
 
 /// How fast each of the requests that may run at the same time reads beside a recording: together as fast as one command.
@@ -259,10 +286,11 @@ async fn flows(
     State(service): Shared,
     Names(id): Names<String>,
     Parameters(query): Parameters<FlowQuery>,
+    caller: Caller,
 ) -> Result<Json<Value>, Failure> {
     let (served, limits) = (service.array(&id)?, *service.limits());
     let (selection, options) = (query.selection()?, query.options(&limits)?);
-    let permit = service.may_read()?;
+    let permit = service.may_read(&caller)?;
     let left = Left::default();
     let has_left = Arc::clone(&left.0);
     let counting = spawn_blocking(move || {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use base::ByteSize;
@@ -10,6 +10,7 @@ use longtake::{Array, Uuid, array};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
 
+use crate::access::Caller;
 use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Look;
@@ -102,12 +103,21 @@ pub struct Service {
     arrays: Vec<Served>,
     listing: Semaphore,
     reading: Arc<Semaphore>,
+    /// Of each token that has read packets, by its name.
+    reading_of_tokens: Mutex<HashMap<String, Arc<Semaphore>>>,
     limits: Limits,
     counts: Counts,
     /// What scrapes have found, and when.
     looks: Mutex<HashMap<Uuid, (Instant, Arc<Look>)>>,
     events: Events,
     followers: Arc<Followers>,
+}
+
+/// Lets a request read packets until it is dropped.
+#[derive(Debug)]
+pub struct ReadPermit {
+    _of_all: OwnedSemaphorePermit,
+    _of_token: Option<OwnedSemaphorePermit>,
 }
 
 /// What the service counts of itself.
@@ -129,6 +139,7 @@ impl Service {
             arrays,
             listing: Semaphore::new(limits.listing_max),
             reading: Arc::new(Semaphore::new(limits.reading_max)),
+            reading_of_tokens: Mutex::default(),
             limits: *limits,
             counts: Counts::default(),
             looks: Mutex::default(),
@@ -181,12 +192,27 @@ impl Service {
     /// Lets a request read packets, for as long as the permit is kept.
     ///
     /// # Errors
-    /// If as many others do as may.
-    pub fn may_read(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        Arc::clone(&self.reading).try_acquire_owned().map_err(|_| {
-            self.counts.refused.fetch_add(1, Ordering::Relaxed);
-            Failure::busy(self.limits.reading_max)
-        })
+    /// If as many others do as may, of all clients or with the same token.
+    pub fn may_read(&self, caller: &Caller) -> Result<ReadPermit, Failure> {
+        let Limits { reading_max, reading_of_token_max, .. } = self.limits;
+        let permit = |reading: Arc<Semaphore>, max, whom| {
+            reading.try_acquire_owned().map_err(|_| {
+                self.counts.refused.fetch_add(1, Ordering::Relaxed);
+                Failure::busy(max, whom)
+            })
+        };
+        let of_token = match caller.token_name() {
+            Some(name) => {
+                let mut all = self.reading_of_tokens.lock().unwrap_or_else(PoisonError::into_inner);
+                let of_token = all.entry(name.to_owned());
+                let of_token =
+                    of_token.or_insert_with(|| Arc::new(Semaphore::new(reading_of_token_max)));
+                Some(permit(Arc::clone(of_token), reading_of_token_max, " with this token")?)
+            }
+            None => None,
+        };
+        let of_all = permit(Arc::clone(&self.reading), reading_max, "")?;
+        Ok(ReadPermit { _of_all: of_all, _of_token: of_token })
     }
 
     /// What a scrape has found on an array lately.

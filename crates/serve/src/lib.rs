@@ -1,4 +1,4 @@
-//! What was recorded, over HTTP: arrays, takes, ledgers, flows, packets and metrics, read-only and on this machine alone.
+//! What was recorded, over HTTP: arrays, takes, ledgers, flows, packets and metrics. Other machines need TLS and a token.
 //!
 //! A service is a process of its own. It opens an array for each request, as the program's commands do, so that recorders neither
 //! wait for it nor know of it. Requests that read packets are limited in number, and together they read no faster beside a
@@ -9,15 +9,17 @@
 //!
 //! let options = Options { arrays: vec!["radar".to_owned()], ..Options::default() };
 //! let server = Server::bind(&options)?;
-//! println!("listening on http://{}/", server.address());
+//! println!("listening on {}", server.url());
 //! server.run_until_signal()?;
 //! # Ok::<(), ServeError>(())
 //! ```
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod api;
 mod arrays;
+mod audit;
 mod completeness;
 mod connections;
 mod dashboard;
@@ -27,38 +29,74 @@ mod guard;
 mod metrics;
 mod packets;
 mod pcap_over_ip;
+mod protected;
 mod query;
+mod tls;
+mod tokens;
 
 use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
 
+use access::Access;
 use arrays::{Served, Service};
+use audit::AuditLog;
+use tls::TlsError;
+pub use tls::TlsFiles;
+use tokens::CurrentTokens;
+pub use tokens::{Scope, Token, TokenError, TokenStore, token_table};
 
 /// Default address and port of a service.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
+
+/// How to make a certificate of one's own.
+const CERTIFICATE: &str = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=HOST \
+                           -addext subjectAltName=DNS:HOST -keyout key.pem -out cert.pem";
+
+/// How to make a token.
+const TOKEN: &str = "longtake token create --name NAME --scope read";
 
 /// What to serve, and where.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Arrays, named as on the command line. Empty for those on the drives of this machine.
     pub arrays: Vec<String>,
-    /// A loopback address; port 0 for any free one.
+    /// Port 0 for any free one. An address that other machines can reach needs TLS and a token.
     pub listen: SocketAddr,
     /// A loopback address where the packets of the only array are sent as PCAP-over-IP; None for nowhere.
     pub pcap_over_ip: Option<SocketAddr>,
+    /// Encrypts connections. Others are then refused.
+    pub tls: Option<TlsFiles>,
+    /// The file of tokens. None for the user's own.
+    pub tokens: Option<PathBuf>,
+    /// Whether each request needs a token, also on a loopback address.
+    pub require_token: bool,
+    /// The file that each request is entered in.
+    pub audit: Option<PathBuf>,
     /// Limits on what clients may use.
     pub limits: Limits,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { arrays: Vec::new(), listen: LISTEN, pcap_over_ip: None, limits: Limits::default() }
+        Self {
+            arrays: Vec::new(),
+            listen: LISTEN,
+            pcap_over_ip: None,
+            tls: None,
+            tokens: None,
+            require_token: false,
+            audit: None,
+            limits: Limits::default(),
+        }
     }
 }
 
@@ -67,11 +105,13 @@ impl Default for Options {
 pub struct Limits {
     /// Requests that read packets and run at the same time. Further ones are answered with 503.
     pub reading_max: usize,
+    /// Those with the same token.
+    pub reading_of_token_max: usize,
     /// Requests that list and run at the same time. Further ones wait.
     pub listing_max: usize,
     /// Connections. Further ones wait.
     pub connections_max: usize,
-    /// How long the head of a request may take to arrive.
+    /// How long the head of a request may take to arrive; also its body, and the handshake of TLS.
     pub head_max: Duration,
     /// How long a client may accept nothing before its connection is closed.
     pub stalled_max: Duration,
@@ -90,6 +130,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             reading_max: 4,
+            reading_of_token_max: 2,
             listing_max: 4,
             connections_max: 64,
             head_max: Duration::from_secs(10),
@@ -105,10 +146,20 @@ impl Default for Limits {
 /// Why a service could not start or go on.
 #[derive(Debug)]
 pub enum ServeError {
-    /// Other machines could reach the address.
-    NotLoopback(SocketAddr),
+    /// Other machines could reach the address, and TLS was not asked for.
+    NoTls(SocketAddr),
+    /// A certificate or its key can't be used.
+    Tls(TlsError),
+    /// Each request needs a token, and none is valid. The path is that of the store.
+    NoToken(PathBuf),
+    /// Tokens can't be read.
+    Tokens(TokenError),
+    /// The audit log can't be written.
+    Audit(PathBuf, io::Error),
     /// Other machines could reach the address of PCAP-over-IP.
     PcapOverIpNotLoopback(SocketAddr),
+    /// Requests need a token or are entered in an audit log, and PCAP-over-IP has neither.
+    PcapOverIpUnchecked,
     /// So many arrays were found, and PCAP-over-IP sends the packets of one.
     SeveralArrays(usize),
     /// Nothing was named, and no array was found.
@@ -131,10 +182,11 @@ pub enum ServeError {
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotLoopback(address) => write!(
+            Self::NoTls(address) => write!(
                 f,
-                "--listen {address}: other machines could reach this address, and TLS and authentication are not available; \
-                 listen on 127.0.0.1:{0} or [::1]:{0}, and reach it from elsewhere through an SSH tunnel",
+                "--listen {address}: other machines can reach this address, so TLS and a token are required; make a certificate \
+                 with `{CERTIFICATE}` and add --tls-cert cert.pem --tls-key key.pem; make a token with `{TOKEN}`; or listen on \
+                 127.0.0.1:{} and use an SSH tunnel",
                 address.port()
             ),
             Self::PcapOverIpNotLoopback(address) => write!(
@@ -143,9 +195,29 @@ impl fmt::Display for ServeError {
                  and reach it from elsewhere through an SSH tunnel",
                 address.port()
             ),
+            Self::PcapOverIpUnchecked => write!(
+                f,
+                "--pcap-over-ip sends packets without asking for a token or writing to an audit log: leave it out, or listen on a \
+                 loopback address without --require-token and --audit"
+            ),
             Self::SeveralArrays(count) => write!(
                 f,
                 "--pcap-over-ip sends the packets of one array, and {count} would be served: name one with --array"
+            ),
+            Self::Tls(reason) => write!(
+                f,
+                "{reason}; --tls-cert and --tls-key need a certificate and its key in PEM, for example from `{CERTIFICATE}`"
+            ),
+            Self::NoToken(path) => write!(
+                f,
+                "no valid token is in {}, and each request needs one: make one with `{TOKEN}`, or name another file with --tokens",
+                path.display()
+            ),
+            Self::Tokens(reason) => write!(f, "reading tokens: {reason}"),
+            Self::Audit(path, reason) => write!(
+                f,
+                "--audit {}: {reason}; without its audit log the service does not start",
+                path.display()
             ),
             Self::NoArray => write!(
                 f,
@@ -167,7 +239,7 @@ impl std::error::Error for ServeError {}
 impl ServeError {
     /// Whether an option has a value that it can't have, whatever the machine.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NotLoopback(_) | Self::PcapOverIpNotLoopback(_))
+        matches!(self, Self::NoTls(_) | Self::PcapOverIpNotLoopback(_) | Self::PcapOverIpUnchecked)
     }
 }
 
@@ -175,6 +247,8 @@ impl ServeError {
 #[derive(Debug)]
 pub struct Server {
     service: Arc<Service>,
+    access: Arc<Access>,
+    tls: Option<Arc<ServerConfig>>,
     listener: TcpListener,
     address: SocketAddr,
     followed: Option<(TcpListener, SocketAddr)>,
@@ -185,14 +259,19 @@ impl Server {
     /// Opens each array once, and listens.
     ///
     /// # Errors
-    /// If the address is not a loopback address or can't be listened on, or an array can't be opened.
+    /// If the address can't be listened on, an array can't be opened, or TLS or a token lacks where it is required.
     pub fn bind(options: &Options) -> Result<Self, ServeError> {
-        let Options { arrays, listen, pcap_over_ip, limits } = options;
-        if !listen.ip().is_loopback() {
-            return Err(ServeError::NotLoopback(*listen));
+        let Options { arrays, listen, pcap_over_ip, limits, .. } = options;
+        if !listen.ip().is_loopback() && options.tls.is_none() {
+            return Err(ServeError::NoTls(*listen));
         }
         if let Some(address) = pcap_over_ip.filter(|address| !address.ip().is_loopback()) {
             return Err(ServeError::PcapOverIpNotLoopback(address));
+        }
+        let tls = options.tls.as_ref().map(tls::config).transpose().map_err(ServeError::Tls)?;
+        let access = Arc::new(access(options)?);
+        if pcap_over_ip.is_some() && (access.requires_token || access.audit.is_some()) {
+            return Err(ServeError::PcapOverIpUnchecked);
         }
         let service = Arc::new(Service::new(Served::find(arrays)?, limits));
         if pcap_over_ip.is_some() && service.arrays().len() > 1 {
@@ -200,12 +279,17 @@ impl Server {
         }
         let (listener, address) = listening(*listen)?;
         let followed = pcap_over_ip.map(listening).transpose()?;
-        Ok(Self { service, listener, address, followed, limits: *limits })
+        Ok(Self { service, access, tls, listener, address, followed, limits: *limits })
     }
 
     /// The address that it listens on, with the port that it was given.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The URL of the service.
+    pub fn url(&self) -> String {
+        format!("{}://{}/", if self.tls.is_some() { "https" } else { "http" }, self.address)
     }
 
     /// The address where it sends packets as PCAP-over-IP.
@@ -221,7 +305,7 @@ impl Server {
     /// What is served and where, as a sentence.
     pub fn ready_text(&self) -> String {
         let names: Vec<&str> = self.arrays().collect();
-        let text = format!("serving {} on http://{}/", names.join(", "), self.address);
+        let text = format!("serving {} on {}", names.join(", "), self.url());
         match self.pcap_over_ip() {
             Some(address) => format!("{text}, packets on TCP@{address}"),
             None => text,
@@ -232,7 +316,7 @@ impl Server {
     pub fn ready_json(&self) -> serde_json::Value {
         serde_json::json!({
             "event": "ready", "arrays": self.arrays().collect::<Vec<_>>(),
-            "url": format!("http://{}/", self.address),
+            "url": self.url(),
             "pcap_over_ip": self.pcap_over_ip().map(|address| format!("TCP@{address}")),
         })
     }
@@ -258,7 +342,7 @@ impl Server {
     /// # Errors
     /// If the system gives no threads, or `stop` fails.
     pub fn run(self, stop: impl Future<Output = io::Result<()>>) -> Result<(), ServeError> {
-        let Self { service, listener, followed, limits, .. } = self;
+        let Self { service, access, tls, listener, followed, limits, .. } = self;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("serve")
@@ -270,10 +354,11 @@ impl Server {
             let followed =
                 followed.map(|(listener, _)| tokio::net::TcpListener::from_std(listener));
             let followed = pcap_over_ip::serve(followed.transpose()?, Arc::clone(&service));
-            let router = api::router(service);
+            let router = api::router(service, access);
+            let tls = tls.map(TlsAcceptor::from);
             tokio::select! {
                 never = followed => match never {},
-                never = connections::serve(listener, router, &limits) => match never {},
+                never = connections::serve(listener, tls, router, &limits) => match never {},
                 stopped = stop => stopped,
             }
         });
@@ -290,4 +375,25 @@ fn listening(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeErro
     listener.set_nonblocking(true).map_err(failed)?;
     let given = listener.local_addr().map_err(failed)?;
     Ok((listener, given))
+}
+
+/// Who may ask a service.
+fn access(options: &Options) -> Result<Access, ServeError> {
+    let is_loopback = options.listen.ip().is_loopback();
+    let requires_token = options.require_token || !is_loopback;
+    let store = match TokenStore::new(options.tokens.as_deref()) {
+        // Whoever has no folder for configuration has no tokens.
+        Err(TokenError::NoFolder) if !requires_token => None,
+        store => Some(store.map_err(ServeError::Tokens)?),
+    };
+    let path = store.as_ref().map(|store| store.path().to_owned());
+    let tokens = CurrentTokens::new(store);
+    if requires_token && !tokens.has_valid().map_err(ServeError::Tokens)? {
+        return Err(ServeError::NoToken(path.unwrap_or_default()));
+    }
+    let audit = options.audit.clone().map(|path| {
+        let failed = |reason| ServeError::Audit(path.clone(), reason);
+        AuditLog::open(path.clone()).map(Arc::new).map_err(failed)
+    });
+    Ok(Access { tokens, requires_token, is_loopback, audit: audit.transpose()? })
 }

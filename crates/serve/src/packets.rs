@@ -22,6 +22,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::spawn_blocking;
 
 use crate::Limits;
+use crate::access::Caller;
 use crate::api::{READING_MEMORY, Shared, rate_beside};
 use crate::arrays::{Served, Service};
 use crate::completeness::{Completeness, Members};
@@ -97,11 +98,12 @@ pub async fn packets(
     State(service): Shared,
     Names(id): Names<String>,
     Parameters(query): Parameters<PacketQuery>,
+    caller: Caller,
 ) -> Result<Response, Failure> {
     let (array, format) = (service.array(&id)?, query.format);
     let extraction =
         Extraction { array, format, selection: query.selection()?, limits: *service.limits() };
-    let permit = service.may_read()?;
+    let permit = service.may_read(&caller)?;
     let (sender, mut receiver) = channel(PIECES_MAX);
     let counted = Arc::clone(&service);
     spawn_blocking(move || {

@@ -2,19 +2,23 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{FromRequestParts, Query};
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::StatusCode;
 use axum::http::request::Parts;
 use base::Timestamp;
 use longtake::Selection;
 use longtake::array::{FLOWS_MAX, FlowOptions};
-use longtake::instant::{When, now, utc};
+use longtake::instant::{When, now};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::Limits;
+use crate::arrays::Service;
 use crate::failure::Failure;
 
 /// Rows of flows, unless the client asks for another number.
@@ -129,15 +133,13 @@ fn selection(
     filter: &str,
 ) -> Result<Selection, Failure> {
     let now = now();
-    let time = |name, text| -> Result<Option<Timestamp>, Failure> {
-        Ok(optional::<When>(name, text)?.map(|when| when.at(now)))
-    };
-    let (since, until) = (time("since", since)?, time("until", until)?);
+    let at =
+        |name, text: &Option<String>| text.as_deref().map(|text| time(name, text, now)).transpose();
+    let (since, until) = (at("since", since)?, at("until", until)?);
     if let (Some(since), Some(until)) = (since, until)
         && since > until
     {
-        let error = format!("since {} lies after until {}", utc(since), utc(until));
-        return Err(Failure::parameter(error));
+        return Err(Failure::not_ordered(since, until));
     }
     Ok(Selection {
         since,
@@ -146,6 +148,14 @@ fn selection(
         filter: filter.to_owned(),
         ..Selection::default()
     })
+}
+
+/// A point in time.
+///
+/// # Errors
+/// If the text is none.
+pub fn time(name: &str, text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    parsed::<When>(name, text).map(|when| when.at(now))
 }
 
 fn optional<T: FromStr<Err: Display>>(
@@ -183,5 +193,29 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Names<T
         found
             .map(|axum::extract::Path(names)| Self(names))
             .map_err(|why| Failure::parameter(why.body_text()))
+    }
+}
+
+/// The body of a request, as JSON. It has to be called that, and has to come as quickly as the head. Wrong ones get an answer as
+/// other failures do.
+pub struct Given<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Given<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, Failure> {
+        let given = Json::<T>::from_request(request, service);
+        let Ok(given) = tokio::time::timeout(service.limits().head_max, given).await else {
+            let error = "the body of the request has not come in time";
+            return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, error, "send it at once"));
+        };
+        given.map(|Json(given)| Self(given)).map_err(|why| match why {
+            JsonRejection::MissingJsonContentType(_) => {
+                let error = "the body of the request is not called JSON";
+                let remedy = "add the header 'Content-Type: application/json'";
+                Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, error, remedy)
+            }
+            why => Failure::parameter(why.body_text()),
+        })
     }
 }

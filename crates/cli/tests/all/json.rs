@@ -65,6 +65,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("fit", ""),
     // serve.rs
     ("serve", ""),
+    ("token create", "--name x --scope read --file @/tokens.toml"),
+    ("token list", "--file @/tokens.toml"),
+    ("token revoke", "x --file @/tokens.toml"),
 ];
 
 /// Commands without arguments in the table that are run without any all the same.

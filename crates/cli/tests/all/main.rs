@@ -51,6 +51,7 @@ mod retention;
 mod ring;
 mod scrub_after_kill;
 mod serve;
+mod serve_access;
 mod service;
 mod sim_rest;
 mod sim_spec;

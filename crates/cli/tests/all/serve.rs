@@ -19,11 +19,11 @@ const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB --memory 64M
 const ADDRESS: &str = "http://127.0.0.1:7878";
 
 /// A service of arrays, which ends with this.
-struct Service {
+pub struct Service {
     child: Child,
     /// Their names, with commas between them.
     arrays: String,
-    address: String,
+    pub address: String,
 }
 
 impl Service {
@@ -36,7 +36,7 @@ impl Service {
         service
     }
 
-    fn start(command: &mut Command) -> Self {
+    pub fn start(command: &mut Command) -> Self {
         let (child, ready) = started(command);
         let parts = ready.strip_prefix("serving ").and_then(|rest| rest.split_once(" on "));
         let (arrays, address) = parts.unwrap_or_else(|| panic!("'{ready}'"));
@@ -126,7 +126,7 @@ fn the_examples_of_the_page_about_serving_run() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serve.md");
     let page = fs::read_to_string(page).expect("it is there");
     let examples: Vec<String> =
-        lines::code(&page).into_iter().filter(|line| line.starts_with("curl ")).collect();
+        lines::code(&page).into_iter().filter(|line| line.starts_with("curl -s")).collect();
     assert_eq!(examples.len(), 9);
     // What never ends is left after its first line.
     let endless = |example: &String| example.ends_with("/events");
@@ -214,7 +214,8 @@ fn what_cannot_be_served_is_named_at_once() {
     let array = array.to_str().expect("it is text");
     let words = [
         "0.0.0.0:7878",
-        "TLS and authentication are not available",
+        "TLS and a token are required",
+        "--tls-cert cert.pem",
         "127.0.0.1:7878",
         "SSH tunnel",
     ];

@@ -164,6 +164,17 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         "output",
         Folder { line: "reproduce -q -o OUT", file: "report.html", quick: false },
     ),
+    (
+        "serve",
+        "audit",
+        File {
+            line: "serve --listen 127.0.0.1:0 --array @/array --audit OUT",
+            input: "@/array/member0",
+        },
+    ),
+    ("serve", "tls_cert", Input),
+    ("serve", "tls_key", Input),
+    ("serve", "tokens", Input),
     ("sim check", "files", Input),
     (
         "sim new",
@@ -193,4 +204,9 @@ pub const PATHS: &[(&str, &str, Role)] = &[
     ),
     ("sweep expand", "spec", Input),
     ("sweep job", "job", Input),
+    (
+        "token",
+        "file",
+        File { line: "token create --name x --scope read --file OUT", input: "@/packets.pcapng" },
+    ),
 ];

@@ -1,5 +1,6 @@
 //! The spans of time that a ring must not reuse, changed through the recording under way or on the members themselves.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
@@ -15,6 +16,18 @@ use super::open::{self, Opened, Tell};
 use crate::control::{self, Request};
 use crate::instant::utc;
 use crate::names;
+
+/// Why the protected spans of an array stay as they are, although it can be reached.
+#[derive(Debug)]
+pub struct ChangeRefused(pub(crate) String);
+
+impl fmt::Display for ChangeRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ChangeRefused {}
 
 /// Protects a span of time from being overwritten by the ring, both ends included, on the array of this name. Returns how many
 /// spans are protected then. The array need not be open, and may be recorded on.
@@ -96,7 +109,7 @@ fn change_members(targets: &[PathBuf], request: &Request, tell: Tell) -> Result<
 
 /// Changes the protected spans on the members themselves, which are open for writing.
 fn change_opened(opened: &mut Opened, request: &Request) -> Result<usize> {
-    let ranges = apply(&opened.image.protected, request).map_err(anyhow::Error::msg)?;
+    let ranges = apply(&opened.image.protected, request).map_err(ChangeRefused)?;
     let count = ranges.len();
     opened.change_superblocks(&Change::Protect(ranges))?;
     Ok(count)

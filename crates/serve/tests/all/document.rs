@@ -79,7 +79,7 @@ fn resolved<'d>(document: &'d Value, schema: &'d Value) -> &'d Value {
 }
 
 /// Fails unless an answer has the fields that its schema names, and no others.
-fn has_form(document: &Value, schema: &Value, value: &Value, path: &str) {
+pub fn has_form(document: &Value, schema: &Value, value: &Value, path: &str) {
     let schema = resolved(document, schema);
     if let Some(properties) = schema["properties"].as_object() {
         let fields = value.as_object().unwrap_or_else(|| panic!("{path}: {value}"));
@@ -120,8 +120,9 @@ fn every_documented_answer_is_given_and_every_address_is_documented() {
     let document = service.json("/api/v1/openapi.json");
     let mut documented = BTreeSet::new();
     for (path, item) in document["paths"].as_object().expect("an object") {
-        assert_eq!(item.as_object().expect("an object").keys().collect::<Vec<_>>(), ["get"]);
-        for status in item["get"]["responses"].as_object().expect("an object").keys() {
+        // protected.rs does so for what changes something.
+        let Some(get) = item.get("get") else { continue };
+        for status in get["responses"].as_object().expect("an object").keys() {
             documented.insert((path.clone(), status.clone()));
         }
     }

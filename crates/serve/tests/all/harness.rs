@@ -85,13 +85,13 @@ impl Recorded {
     }
 
     pub fn served_within(&self, limits: Limits) -> Service {
+        self.served_as(Options { limits, ..Options::default() })
+    }
+
+    /// With these options, on a free port.
+    pub fn served_as(&self, options: Options) -> Service {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
-        Service::start(&Options {
-            arrays: vec![self.place()],
-            listen,
-            limits,
-            ..Options::default()
-        })
+        Service::start(&Options { arrays: vec![self.place()], listen, ..options })
     }
 }
 
@@ -127,6 +127,11 @@ impl Service {
         self.pcap_over_ip.expect("the test asked for it")
     }
 
+    /// The port that it listens on.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// A new connection.
     pub fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).expect("it listens")
@@ -146,6 +151,14 @@ impl Service {
         self.send(
             format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes(),
         )
+    }
+
+    /// Sends a request with these headers and this body, and leaves the answer to be read.
+    pub fn request(&self, method: &str, path: &str, headers: &str, body: &str) -> TcpStream {
+        let (host, length) = (self.address, body.len());
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+        let head = format!("{head}Content-Length: {length}\r\n{headers}\r\n");
+        self.send(format!("{head}{body}").as_bytes())
     }
 
     /// The answer to GET.

@@ -1,9 +1,6 @@
 //! Requests of strangers and of programs gone wrong.
 
 use std::io::Read;
-use std::net::SocketAddr;
-
-use longtake_serve::{Options, ServeError, Server};
 
 use crate::harness::{Answer, Recorded, Service, is_guarded};
 
@@ -18,20 +15,6 @@ fn status(service: &Service, bytes: &[u8]) -> Option<u16> {
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).ok();
     Answer::head(&mut answer.as_slice()).map(|(status, _)| status)
-}
-
-#[test]
-fn no_address_is_listened_on_that_other_machines_reach() {
-    let recorded = Recorded::traffic(1_000_000);
-    for listen in ["0.0.0.0:0", "[::]:0", "192.168.0.1:7878"] {
-        let listen: SocketAddr = listen.parse().expect("an address");
-        let options = Options { arrays: vec![recorded.place()], listen, ..Options::default() };
-        let refused = Server::bind(&options).expect_err("it is refused");
-        assert!(matches!(refused, ServeError::NotLoopback(_)));
-        for words in ["TLS and authentication are not available", "SSH tunnel"] {
-            assert!(refused.to_string().contains(words), "{refused}");
-        }
-    }
 }
 
 #[test]

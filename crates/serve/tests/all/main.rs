@@ -1,5 +1,7 @@
 //! The service, asked over sockets.
 
+mod access;
+mod audit;
 #[path = "../../../report/tests/chromium/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod chromium;
@@ -14,3 +16,5 @@ mod listing;
 mod metrics;
 mod packets;
 mod pcap_over_ip;
+mod protected;
+mod tls;

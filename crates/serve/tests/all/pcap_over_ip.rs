@@ -17,6 +17,7 @@ fn options(recorded: &[&Recorded], limits: Limits) -> Options {
         listen: ([127, 0, 0, 1], 0).into(),
         pcap_over_ip: Some(([127, 0, 0, 1], 0).into()),
         limits,
+        ..Options::default()
     }
 }
 
@@ -157,4 +158,10 @@ fn packets_of_one_array_alone_are_sent_and_to_this_machine_alone() {
     };
     let refused = Server::bind(&outside).expect_err("it is refused");
     assert!(matches!(refused, ServeError::PcapOverIpNotLoopback(_)), "{refused}");
+    // It can't ask for a token, and enters nothing in an audit log.
+    let folder = tempfile::tempdir().expect("there is room");
+    let audit = Some(folder.path().join("audit"));
+    let audited = Options { audit, ..options(&[&one], Limits::default()) };
+    let refused = Server::bind(&audited).expect_err("it is refused");
+    assert!(matches!(refused, ServeError::PcapOverIpUnchecked), "{refused}");
 }
