@@ -4,7 +4,6 @@ pub mod config;
 mod described;
 mod live_line;
 mod reporter;
-mod service;
 mod status;
 
 use std::process::ExitCode;

@@ -51,6 +51,7 @@ pub mod names;
 pub mod privileges;
 pub mod recording;
 mod remark;
+pub mod service_manager;
 pub mod sweep;
 pub mod text;
 

@@ -14,13 +14,13 @@ use longtake::Remark;
 use longtake::recording::{
     Account, CompleteFile, Notice, Observer, Snapshot, Started, View, Watch,
 };
+use longtake::service_manager::ServiceManager;
 use longtake::text;
 use recorder::Event;
 use serde_json::json;
 
 use super::live_line;
 use super::reporter::{Line, Reporter};
-use super::service::ServiceManager;
 use crate::arguments::RecordArguments;
 use crate::printer;
 
@@ -73,7 +73,10 @@ impl Status {
             details: !arguments.quiet,
             terminal: false,
             reporter: None,
-            manager: ServiceManager::from_environment(),
+            manager: ServiceManager::from_environment().unwrap_or_else(|error| {
+                printer::tell(&format!("longtake: warning: {error:#}"));
+                None
+            }),
             stop,
             unsent: VecDeque::new(),
             source: arguments.from.clone(),

@@ -11,8 +11,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::printer;
-
 /// Tries in the time between two signs of life, while the manager's queue is full.
 const TRIES: u32 = 16;
 
@@ -29,25 +27,19 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The one that started this process; None if there is none, or if it can't be reached, which is said.
-    pub fn from_environment() -> Option<Self> {
-        let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty())?;
-        let connected = connect(&address).with_context(|| {
+    /// The one that started this process; None if there is none.
+    ///
+    /// # Errors
+    /// If it can't be reached.
+    pub fn from_environment() -> crate::Result<Option<Self>> {
+        let address = std::env::var_os("NOTIFY_SOCKET").filter(|address| !address.is_empty());
+        let Some(address) = address else { return Ok(None) };
+        let socket = connect(&address).with_context(|| {
             format!("the service manager at NOTIFY_SOCKET={} hears nothing", address.display())
-        });
-        match connected {
-            Ok(socket) => Some(Self {
-                socket,
-                alive_every: watchdog().map(|limit| limit / 2),
-                alive: Instant::now(),
-                tried: Instant::now(),
-                stopping: false,
-            }),
-            Err(error) => {
-                printer::tell(&format!("longtake: warning: {error:#}"));
-                None
-            }
-        }
+        })?;
+        let alive_every = watchdog().map(|limit| limit / 2);
+        let (alive, tried) = (Instant::now(), Instant::now());
+        Ok(Some(Self { socket, alive_every, alive, tried, stopping: false }))
     }
 
     /// Returns whether the socket took it: its queue may be full.
