@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::error::ErrorKind;
-use clap::{Command, CommandFactory, Parser};
+use clap::{Arg, Command, CommandFactory, Parser};
 use longtake::recording::NewArray;
 use source::SourceSpec;
 use source::synthetic::Pace;
@@ -167,7 +167,13 @@ fn every_command_has_help_and_every_one_but_completions_has_json() {
         let help = ["longtake"].into_iter().chain(name.split(' ')).chain(["--help"]);
         let shown = Arguments::try_parse_from(help).expect_err("help ends the program");
         assert_eq!(shown.kind(), ErrorKind::DisplayHelp, "{name}");
-        let json = command.get_arguments().any(|argument| argument.get_long() == Some("json"));
+        let is_json = |argument: &Arg| argument.get_long() == Some("json");
+        // The command above it may have an option for all of its commands.
+        let all = Arguments::command();
+        let above = all.find_subcommand(name.split(' ').next().unwrap_or_default());
+        let mut shared = above.into_iter().flat_map(Command::get_arguments);
+        let json = command.get_arguments().any(is_json)
+            || shared.any(|argument| is_json(argument) && argument.is_global_set());
         assert_eq!(json, name != "completions", "{name}");
     }
 }
