@@ -319,7 +319,7 @@ pub fn ask(array: Uuid, request: &Request) -> Result<usize> {
 /// Asks the recording that has the array open where it is, as [`json::status`](crate::json::status) has it. No drive is read.
 ///
 /// # Errors
-/// If nobody is recording on the array, the recorder belongs to another user, or it refuses.
+/// If the array is not being recorded, or its recorder belongs to another user or refuses to answer.
 pub fn status(array: Uuid) -> crate::Result<Value> {
     match converse(array, &Request::Status)? {
         (Reply::Status(status), _) => Ok(status),

@@ -380,8 +380,8 @@ fn hole(hole: &Gap) -> Value {
     })
 }
 
-/// A ledger. `cut` and `filtered` stand outside `lost`, because the user asked for them. `filtered` is null if nobody counted the rejected
-/// packets.
+/// A ledger. `cut` and `filtered` stand outside `lost`, because the user asked for them. `filtered` is null if rejected packets were not
+/// counted.
 fn ledger(ledger: &Ledger, rejections: Rejections) -> Value {
     let mut value = json!(ledger);
     if let Some(lost) = value["lost"].as_object_mut() {

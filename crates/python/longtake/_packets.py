@@ -59,7 +59,7 @@ class Packets:
             ends = numpy.frombuffer(ends, dtype=numpy.uint64)
             if shape is None:
                 count, rest = divmod(int(ends[0]), dtype.itemsize)
-                if rest:
+                if rest or not count:
                     raise ValueError(f"a packet of {int(ends[0])} bytes is not made of {dtype}")
                 shape = () if count == 1 else (count,)
             length = dtype.itemsize * int(numpy.prod(shape, dtype=numpy.int64))

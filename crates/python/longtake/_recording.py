@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import time
 import weakref
@@ -21,9 +22,13 @@ _under_way: weakref.WeakSet[Recording] = weakref.WeakSet()
 @atexit.register
 def _end_all() -> None:
     """Ends the takes of a program that ends."""
-    for recording in list(_under_way):
+    under_way = list(_under_way)
+    for recording in under_way:
         recording.stop()
-        recording.wait()
+    for recording in under_way:
+        # One that has failed must not keep the others from ending.
+        with contextlib.suppress(_longtake.LongtakeError):
+            recording.wait()
 
 
 def record(

@@ -62,7 +62,7 @@ pub fn read(request: Request, account: Account) -> std::io::Result<Batches> {
     let (sender, batches) = bounded(AHEAD);
     let reading = move || {
         if let Err(error) = read_all(&request, &account, &sender) {
-            // Nobody is told if nobody listens any more.
+            // A reader that has left is not told.
             sender.send(Err(format!("{error:#}"))).ok();
         }
     };

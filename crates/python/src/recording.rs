@@ -143,7 +143,7 @@ impl Recording {
     /// The account if it is over, and None otherwise.
     fn account<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let Some(recording) = self.taken() {
-            // Nobody may hold the state while waiting for Python's lock.
+            // The state is not locked here: a thread that waits for it may hold Python's lock.
             let over = match py.detach(|| recording.wait()) {
                 Ok(account) => State::Over(json::recorded(&account)),
                 Err(error) => State::Failed(format!("{error:#}")),
@@ -160,7 +160,7 @@ impl Recording {
 }
 
 impl Recording {
-    /// The recording, if it is over and nobody has taken it.
+    /// Takes the recording once it is over; None before, and for all later calls.
     fn taken(&self) -> Option<longtake::Recording> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Ending) {

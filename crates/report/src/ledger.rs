@@ -24,8 +24,8 @@ pub enum Rejections {
     NotCounted,
 }
 
-/// A ledger as JSON. `cut` and `filtered` stand outside `lost`, because the user asked for them. `filtered` is null if nobody counted the
-/// rejected packets.
+/// A ledger as JSON. `cut` and `filtered` stand outside `lost`, because the user asked for them. `filtered` is null if rejected
+/// packets were not counted.
 pub fn json(ledger: &Ledger, rejections: Rejections) -> Value {
     let mut value = json!(ledger);
     if let Some(lost) = value["lost"].as_object_mut() {

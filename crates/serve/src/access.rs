@@ -86,7 +86,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Protector {
     }
 }
 
-/// Who asks, or why nobody knows.
+/// Who asks, or why the token was not accepted.
 #[derive(Clone)]
 struct Identified(Result<Caller, Failure>);
 

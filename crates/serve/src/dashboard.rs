@@ -1,6 +1,6 @@
 //! The dashboard: one page for an operator, with its styles and scripts. It has no data: it asks the service as other clients do.
 //!
-//! Everything is compiled in, and the page's policy lets it ask nobody but the service.
+//! Its files are compiled in. Its content security policy allows requests to the service alone.
 
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, header};

@@ -42,7 +42,7 @@ const SAMPLES_MAX: usize = 4;
 /// Looks at an array that waits for its lock to be released, once its recorder answers no more.
 const SETTLING_MAX: u32 = 10;
 
-/// Sent when nothing has happened for long, so that either end notices that the other has gone.
+/// Sent after a long silence, so that each side notices if the other has gone.
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": nothing new\n\n");
 
 /// The state of an array and of the recording on it.
@@ -54,7 +54,7 @@ pub struct ArrayEvent {
     error: Option<String>,
     /// Whether somebody is recording on the array.
     recording: bool,
-    /// What the recorder says: its take, ledger, buffers and members. Null if nobody records, or the recorder is another user's.
+    /// Take, ledger, buffers and members, as the recorder reports them. Null without a recording, or if the recorder belongs to another user.
     #[schema(value_type = Option<Object>)]
     status: Option<Value>,
     /// How fast the recording goes on; null until that is known.
@@ -200,7 +200,7 @@ impl Events {
         listener
     }
 
-    /// Ends asking if nobody listens any more. What was published would be old when somebody does again.
+    /// Stops asking once the last client has left, and forgets what was published: it would be old for the next client.
     fn ends(&self) -> bool {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if self.published.receiver_count() == 0 {
@@ -229,7 +229,7 @@ impl Events {
     }
 }
 
-/// Asks the recorders of all arrays until nobody listens. One that is slow to answer holds up no other.
+/// Asks the recorders of all arrays until the last client leaves. A slow recorder does not delay the others.
 async fn poll_all(service: Arc<Service>) {
     let mut ticks = interval(PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

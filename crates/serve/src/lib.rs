@@ -57,7 +57,7 @@ pub use tokens::{Scope, Token, TokenError, TokenStore, token_table};
 /// Default address and port of a service.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
 
-/// How to make a certificate of one's own.
+/// A command that makes a self-signed certificate.
 const CERTIFICATE: &str = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=HOST \
                            -addext subjectAltName=DNS:HOST -keyout key.pem -out cert.pem";
 

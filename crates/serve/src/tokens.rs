@@ -368,7 +368,7 @@ impl TokenStore {
         Err(self.unusable(reason))
     }
 
-    /// Changes the tokens while nobody else does.
+    /// Changes the tokens under the lock of the store.
     fn change(
         &self,
         change: impl FnOnce(&mut Vec<Token>) -> Result<(), TokenError>,
