@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
         pip
     };
-    carry_out(pip().arg("-r").arg(package.join("tests/requirements.txt")))?;
+    carry_out(pip().arg("maturin>=1.9,<2").arg("-r").arg(package.join("tests/requirements.txt")))?;
     let wheels =
         root.join("target").join(if arguments.release { "wheels" } else { "wheels-debug" });
     fs::remove_dir_all(&wheels).ok();
