@@ -516,7 +516,7 @@ pub struct ExtractArguments {
     /// Use it when the ring may overtake the extraction. The recording goes on even if it has to overwrite the span.
     #[arg(long, help_heading = SELECTION)]
     pub hold: bool,
-    /// Print no progress.
+    /// Print neither progress nor a summary. What is missing is printed nevertheless.
     #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,
 }

@@ -18,6 +18,7 @@ use crate::serve::ServeArguments;
 use crate::sim::arguments::SimAction;
 use crate::sweep::arguments::SweepArguments;
 use crate::token::TokenArguments;
+use crate::wireshark::WiresharkAction;
 
 /// Record packets and sensor streams on NVMe drives; measure drives, and plan how many a rate needs.
 #[derive(Debug, Parser)]
@@ -62,6 +63,12 @@ pub enum Verb {
     Serve(ServeArguments),
     /// Create, list and revoke the tokens that clients of a service need.
     Token(TokenArguments),
+    /// Add arrays to the interfaces of Wireshark and tshark.
+    Wireshark {
+        /// What to do.
+        #[command(subcommand)]
+        action: WiresharkAction,
+    },
     /// Protect a span of time from being overwritten by a ring. Works during a recording.
     Protect(ProtectArguments),
     /// Release protected spans of time.

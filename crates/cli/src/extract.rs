@@ -80,7 +80,7 @@ fn follow(
 ) -> Result<ExitCode> {
     let stop = stop_or_go_on()?;
     let start = Instant::now();
-    if !array.is_recording() {
+    if !arguments.quiet && !array.is_recording() {
         printer::tell("nobody is recording on the array: waiting for a recording");
     }
     let stopped = || stop() == Go::Stop;
@@ -101,7 +101,11 @@ fn show(extracted: &Extracted, arguments: &ExtractArguments, start: Instant) -> 
         printer::json(&shown)?;
     } else {
         let elapsed = Duration::from_secs_f64(start.elapsed().as_secs_f64());
-        print(extracted, output, Rate::of(extracted.bytes, elapsed));
+        if !arguments.quiet {
+            print(extracted, output, Rate::of(extracted.bytes, elapsed));
+        }
+        printer::tell_all(text::unread(&extracted.read));
+        printer::tell_all(text::missing(extracted.read.missing));
     }
     Ok(exit::lossless(extracted.is_complete()))
 }
@@ -178,6 +182,4 @@ fn print(extracted: &Extracted, output: &Path, rate: Rate) {
         printer::counted(extracted.bytes, "byte"),
         output.display()
     ));
-    printer::tell_all(text::unread(&extracted.read));
-    printer::tell_all(text::missing(extracted.read.missing));
 }

@@ -25,6 +25,7 @@ mod sim;
 mod sweep;
 mod take_list;
 mod token;
+mod wireshark;
 mod words;
 
 use std::process::ExitCode;
@@ -111,6 +112,7 @@ fn run(given: &ArgMatches) -> Result<ExitCode> {
         Verb::Flows(arguments) => flows::flows(&arguments),
         Verb::Serve(arguments) => serve::serve(&arguments),
         Verb::Token(arguments) => token::token(&arguments),
+        Verb::Wireshark { action } => wireshark::wireshark(&action),
         Verb::Replay(arguments) => replay::replay(&arguments),
         Verb::Protect(arguments) => protect::protect(&arguments),
         Verb::Unprotect(arguments) => protect::unprotect(&arguments),

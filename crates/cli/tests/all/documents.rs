@@ -13,9 +13,10 @@ pub mod lines;
 use lines::ours;
 
 /// Words in commands that are not run here, and the reason. A command is left out for the first that it contains.
-const LEFT_OUT: [(&str, &str); 23] = [
+const LEFT_OUT: [(&str, &str); 24] = [
     ("longtake serve", "runs until it is ended; tests/all/serve.rs runs it and what asks it"),
     ("longtake token", "changes the user's own tokens; tests/all/serve_access.rs runs it"),
+    ("longtake wireshark", "changes the user's own settings; tests/all/wireshark.rs runs it"),
     ("cargo run", "builds the program, and records 5 GB"),
     ("--print fio", "the dots stand for other options"),
     (" ...", "the dots stand for an array or for targets"),

@@ -60,4 +60,5 @@ mod stall;
 mod sweep;
 mod terminal;
 mod traffic;
+mod wireshark;
 mod words;
