@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
+use longtake::service_manager::ServiceManager;
 use serve::{LISTEN, Options, Server, TlsFiles};
 use target::output::Outputs;
 
@@ -70,6 +71,11 @@ pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
         true => printer::json_line(&server.ready_json())?,
         false => printer::text(&server.ready_text())?,
     }
-    server.run_until_signal()?;
+    // Whoever can't be told is named, and the service runs all the same.
+    let manager = ServiceManager::from_environment().unwrap_or_else(|error| {
+        printer::tell(&format!("longtake: warning: {error:#}"));
+        None
+    });
+    server.run_until_signal(manager)?;
     Ok(ExitCode::SUCCESS)
 }

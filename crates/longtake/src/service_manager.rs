@@ -1,7 +1,7 @@
-//! Tells the service manager how a recording goes: systemd's protocol of datagrams, sd_notify(3).
+//! Tells the service manager how a recording or a service goes: systemd's protocol of datagrams, sd_notify(3).
 //!
 //! The socket is connected before the recorder confines itself, because it can connect to nothing afterwards. A
-//! manager that doesn't read its socket never makes the recording wait.
+//! manager that doesn't read its socket makes nobody wait.
 
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;
@@ -18,7 +18,7 @@ const TRIES: u32 = 16;
 #[derive(Debug)]
 pub struct ServiceManager {
     socket: UnixDatagram,
-    /// How often the watchdog is told that the recording is alive: half the time after which it would end the service.
+    /// How often the watchdog is told that this process is alive: half the time after which it would end the service.
     alive_every: Option<Duration>,
     alive: Instant,
     /// When it was last tried to tell, heard or not.
@@ -47,7 +47,7 @@ impl ServiceManager {
         self.socket.send(state.as_bytes()).is_ok()
     }
 
-    /// The recording has started.
+    /// The work has started.
     pub fn ready(&self) {
         self.tell("READY=1");
     }
@@ -57,7 +57,12 @@ impl ServiceManager {
         self.tell(&format!("STATUS={}", line.replace('\n', "; ")));
     }
 
-    /// A round of the recording is over. To be called more often than the watchdog bites.
+    /// How often it is to hear a sign of life; None if it doesn't watch this process.
+    pub fn alive_every(&self) -> Option<Duration> {
+        self.alive_every
+    }
+
+    /// A round of the work is over. To be called more often than the watchdog bites.
     pub fn alive(&mut self) {
         self.alive_at(Instant::now());
     }
@@ -74,7 +79,7 @@ impl ServiceManager {
         }
     }
 
-    /// The recording ends.
+    /// The work ends.
     pub fn stopping(&mut self) {
         if !std::mem::replace(&mut self.stopping, true) {
             self.tell("STOPPING=1");

@@ -10,7 +10,7 @@
 //! let options = Options { arrays: vec!["radar".to_owned()], ..Options::default() };
 //! let server = Server::bind(&options)?;
 //! println!("listening on {}", server.url());
-//! server.run_until_signal()?;
+//! server.run_until_signal(None)?;
 //! # Ok::<(), ServeError>(())
 //! ```
 
@@ -34,6 +34,7 @@ mod query;
 mod tls;
 mod tokens;
 
+use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -42,6 +43,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use longtake::service_manager::ServiceManager;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -321,17 +323,18 @@ impl Server {
         })
     }
 
-    /// Answers until SIGINT or SIGTERM.
+    /// Answers until SIGINT or SIGTERM, and tells the service manager so, if there is one.
     ///
     /// # Errors
     /// If the system gives no threads, or signals can't be caught.
-    pub fn run_until_signal(self) -> Result<(), ServeError> {
-        self.run(async {
+    pub fn run_until_signal(self, mut manager: Option<ServiceManager>) -> Result<(), ServeError> {
+        self.run(async move {
             let (mut interrupted, mut ended) =
                 (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
             tokio::select! {
                 _ = interrupted.recv() => {}
                 _ = ended.recv() => {}
+                never = tell(manager.as_mut()) => match never {},
             }
             Ok(())
         })
@@ -365,6 +368,19 @@ impl Server {
         // Whoever still reads packets finds nobody left to send them to, and ends.
         runtime.shutdown_background();
         served.map_err(ServeError::System)
+    }
+}
+
+/// Tells the service manager that the service is ready, and from then on that it is alive.
+async fn tell(manager: Option<&mut ServiceManager>) -> Infallible {
+    let Some(manager) = manager else { return std::future::pending().await };
+    manager.ready();
+    let Some(every) = manager.alive_every() else { return std::future::pending().await };
+    // A queue that was full is tried again before the next is due.
+    let mut ticks = tokio::time::interval(every / 4);
+    loop {
+        ticks.tick().await;
+        manager.alive();
     }
 }
 

@@ -10,7 +10,8 @@ use anyhow::{Context, Result};
 use super::{done, output};
 
 /// Files of `packaging`, and where they are installed.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
+    ("longtake-serve.service", "usr/lib/systemd/system"),
     ("longtake@.service", "usr/lib/systemd/system"),
     ("longtake.sysusers", "usr/lib/sysusers.d"),
     ("example.conf", "usr/share/doc/longtake"),
@@ -231,6 +232,7 @@ mod tests {
         output(&mut dpkg(&root, &["--install", package.to_str().unwrap()])).unwrap();
         let expected = [
             "usr/bin/longtake",
+            "usr/lib/systemd/system/longtake-serve.service",
             "usr/lib/systemd/system/longtake@.service",
             "usr/lib/sysusers.d/longtake.conf",
             "usr/share/bash-completion/completions/longtake",

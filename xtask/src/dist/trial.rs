@@ -13,7 +13,7 @@ const RECORD: &str = "
 set -e
 longtake --version
 getent passwd longtake
-systemd-analyze verify --man=no longtake@radar.service
+systemd-analyze verify --man=no longtake@radar.service longtake-serve.service
 longtake record --from synthetic:10MB/s --to /var/lib/longtake/radar --members 2 --member-size 64MiB --for 1s
 longtake array check /var/lib/longtake/radar
 ";

@@ -1,16 +1,17 @@
-//! A recording as a service: what systemd hears from it, and the unit that starts it.
+//! A recording, and what serves recordings, as services: what systemd hears from them, and the units that start them.
 
 use std::fs;
 use std::io::ErrorKind::NotFound;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use crate::harness::{Recorder, longtake, new_in, run, scratch, tool};
+use crate::harness::{Recorder, Running, longtake, new_in, run, scratch, tool};
 
 const SMALL: &str = "--members 2 --member-size 65MiB --segment 8MiB --memory 64MiB";
 const HANG: Duration = Duration::from_secs(60);
@@ -127,6 +128,27 @@ fn a_service_manager_that_cannot_be_reached_is_named_and_the_recording_goes_on()
     }
 }
 
+#[test]
+fn the_service_manager_hears_that_recordings_are_served_and_that_it_ends() {
+    let folder = scratch();
+    let manager = Manager::in_folder(&folder);
+    let array = new_in(&folder, "array");
+    let mut record = longtake();
+    record.args(["record", "-q", "--from", "synthetic:max", "--until-bytes", "1MB", "--to"]);
+    run(record.arg(&array).args(SMALL.split(' '))).code(0);
+    let mut serve = longtake();
+    serve.args(["serve", "--listen", "127.0.0.1:0", "--array"]).arg(&array);
+    serve.env("NOTIFY_SOCKET", &manager.1).env("WATCHDOG_USEC", "300000").stdout(Stdio::null());
+    let mut serving = Running::start(&mut serve);
+    assert_eq!(manager.hears(), "READY=1");
+    for _ in 0..3 {
+        assert_eq!(manager.hears(), "WATCHDOG=1");
+    }
+    serving.signal(Signal::SIGTERM);
+    assert_eq!(serving.wait(), 0);
+    manager.hears_until("STOPPING=1");
+}
+
 /// The words of a line as a shell, and systemd, split it.
 fn words(line: &str) -> Vec<String> {
     let parts = line.split('"').enumerate();
@@ -165,9 +187,9 @@ fn the_capabilities_of_the_unit_are_enough_to_start_again_and_again() {
 }
 
 /// systemd-analyze on the unit as it would be installed; None, and a message, if there is none.
-fn analysed(folder: &TempDir, words: &[&str]) -> Option<String> {
-    let unit = new_in(folder, "longtake@radar.service");
-    let text = packaging("longtake@.service");
+fn analysed(folder: &TempDir, unit: &str, words: &[&str]) -> Option<String> {
+    let text = packaging(unit);
+    let unit = new_in(folder, &unit.replace('@', "@radar"));
     let text = text.replace("/usr/bin/longtake", env!("CARGO_BIN_EXE_longtake"));
     fs::write(&unit, text).expect("it can be written");
     let mut command = Command::new("systemd-analyze");
@@ -186,10 +208,13 @@ fn analysed(folder: &TempDir, words: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn systemd_accepts_the_unit_and_finds_it_protected() {
-    let folder = scratch();
-    let Some(said) = analysed(&folder, &["verify", "--man=no"]) else { return };
-    assert_eq!(said, "");
+fn systemd_accepts_the_units_and_finds_them_protected() {
     // Out of 100. A service without any protection has 96.
-    analysed(&folder, &["security", "--offline=yes", "--no-pager", "--threshold=35"]);
+    for (unit, threshold) in [("longtake@.service", 35), ("longtake-serve.service", 20)] {
+        let folder = scratch();
+        let Some(said) = analysed(&folder, unit, &["verify", "--man=no"]) else { return };
+        assert_eq!(said, "");
+        let threshold = format!("--threshold={threshold}");
+        analysed(&folder, unit, &["security", "--offline=yes", "--no-pager", &threshold]);
+    }
 }
