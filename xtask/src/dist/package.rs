@@ -10,7 +10,9 @@ use anyhow::{Context, Result};
 use super::{done, output};
 
 /// Files of `packaging`, and where they are installed.
-const FILES: [(&str, &str); 5] = [
+const FILES: [(&str, &str); 7] = [
+    ("monitoring/longtake.grafana.json", "usr/share/longtake"),
+    ("monitoring/longtake.rules.yml", "usr/share/longtake"),
     ("longtake-serve.service", "usr/lib/systemd/system"),
     ("longtake@.service", "usr/lib/systemd/system"),
     ("longtake.sysusers", "usr/lib/sysusers.d"),
@@ -79,7 +81,8 @@ fn lay_out(parts: &Parts, tree: &Path) -> Result<()> {
     }
     for (file, place) in FILES {
         // Files are installed below the names that systemd and Debian look for.
-        let name = file.trim_start_matches("debian/").replace(".sysusers", ".conf");
+        let name = Path::new(file).file_name().context("a file has a name")?;
+        let name = name.to_string_lossy().replace(".sysusers", ".conf");
         copy(&parts.packaging.join(file), &new_folder(&tree.join(place))?.join(name), 0o644)?;
     }
     new_folder(&tree.join("etc/longtake"))?;
@@ -239,6 +242,8 @@ mod tests {
             "usr/share/doc/longtake/copyright",
             "usr/share/doc/longtake/example.conf",
             "usr/share/fish/vendor_completions.d/longtake.fish",
+            "usr/share/longtake/longtake.grafana.json",
+            "usr/share/longtake/longtake.rules.yml",
             "usr/share/man/man1/longtake.1.gz",
             "usr/share/zsh/vendor-completions/_longtake",
         ];

@@ -104,6 +104,10 @@ pub struct Service {
 }
 
 impl Service {
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub fn start(options: &Options) -> Self {
         let server = Server::bind(options).expect("it can be served");
         let (address, pcap_over_ip) = (server.address(), server.pcap_over_ip());

@@ -14,6 +14,7 @@ mod hostile;
 mod limits;
 mod listing;
 mod metrics;
+mod monitoring;
 mod packets;
 mod pcap_over_ip;
 mod protected;
