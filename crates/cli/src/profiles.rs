@@ -3,15 +3,16 @@
 pub mod arguments;
 mod import;
 mod list;
-mod show;
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
+use ::report::profiles::{figures, figures_json};
 use anyhow::Result;
 use target::Profiles;
 
+use crate::printer;
 use arguments::ProfilesAction;
 
 /// Set once, by the first lines of the program.
@@ -40,7 +41,14 @@ pub fn known() -> &'static Profiles {
 pub fn profiles(action: &ProfilesAction) -> Result<ExitCode> {
     match action {
         ProfilesAction::List(arguments) => list::list(arguments),
-        ProfilesAction::Show(arguments) => show::show(arguments),
+        ProfilesAction::Show(arguments) => {
+            let profile = known().find(&arguments.drive)?;
+            match arguments.json {
+                true => printer::json(&figures_json(&profile))?,
+                false => printer::text(&figures(&profile))?,
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         ProfilesAction::Import(arguments) => import::import(arguments),
     }
 }

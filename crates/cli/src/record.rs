@@ -2,7 +2,6 @@
 
 pub mod config;
 mod described;
-mod live_line;
 mod reporter;
 mod status;
 

@@ -7,12 +7,10 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
 use device::shell::quoted;
-use format::LinkType;
-use longtake::{Uuid, array};
-use source::filter::Program;
+use longtake::extcap::{self, Kind, Listed};
 use target::output::Outputs;
 
 use crate::{opening, printer};
@@ -101,7 +99,10 @@ pub fn wireshark(action: &WiresharkAction) -> Result<ExitCode> {
 }
 
 fn install(arguments: &InstallArguments) -> Result<ExitCode> {
-    let folder = arguments.directory.clone().map_or_else(extcap_folder, Ok)?;
+    let folder = arguments
+        .directory
+        .clone()
+        .map_or_else(|| Ok(extcap::folder()?), Ok::<_, anyhow::Error>)?;
     let mut words = vec![env::current_exe()?.to_string_lossy().into_owned()];
     words.extend(["wireshark", "extcap"].map(str::to_owned));
     for place in &arguments.arrays {
@@ -122,118 +123,38 @@ fn install(arguments: &InstallArguments) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where Wireshark looks for programs of this user. Before version 4.2 it does not name that folder.
-fn extcap_folder() -> Result<PathBuf> {
-    const REMEDY: &str = "name Wireshark's extcap folder with --directory";
-    let answer = Command::new("tshark").args(["-G", "folders"]).output();
-    let answer = answer.with_context(|| format!("running tshark: install it, or {REMEDY}"))?;
-    let folders = String::from_utf8_lossy(&answer.stdout);
-    let named = |name: &str| {
-        let line = folders.lines().find(|line| line.to_lowercase().starts_with(name))?;
-        Some(PathBuf::from(line.split_once(':')?.1.trim()))
-    };
-    let own = || Some(named("personal configuration")?.join("extcap"));
-    let folder = named("personal extcap path").or_else(own);
-    folder.with_context(|| format!("tshark names no folder of this user: {REMEDY}"))
-}
-
-/// An array that Wireshark lists.
-struct Listed {
-    place: String,
-    name: String,
-    uuid: Uuid,
-}
-
-/// The arrays of these names; those on the drives of this machine if there are none.
-fn listed(places: &[String]) -> Result<Vec<Listed>> {
-    if places.is_empty() {
-        let found = array::list(&[], &mut |_| ())?.into_iter();
-        let listed = found.map(|array| Listed {
-            place: array.uuid.to_string(),
-            name: array.name,
-            uuid: array.uuid,
-        });
-        return Ok(listed.collect());
-    }
-    let open = |place: &String| {
-        // One array that is not there must not hide the others.
-        let array = opening::options(true).open(place).ok()?;
-        Some(Listed { place: place.clone(), name: array.info().name, uuid: array.uuid() })
-    };
-    Ok(places.iter().filter_map(open).collect())
-}
-
 /// Answers one question.
 fn answer(arguments: &ExtcapArguments) -> Result<ExitCode> {
-    let arrays = listed(&arguments.arrays)?;
-    if arguments.extcap_interfaces {
-        let version = env!("CARGO_PKG_VERSION");
-        let mut lines = vec![format!("extcap {{version={version}}}{{display=Longtake}}")];
-        for Listed { name, uuid, .. } in &arrays {
-            let name = text(name);
-            for kind in ["live", "span"] {
-                lines.push(format!(
-                    "interface {{value=longtake-{kind}-{uuid}}}{{display={name} ({kind})}}"
-                ));
-            }
+    let arrays = extcap::listed(&arguments.arrays)?;
+    let lines = if arguments.extcap_interfaces {
+        extcap::interfaces(&arrays)
+    } else {
+        let name = arguments.extcap_interface.as_deref().unwrap_or_default();
+        let (array, kind) = extcap::interface(name, &arrays)?;
+        if arguments.capture {
+            return Err(capture(arguments, array, kind));
+        } else if arguments.extcap_dlts {
+            extcap::link_types()
+        } else if arguments.extcap_config {
+            extcap::fields(kind)
+        } else {
+            let filter = arguments.extcap_capture_filter.as_deref();
+            filter.and_then(extcap::wrong_filter).into_iter().collect()
         }
-        printer::text(&lines.join("\n"))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let interface = arguments.extcap_interface.as_deref().unwrap_or_default();
-    let (kind, uuid) = interface
-        .strip_prefix("longtake-")
-        .and_then(|rest| rest.split_once('-'))
-        .with_context(|| format!("{interface:?} is no interface of Longtake"))?;
-    let array = arrays.iter().find(|array| array.uuid.to_string() == uuid);
-    let array = array.with_context(|| format!("the array {uuid} is not there any more"))?;
-    let is_live = kind == "live";
-    if arguments.capture {
-        return Err(capture(arguments, array, is_live));
-    }
-    if arguments.extcap_dlts {
-        // The packets' own link types are in the pcapng stream.
-        printer::text("dlt {number=1}{name=EN10MB}{display=as recorded}")?;
-    } else if arguments.extcap_config {
-        printer::text(&fields(is_live).join("\n"))?;
-    } else if let Some(filter) = &arguments.extcap_capture_filter {
-        // What is printed here is what is wrong with it.
-        if let Err(wrong) = Program::compile(filter, LinkType::ETHERNET, 1 << 16) {
-            printer::text(&wrong.to_string())?;
-        }
-    }
+    };
+    printer::lines(lines)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// The fields of an interface's dialog.
-fn fields(is_live: bool) -> Vec<String> {
-    let filter =
-        ("filter", "Filter", "Packets that this libpcap expression accepts, as in tcpdump");
-    let since = (
-        "since",
-        "From",
-        "2026-11-21T10:00:00Z, \"2026-11-21 10:00\" (local), -10m (ago); empty: the oldest packet",
-    );
-    let until = ("until", "To", "A time in the same forms; empty: the newest packet");
-    let take = ("take", "Take", "UUID of one take, its beginning, or last; empty: all takes");
-    let fields = if is_live { vec![filter] } else { vec![since, until, take, filter] };
-    let field = |(at, (name, display, tooltip)): (usize, (&str, &str, &str))| {
-        format!(
-            "arg {{number={at}}}{{call=--{name}}}{{display={display}}}{{type=string}}{{tooltip={tooltip}}}"
-        )
-    };
-    fields.into_iter().enumerate().map(field).collect()
-}
-
 /// Becomes `longtake extract`, which writes what Wireshark shows. Returns only if it can't.
-fn capture(arguments: &ExtcapArguments, array: &Listed, is_live: bool) -> anyhow::Error {
+fn capture(arguments: &ExtcapArguments, array: &Listed, kind: Kind) -> anyhow::Error {
     let program = match env::current_exe() {
         Ok(program) => program,
         Err(error) => return error.into(),
     };
     let mut extract = Command::new(program);
     extract.args(["extract", "--quiet", "--format", "pcapng", "--output"]);
-    extract.args(&arguments.fifo).args(is_live.then_some("--follow"));
+    extract.args(&arguments.fifo).args((kind == Kind::Live).then_some("--follow"));
     let ExtcapArguments { since, until, take, filter, extcap_capture_filter, .. } = arguments;
     let filters: Vec<String> = [filter, extcap_capture_filter]
         .into_iter()
@@ -247,9 +168,4 @@ fn capture(arguments: &ExtcapArguments, array: &Listed, is_live: bool) -> anyhow
         extract.args(value.map(|value| format!("--{name}={value}")));
     }
     extract.arg("--").arg(&array.place).exec().into()
-}
-
-/// A name as it can stand between braces.
-fn text(name: &str) -> String {
-    printer::inline(name).replace(['{', '}'], "_")
 }

@@ -44,6 +44,7 @@
 pub mod array;
 pub mod control;
 mod error;
+pub mod extcap;
 mod flow_keys;
 pub mod instant;
 pub mod json;

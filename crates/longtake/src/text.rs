@@ -5,6 +5,7 @@ mod account;
 mod check;
 mod flows;
 mod index;
+pub mod live_line;
 mod recorded;
 mod scrub;
 

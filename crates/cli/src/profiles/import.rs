@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::profile::library;
+use ::report::profiles::{figures, figures_json};
 use anyhow::{Context, Result, bail};
 use lab::importing::profile::{self, ImportOptions, Imported};
 use lab::importing::table::TableOptions;
@@ -12,7 +13,7 @@ use target::output::Outputs;
 use target::profiles::is_path;
 
 use super::arguments::ImportArguments;
-use super::show;
+
 use crate::printer;
 
 /// Reads what was measured and keeps it as a profile.
@@ -32,13 +33,13 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     outputs.write(&path, &text).context("--name gives it another name")?;
     if arguments.json {
         printer::json(
-            &json!({"path": path, "profile": show::value(&profile), "answer": sentences}),
+            &json!({"path": path, "profile": figures_json(&profile), "answer": sentences}),
         )?;
     } else {
         for sentence in sentences {
             printer::text(&sentence)?;
         }
-        show::print(&profile)?;
+        printer::text(&figures(&profile))?;
         printer::message(&format!("profile: {}", path.display()))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -16,10 +16,10 @@ use longtake::recording::{
 };
 use longtake::service_manager::ServiceManager;
 use longtake::text;
+use longtake::text::live_line;
 use recorder::Event;
 use serde_json::json;
 
-use super::live_line;
 use super::reporter::{Line, Reporter};
 use crate::arguments::RecordArguments;
 use crate::printer;

@@ -1,10 +1,10 @@
 //! The line that shows a recording under way: how full, for how long still, how fast, what is lost.
 
+use base::units::grouped;
 use base::{ByteSize, Duration, Timestamp};
-use longtake::instant::utc;
-use longtake::recording::{LinkState, Rejections, Snapshot, Started};
 
-use crate::printer;
+use crate::instant::utc;
+use crate::recording::{LinkState, Rejections, Snapshot, Started};
 
 /// Columns that the line takes at most.
 pub const COLUMNS_MAX: usize = 100;
@@ -27,7 +27,7 @@ pub fn line(started: &Started, snapshot: &Snapshot, rates: &[f64], truncated: u6
     }
     let buffers = 100.0 * f64::from(snapshot.buffers_held) / f64::from(started.buffers.max(1));
     parts.push(format!("buffers {buffers:.0} %"));
-    parts.push(format!("lost {}", printer::number(snapshot.lost_packets)));
+    parts.push(format!("lost {}", grouped(snapshot.lost_packets)));
     if let Some(link) = snapshot.link {
         parts.push(match link {
             LinkState::Up => "link up".to_owned(),
@@ -37,15 +37,15 @@ pub fn line(started: &Started, snapshot: &Snapshot, rates: &[f64], truncated: u6
     }
     match started.rejections {
         Rejections::Counted => {
-            parts.push(format!("filtered {}", printer::number(snapshot.filtered_packets())));
+            parts.push(format!("filtered {}", grouped(snapshot.filtered_packets())));
         }
         Rejections::NoFilter | Rejections::NotCounted => {}
     }
     if snapshot.cut_packets() > 0 {
-        parts.push(format!("cut {}", printer::number(snapshot.cut_packets())));
+        parts.push(format!("cut {}", grouped(snapshot.cut_packets())));
     }
     if truncated > 0 {
-        parts.push(format!("truncated {}", printer::number(truncated)));
+        parts.push(format!("truncated {}", grouped(truncated)));
     }
     let failed = snapshot.members.iter().filter(|member| !member.working).count();
     if failed > 0 {
@@ -90,8 +90,8 @@ fn rate(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recording::{Capacity, MemberSnapshot};
     use format::Stage;
-    use longtake::recording::{Capacity, MemberSnapshot};
 
     fn started() -> Started {
         Started {
