@@ -23,22 +23,20 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::Limits;
-use crate::access::{Access, Caller, admit, enter};
+use crate::access::{Access, Caller};
 use crate::arrays::{Served, Service};
 use crate::completeness::{Completeness, Members};
+use crate::enter::{admit, enter};
 use crate::failure::Failure;
 use crate::guard::guard;
 use crate::query::{FlowQuery, Names, Parameters};
-use crate::{dashboard, events, metrics, packets, protected};
+use crate::{dashboard, events, metrics, packets, protected, steno};
 
 /// What all requests share.
 pub type Shared = State<Arc<Service>>;
 
 /// Buffers of a request that reads packets.
 pub const READING_MEMORY: ByteSize = ByteSize(64 << 20);
-
-/// Longest body of a request in bytes.
-const BODY_BYTES_MAX: usize = 16 << 10;
 
 /// The rest of the document that describes the addresses.
 #[derive(OpenApi)]
@@ -73,6 +71,7 @@ fn routes() -> (Router<Arc<Service>>, Document) {
         .routes(routes!(packets::packets))
         .routes(routes!(events::events))
         .routes(routes!(protected::protect, protected::release))
+        .routes(routes!(steno::query))
         .routes(routes!(document))
         .routes(routes!(metrics::metrics))
         .split_for_parts()
@@ -87,7 +86,8 @@ pub fn router(service: Arc<Service>, access: Arc<Access>) -> Router {
             Failure::new(StatusCode::NOT_FOUND, "there is nothing at this address", remedy)
         })
         .method_not_allowed_fallback(not_allowed)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        // Bodies are read, and limited, where requests are entered.
+        .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn(admit))
         // What follows needs no token: it shows nothing of what was recorded.
         .merge(dashboard::routes())
