@@ -44,7 +44,7 @@ pub const READING_MEMORY: ByteSize = ByteSize(64 << 20);
     title = "Longtake",
     description = "What was recorded. Unknown addresses are answered with 404, and methods that an address does not have with 405. \
                    A service on a loopback address answers requests whose Host header names no such address with 421. Where a \
-                   service requires tokens, requests without a valid one are answered with 401. If the audit log can't be written, \
+                   service requires tokens, requests without a valid one, and without a valid client certificate, are answered with 401. If the audit log can't be written, \
                    requests are answered with 500. Each of these has a body as other failures do.",
 ), modifiers(&BearerTokens), security((), ("token" = [])))]
 struct Api;
