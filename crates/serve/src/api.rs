@@ -46,17 +46,22 @@ pub const READING_MEMORY: ByteSize = ByteSize(64 << 20);
                    A service on a loopback address answers requests whose Host header names no such address with 421. Where a \
                    service requires tokens, requests without a valid one, and without a valid client certificate, are answered with 401. If the audit log can't be written, \
                    requests are answered with 500. Each of these has a body as other failures do.",
-), modifiers(&BearerTokens), security((), ("token" = [])))]
+), modifiers(&Proofs), security((), ("token" = []), ("certificate" = [])))]
 struct Api;
 
-/// How clients send their tokens.
-struct BearerTokens;
+/// How clients prove who they are.
+struct Proofs;
 
-impl Modify for BearerTokens {
+impl Modify for Proofs {
     fn modify(&self, document: &mut Document) {
-        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let description =
+            Some("A client certificate allows what a token of the scope `read` does.".to_owned());
+        let certificate =
+            SecurityScheme::MutualTls { description, deprecated: None, extensions: None };
         let components = document.components.get_or_insert_default();
-        components.add_security_scheme("token", scheme);
+        components.add_security_scheme("token", token);
+        components.add_security_scheme("certificate", certificate);
     }
 }
 

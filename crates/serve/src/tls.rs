@@ -152,6 +152,9 @@ fn configured(files: &TlsFiles, number: u64) -> Result<Configured, TlsError> {
         rustls::Error::InconsistentKeys(_) => {
             error(key, &format!("this is not the key of {}", certificate.display()))
         }
+        reason if reason.to_string().contains("UnsupportedCertVersion") => {
+            error(certificate, &"this certificate is older than X.509 version 3: sign it again")
+        }
         reason => error(certificate, &reason),
     })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];

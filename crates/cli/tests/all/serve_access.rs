@@ -42,7 +42,8 @@ fn the_examples_of_the_page_about_access_run() {
     record(folder.path());
     let page = page();
     tool("openssl", "openssl");
-    let own = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj";
+    let own =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 ";
     let example = |start: &str| example(&page, start);
     let openssl = example(own).replace("HOST", "localhost");
     shell(&openssl, folder.path(), "").code(0);
@@ -121,7 +122,9 @@ fn tls_needs_a_certificate_and_its_key() {
     line(&format!("{serve} --tls-cert @/none.pem --tls-key @/none.pem"), folder.path())
         .code(1)
         .says(&["none.pem", "openssl req"]);
-    line(&format!("{serve} --tls-client-ca @/none.pem"), folder.path()).code(2).says(&["--tls-cert"]);
+    line(&format!("{serve} --tls-client-ca @/none.pem"), folder.path())
+        .code(2)
+        .says(&["--tls-cert"]);
     line(&format!("{serve} --require-token --tokens @/none.toml"), folder.path())
         .code(1)
         .says(&["none.toml", "longtake token create"]);

@@ -11,7 +11,8 @@ use crate::serve_access::{example, page, record, shell};
 
 /// Starts the service of an example, on a free port. Returns the port as well.
 fn started(example: &str, folder: &Path) -> (Service, String) {
-    let line = example.replace("/data/radar", "radar").replace(":7878", ":0").replace(":1234", ":0");
+    let line =
+        example.replace("/data/radar", "radar").replace(":7878", ":0").replace(":1234", ":0");
     let mut command = longtake();
     command.args(line.split_whitespace().skip(1)).current_dir(folder);
     let service = Service::start(command.env("HOME", folder).env_remove("XDG_CONFIG_HOME"));
@@ -28,7 +29,8 @@ fn the_examples_of_the_page_about_client_certificates_run() {
     let section = page.split_once("\n### Client certificates\n").expect("it is there").1;
     let section = section.split_once("\n### ").expect("another one follows").0;
     tool("openssl", "openssl");
-    let own = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj";
+    let own =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 ";
     shell(&example(&page, own).replace("HOST", "localhost"), folder.path(), "").code(0);
     let all = lines::code(section);
     let is_later = |line: &&String| ["longtake", "curl"].iter().any(|name| line.starts_with(name));
@@ -83,7 +85,8 @@ fn stenographer_s_clients_read_a_recording() {
     let serve = example(&page, "longtake serve --array /data/radar --listen 0.0.0.0:1234");
     let serve = serve.replace("/data/radar", "../radar");
     let (_service, port) = started(&serve, &certs);
-    let config = format!(r#"{{"Host": "localhost", "Port": {port}, "CertPath": "{}"}}"#, certs.display());
+    let config =
+        format!(r#"{{"Host": "localhost", "Port": {port}, "CertPath": "{}"}}"#, certs.display());
     fs::write(folder.path().join("config"), config).expect("there is room");
     tool("jq", "jq");
     tool("tcpdump", "tcpdump");
@@ -112,7 +115,8 @@ fn stenographer_s_clients_read_a_recording() {
     };
     assert!(shown("udp.port == 53") > 3);
     assert_eq!(shown("!(udp.port == 53)"), 0);
-    let wrong = read(&mut tool("stenocurl", "stenographer-client"), &["/query", "-s", "-d", "host x"]);
+    let wrong =
+        read(&mut tool("stenocurl", "stenographer-client"), &["/query", "-s", "-d", "host x"]);
     let wrong = wrong.code(0).text();
     assert!(wrong.contains("'x' is not an IP address at character 6"), "{wrong}");
 }
