@@ -116,8 +116,8 @@ impl Asked<'_> {
         String::from_utf8(answer.stdout).expect("it is text")
     }
 
-    /// The status of a refusal.
-    fn refused(&self, path: &str, words: &[&str]) -> String {
+    /// The status of an answer; 000 if there is none.
+    fn status(&self, path: &str, words: &[&str]) -> String {
         let with_status = [words, &["-o", "/dev/null", "-w", "%{http_code}"]].concat();
         String::from_utf8(self.curl(path, &with_status).stdout).expect("it is text")
     }
@@ -142,20 +142,20 @@ fn a_client_with_a_certificate_reads_without_a_token_and_a_revoked_one_gets_no_c
     assert!(asked.read(arrays, &words(&ops)).contains("radar"));
     // A handshake that fails has no status.
     for certificate in [&old, &stranger] {
-        assert_eq!(asked.refused(arrays, &words(certificate)), "000");
+        assert_eq!(asked.status(arrays, &words(certificate)), "000");
     }
-    assert_eq!(asked.refused(arrays, &[]), "401");
+    assert_eq!(asked.status(arrays, &[]), "401");
     let token = format!("Authorization: Bearer {}", tokens.protect);
     assert!(asked.read(arrays, &["-H", &token]).contains("radar"));
     // A certificate allows no more than reading, and makes no token valid.
     let span = r#"{"since": "1", "until": "2"}"#;
     let protect = ["-H", "Content-Type: application/json", "-d", span];
     let path = "/api/v1/arrays/radar/protected";
-    assert_eq!(asked.refused(path, &[&words(&ops)[..], &protect].concat()), "403");
+    assert_eq!(asked.status(path, &[&words(&ops)[..], &protect].concat()), "403");
     let with_token = [&words(&ops)[..], &protect, &["-H", &token]].concat();
     assert!(asked.read(path, &with_token).contains("protected_ranges"));
     let nonsense = [&words(&ops)[..], &["-H", "Authorization: Bearer nonsense"]].concat();
-    assert_eq!(asked.refused(arrays, &nonsense), "401");
+    assert_eq!(asked.status(arrays, &nonsense), "401");
     let lines = fs::read_to_string(&log).expect("it is there");
     let lines = lines.lines().map(|line| serde_json::from_str(line).expect("it is JSON"));
     let requests: Vec<Value> = lines.filter(|line: &Value| line["event"] == "request").collect();
@@ -205,7 +205,7 @@ fn changed_files_hold_from_the_next_connection_on_and_a_revoked_certificate_is_s
     std::io::copy(&mut events, &mut std::io::sink()).expect("it can be read");
     let ended = listening.wait().expect("it ends");
     assert!(!ended.success(), "curl takes it for complete");
-    assert_eq!(asked.refused("/metrics", &words(&ops)), "000");
+    assert_eq!(asked.status("/metrics", &words(&ops)), "000");
     let outdated = |expected: &str| {
         let metrics = asked.read("/metrics", &words(&other));
         let line = format!("longtake_serve_tls_outdated {expected}");
@@ -217,6 +217,37 @@ fn changed_files_hold_from_the_next_connection_on_and_a_revoked_certificate_is_s
     outdated("1");
     fs::copy(&renewed.certificate, &own.certificate).expect("there is room");
     outdated("0");
+}
+
+#[test]
+fn each_authority_needs_its_list() {
+    let (recorded, tokens) = (Recorded::traffic(100_000), Tokens::new());
+    let own = certificate(&tokens, "own");
+    let (ours, theirs) = (Authority::new(&tokens, "ours"), Authority::new(&tokens, "theirs"));
+    let (one, other) = (ours.client("one", 7), theirs.client("other", 8));
+    let (first, second) = (ours.revoke(&[]), theirs.revoke(&[7]));
+    let both = |name: &str, files: [&PathBuf; 2]| {
+        let texts = files.map(|file| fs::read_to_string(file).expect("it is there"));
+        fs::write(tokens.beside(name), texts.concat()).expect("there is room");
+        Some(tokens.beside(name))
+    };
+    let client_ca = both("both.pem", [&ours.file(), &theirs.file()]);
+    // With a limit of none, a certificate reads no packets.
+    let limits = Limits { reading_of_token_max: 0, ..Limits::default() };
+    let asked = |client_crl| {
+        let tls = TlsFiles { client_ca: client_ca.clone(), client_crl, ..own.clone() };
+        let options = Options { tls: Some(tls), limits, ..tokens.required() };
+        Asked { service: recorded.served_as(options), tls: &own }
+    };
+    let with_one = asked(Some(first.clone()));
+    assert_eq!(with_one.status("/metrics", &words(&one)), "200");
+    assert_eq!(with_one.status("/metrics", &words(&other)), "000");
+    let with_both = asked(both("crls.pem", [&first, &second]));
+    for certificate in [&one, &other] {
+        assert_eq!(with_both.status("/metrics", &words(certificate)), "200");
+        let refused = with_both.status("/api/v1/arrays/radar/packets", &words(certificate));
+        assert_eq!(refused, "503");
+    }
 }
 
 #[test]
