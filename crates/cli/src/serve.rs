@@ -57,22 +57,15 @@ pub struct ServeArguments {
 /// If an array can't be opened, the address can't be listened on, or TLS, a token or the audit log lacks.
 pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
     let ServeArguments { arrays, listen, tls_cert, tls_key, tokens, audit, .. } = arguments;
-    let (client_ca, client_crl) = (&arguments.tls_client_ca, &arguments.tls_client_crl);
+    let files = [tls_cert, tls_key, &arguments.tls_client_ca, &arguments.tls_client_crl];
     if let Some(audit) = audit {
-        let inputs = [tls_cert, tls_key, client_ca, client_crl, tokens].into_iter().flatten();
-        Outputs::new(true).reads(inputs).check(audit)?;
+        Outputs::new(true).reads(files.into_iter().chain([tokens]).flatten()).check(audit)?;
     }
-    let tls = tls_cert.clone().zip(tls_key.clone());
     let options = Options {
         arrays: arrays.clone(),
         listen: *listen,
         pcap_over_ip: arguments.pcap_over_ip,
-        tls: tls.map(|(certificate, key)| TlsFiles {
-            certificate,
-            key,
-            client_ca: client_ca.clone(),
-            client_crl: client_crl.clone(),
-        }),
+        tls: TlsFiles::of(files.map(Option::clone)),
         tokens: tokens.clone(),
         require_token: arguments.require_token,
         audit: audit.clone(),

@@ -31,6 +31,14 @@ pub struct TlsFiles {
     pub client_crl: Option<PathBuf>,
 }
 
+impl TlsFiles {
+    /// The certificate, the key, `client_ca` and `client_crl`, as far as they are named; None without a certificate and its key.
+    pub fn of([certificate, key, client_ca, client_crl]: [Option<PathBuf>; 4]) -> Option<Self> {
+        let (certificate, key) = certificate.zip(key)?;
+        Some(Self { certificate, key, client_ca, client_crl })
+    }
+}
+
 /// Why TLS can't be used.
 #[derive(Debug)]
 pub struct TlsError {
