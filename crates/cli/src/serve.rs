@@ -19,7 +19,8 @@ pub struct ServeArguments {
     /// each array [default: the arrays on the drives of this machine].
     #[arg(long = "array", value_name = "ARRAY")]
     pub arrays: Vec<String>,
-    /// Address and port to listen on; port 0 selects a free one. An address that other machines can reach requires TLS and tokens.
+    /// Address and port to listen on; port 0 selects a free one. An address that other machines can reach requires TLS, and tokens or client
+    /// certificates.
     #[arg(long, value_name = "ADDR:PORT", default_value_t = LISTEN)]
     pub listen: SocketAddr,
     /// Loopback address and port where the packets of the only array are sent as PCAP-over-IP, for `tshark -i TCP@ADDR:PORT`.
@@ -31,7 +32,13 @@ pub struct ServeArguments {
     /// Key of the certificate in PEM.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Require a token for each request on a loopback address, too.
+    /// Certificates in PEM of those who sign clients' certificates. A client that shows one of theirs may read without a token.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_client_ca: Option<PathBuf>,
+    /// Their revocation lists in PEM: a client with a revoked certificate gets no connection.
+    #[arg(long, value_name = "FILE", requires = "tls_client_ca")]
+    pub tls_client_crl: Option<PathBuf>,
+    /// Require a token or a client certificate for each request on a loopback address, too.
     #[arg(long)]
     pub require_token: bool,
     /// File of tokens [default: that of `longtake token`].
@@ -51,16 +58,15 @@ pub struct ServeArguments {
 /// If an array can't be opened, the address can't be listened on, or TLS, a token or the audit log lacks.
 pub fn serve(arguments: &ServeArguments) -> Result<ExitCode> {
     let ServeArguments { arrays, listen, tls_cert, tls_key, tokens, audit, .. } = arguments;
+    let files = [tls_cert, tls_key, &arguments.tls_client_ca, &arguments.tls_client_crl];
     if let Some(audit) = audit {
-        let inputs = [tls_cert, tls_key, tokens].into_iter().flatten();
-        Outputs::new(true).reads(inputs).check(audit)?;
+        Outputs::new(true).reads(files.into_iter().chain([tokens]).flatten()).check(audit)?;
     }
-    let tls = tls_cert.clone().zip(tls_key.clone());
     let options = Options {
         arrays: arrays.clone(),
         listen: *listen,
         pcap_over_ip: arguments.pcap_over_ip,
-        tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+        tls: TlsFiles::of(files.map(Option::clone)),
         tokens: tokens.clone(),
         require_token: arguments.require_token,
         audit: audit.clone(),

@@ -104,7 +104,7 @@ pub use format::superblock::Protected;
 pub use recorder::extract::Unreadable;
 pub use recorder::scrub::{Fault, Repair};
 pub use recorder::takes::{Entry as Chunk, Gap};
-pub use search::{CommunityId, FLOWS_MAX, Group, Order};
+pub use search::{CommunityId, FLOWS_MAX, Group, Order, PacketTest};
 pub use source::filter::FilterError;
 pub use source::pace::Pace;
 pub use source::replay::ReplaySummary;

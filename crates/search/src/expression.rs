@@ -355,14 +355,21 @@ fn network(id: &str) -> Condition {
         format!("{address}{}", ".0".repeat(missing))
     };
     let Ok(address) = whole.parse::<IpAddr>() else { return Condition::Any };
-    let width = if address.is_ipv4() { 32 } else { 128 };
-    let bits = bits.unwrap_or(width);
+    hosts_of(address, bits.unwrap_or(if address.is_ipv4() { 32 } else { 128 }))
+}
+
+/// One of the addresses of a network whose prefix has so many bits, if they are few.
+pub(crate) fn hosts_of(address: IpAddr, bits: u32) -> Condition {
+    let width: u32 = if address.is_ipv4() { 32 } else { 128 };
     let Some(free) = width.checked_sub(bits).filter(|free| *free <= ONE_BY_ONE_MAX.ilog2()) else {
         return Condition::Any;
     };
-    let hosts = (0..1_u32 << free).map(|host| match address {
-        IpAddr::V4(network) => IpAddr::V4(Ipv4Addr::from(network.to_bits() | host)),
-        IpAddr::V6(network) => IpAddr::V6((network.to_bits() | u128::from(host)).into()),
+    let mask = (1_u32 << free) - 1;
+    let hosts = (0..=mask).map(|host| match address {
+        IpAddr::V4(network) => IpAddr::V4(Ipv4Addr::from((network.to_bits() & !mask) | host)),
+        IpAddr::V6(network) => {
+            IpAddr::V6(((network.to_bits() & !u128::from(mask)) | u128::from(host)).into())
+        }
     });
     Condition::one_of(hosts.map(|host| Condition::Key(IndexKey::Host(host))))
 }
@@ -379,7 +386,7 @@ fn port_range(id: &str) -> Condition {
 }
 
 /// All of these. Two hosts and two ports are those of one flow, in one of two ways.
-fn all_with_flows(parts: Vec<Condition>) -> Condition {
+pub(crate) fn all_with_flows(parts: Vec<Condition>) -> Condition {
     let all = Condition::all(parts);
     let Condition::All(parts) = &all else { return all };
     let (mut hosts, mut ports, mut protocols) = (Vec::new(), Vec::new(), Vec::new());

@@ -39,6 +39,7 @@ mod fragments;
 mod index_key;
 mod key_hash;
 mod layers;
+mod packet_test;
 pub mod protocol;
 mod segment_keys;
 
@@ -53,4 +54,5 @@ pub use fragments::{FRAGMENTS_MAX, Fragments};
 pub use index_key::{IndexKey, KeyKind};
 pub use key_hash::KeyHash;
 pub use layers::{End, Fragment, IpLayer, LAYERS_MAX, Layer, Layers, Part, Tunnel};
+pub use packet_test::PacketTest;
 pub use segment_keys::{KEYS_MAX, SegmentKeys};

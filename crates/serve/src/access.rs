@@ -1,67 +1,94 @@
-//! Who may ask for what: tokens, their scopes, and the audit log.
+//! Who may ask for what: tokens and their scopes, and certificates of clients, which allow reading.
 //!
-//! On a loopback address no token is needed, unless the service requires one or something would be changed. An answer ends early
-//! if its token is revoked or expires meanwhile.
+//! On a loopback address neither is needed, unless the service requires one or something would be changed.
 
-use std::io;
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{FromRequestParts, Request, State};
+use axum::extract::{FromRequestParts, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Method, StatusCode, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use hyper::body::{Frame, SizeHint};
+use axum::http::{HeaderMap, StatusCode, header};
 
-use crate::audit::{Asked, AuditLog, Entry};
+use crate::audit::AuditLog;
+use crate::client_certificate::ClientCertificate;
 use crate::failure::Failure;
 use crate::guard::is_called_rightly;
+use crate::tls::Tls;
 use crate::tokens::{CurrentTokens, LOOPBACK, Scope, Token};
-
-/// The address of a client, which each connection adds to its requests.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer(pub SocketAddr);
 
 /// Who may ask.
 #[derive(Debug)]
 pub struct Access {
     /// The tokens that there are.
     pub tokens: CurrentTokens,
-    /// Whether each request needs one.
+    /// Knows the certificates of clients, if they may have any.
+    pub tls: Option<Arc<Tls>>,
+    /// Whether each request needs a token or a certificate.
     pub requires_token: bool,
     /// Whether the service may be called by loopback names alone.
     pub is_loopback: bool,
+    /// How long the body of a request may take to arrive.
+    pub body_max: Duration,
     /// Where requests are entered.
     pub audit: Option<Arc<AuditLog>>,
 }
 
-/// Who asks: the holder of a token, or a program on this machine that needs none.
+/// Who asks: the holder of a token or of a certificate, or a program on this machine that needs neither.
 #[derive(Clone, Debug, Default)]
-pub struct Caller {
-    token: Option<Token>,
+pub struct Caller(Proof);
+
+#[derive(Clone, Debug, Default)]
+enum Proof {
+    #[default]
+    None,
+    Token(Token),
+    Certificate(ClientCertificate),
 }
 
 impl Caller {
-    /// The name of the token.
-    pub fn token_name(&self) -> Option<&str> {
-        self.token.as_ref().map(Token::name)
+    /// Whether it is a program on this machine that needs no proof.
+    pub fn is_anyone(&self) -> bool {
+        matches!(self.0, Proof::None)
+    }
+
+    /// The name of the token in the audit log; None with a certificate.
+    pub fn token_entered(&self) -> Option<&str> {
+        match &self.0 {
+            Proof::None => Some(LOOPBACK),
+            Proof::Token(token) => Some(token.name()),
+            Proof::Certificate(_) => None,
+        }
+    }
+
+    /// What limits to one token or certificate are counted by, and what it is; None for anyone.
+    pub fn limited_by(&self) -> Option<(String, &'static str)> {
+        match &self.0 {
+            Proof::None => None,
+            Proof::Token(token) => Some((format!("token {}", token.name()), " with this token")),
+            Proof::Certificate(certificate) => {
+                Some((format!("certificate {}", certificate.sha256()), " with this certificate"))
+            }
+        }
     }
 
     /// Refuses whoever has no token of this scope.
     fn needs(&self, scope: Scope) -> Result<(), Failure> {
-        match &self.token {
-            Some(token) if token.scope() >= scope => Ok(()),
-            Some(token) => {
+        match &self.0 {
+            Proof::Token(token) if token.scope() >= scope => Ok(()),
+            Proof::Token(token) => {
                 let (name, own) = (token.name(), token.scope());
                 let error =
                     format!("the token '{name}' has the scope {own}, and this needs {scope}");
                 Err(Failure::new(StatusCode::FORBIDDEN, error, "use a token with that scope"))
             }
-            None => Err(Failure::no_token("this request needs a token")),
+            Proof::Certificate(_) => {
+                let error = format!(
+                    "a client certificate has the scope {}, and this needs {scope}",
+                    Scope::Read
+                );
+                Err(Failure::new(StatusCode::FORBIDDEN, error, "send a token with that scope"))
+            }
+            Proof::None => Err(Failure::no_token("this request needs a token")),
         }
     }
 }
@@ -86,63 +113,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Protector {
     }
 }
 
-/// Who asks, or why the token was not accepted.
-#[derive(Clone)]
-struct Identified(Result<Caller, Failure>);
-
-/// Identifies who asks, and enters each request in the audit log.
-pub async fn enter(
-    State(access): State<Arc<Access>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let identified = access.identify(request.headers());
-    let mut entry = match access.begin(&request, &identified) {
-        Ok(entry) => entry,
-        Err(failure) => return failure.into_response(),
-    };
-    let has_body = request.method() != Method::HEAD;
-    let token = identified.as_ref().ok().and_then(|caller| caller.token.clone());
-    let response = if access.is_called_wrongly(&request) {
-        Failure::misdirected().into_response()
-    } else {
-        request.extensions_mut().insert(Identified(identified));
-        next.run(request).await
-    };
-    if let Some(entry) = &mut entry {
-        entry.answered(response.status());
-        if (!has_body || response.body().is_end_stream()) && entry.end(true).is_err() {
-            return Failure::not_entered().into_response();
-        }
-    }
-    match (&token, &entry) {
-        (None, None) => response,
-        _ => response.map(|body| Body::new(Watched { body, token, entry, access })),
-    }
-}
-
-/// Refuses requests that need a token and have no valid one.
-pub async fn admit(mut request: Request, next: Next) -> Response {
-    match request.extensions_mut().remove() {
-        Some(Identified(Ok(caller))) => {
-            request.extensions_mut().insert(caller);
-            next.run(request).await
-        }
-        Some(Identified(Err(failure))) => failure.into_response(),
-        None => Failure::broken().into_response(),
-    }
-}
-
 impl Access {
-    /// Who asks, by the token that the request has.
-    fn identify(&self, headers: &HeaderMap) -> Result<Caller, Failure> {
+    /// Who asks, by the token that the request has, or else by the certificate that its connection has.
+    ///
+    /// # Errors
+    /// If neither is valid, or there is none and the request needs one.
+    pub fn identify(
+        &self,
+        headers: &HeaderMap,
+        certificate: Option<&ClientCertificate>,
+    ) -> Result<Caller, Failure> {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
-        let Some(credentials) = given.next() else {
-            return match self.requires_token {
-                true => Err(Failure::no_token("this service answers only requests with a token")),
-                false => Ok(Caller::default()),
-            };
-        };
+        let Some(credentials) = given.next() else { return self.without_token(certificate) };
         let credentials = credentials.to_str().unwrap_or_default().split_once(' ');
         let secret = match (credentials, given.next()) {
             (Some((scheme, secret)), None) if scheme.eq_ignore_ascii_case("bearer") => secret,
@@ -152,7 +134,7 @@ impl Access {
             Ok(Some(token)) if token.is_expired() => {
                 Err(Failure::wrong_token(&format!("the token '{}' has expired", token.name())))
             }
-            Ok(Some(token)) => Ok(Caller { token: Some(token) }),
+            Ok(Some(token)) => Ok(Caller(Proof::Token(token))),
             Ok(None) => Err(Failure::wrong_token("the token is unknown")),
             Err(_) => {
                 let error = "the service can't read its tokens";
@@ -162,77 +144,41 @@ impl Access {
         }
     }
 
-    /// Enters a request in the audit log, if there is one.
-    fn begin(
-        &self,
-        request: &Request,
-        identified: &Result<Caller, Failure>,
-    ) -> Result<Option<Entry>, Failure> {
-        let Some(audit) = &self.audit else { return Ok(None) };
-        let who = identified.as_ref().ok().map(|caller| caller.token_name().unwrap_or(LOOPBACK));
-        let peer = request.extensions().get().map(|Peer(address)| *address);
-        let path = request.uri().to_string();
-        let asked = Asked { who, peer, method: request.method().as_str(), path: &path };
-        audit.begin(&asked).map(Some).map_err(|_| Failure::not_entered())
+    fn without_token(&self, certificate: Option<&ClientCertificate>) -> Result<Caller, Failure> {
+        if let Some(certificate) = certificate {
+            let caller = Caller(Proof::Certificate(certificate.clone()));
+            return match self.still_admits(&caller) {
+                true => Ok(caller),
+                false => Err(Failure::wrong_certificate()),
+            };
+        }
+        let knows_clients = self.tls.as_ref().is_some_and(|tls| tls.knows_clients());
+        match (self.requires_token, knows_clients) {
+            (false, _) => Ok(Caller::default()),
+            (true, false) => {
+                Err(Failure::no_token("this service answers only requests with a token"))
+            }
+            (true, true) => {
+                let error =
+                    "this service answers only requests with a token or a client certificate";
+                Err(Failure::no_token(error))
+            }
+        }
     }
 
     /// Whether a page of another site may have made the request.
-    fn is_called_wrongly(&self, request: &Request) -> bool {
+    pub fn is_called_wrongly(&self, request: &Request) -> bool {
         self.is_loopback && !is_called_rightly(request.uri(), request.headers())
     }
 
-    fn still_admits(&self, token: Option<&Token>) -> bool {
-        token.is_none_or(|token| self.tokens.is_valid(token))
-    }
-}
-
-/// The body of an answer, for as long as its token is valid. Its end is in the audit log before its last bytes are sent.
-struct Watched {
-    body: Body,
-    token: Option<Token>,
-    entry: Option<Entry>,
-    access: Arc<Access>,
-}
-
-impl Watched {
-    fn end(&mut self, complete: bool) -> Result<(), axum::Error> {
-        self.entry.as_mut().map_or(Ok(()), |entry| entry.end(complete)).map_err(axum::Error::new)
-    }
-}
-
-impl HttpBody for Watched {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
-        if !self.access.still_admits(self.token.as_ref()) {
-            let ended = io::Error::other("the token is not valid any more");
-            return Poll::Ready(Some(Err(axum::Error::new(ended))));
-        }
-        let ended = match &frame {
-            Some(Ok(frame)) => {
-                let bytes = frame.data_ref().map_or(0, Bytes::len);
-                self.entry.iter_mut().for_each(|entry| entry.sent(bytes));
-                self.body.is_end_stream()
+    /// Whether a caller may ask, or be sent, something now.
+    pub fn still_admits(&self, Caller(proof): &Caller) -> bool {
+        match proof {
+            Proof::None => true,
+            Proof::Token(token) => self.tokens.is_valid(token),
+            Proof::Certificate(certificate) => {
+                self.tls.as_ref().is_some_and(|tls| certificate.is_valid(tls))
             }
-            Some(Err(_)) => false,
-            None => true,
-        };
-        Poll::Ready(match ended.then(|| self.end(true)) {
-            Some(Err(reason)) => Some(Err(reason)),
-            _ => frame,
-        })
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        }
     }
 }

@@ -23,13 +23,14 @@ use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::Limits;
-use crate::access::{Access, Caller, admit, enter};
+use crate::access::{Access, Caller};
 use crate::arrays::{Served, Service};
 use crate::completeness::{Completeness, Members};
+use crate::enter::{admit, enter};
 use crate::failure::Failure;
 use crate::guard::guard;
 use crate::query::{FlowQuery, Names, Parameters};
-use crate::{dashboard, events, metrics, packets, protected};
+use crate::{dashboard, events, metrics, packets, protected, steno};
 
 /// What all requests share.
 pub type Shared = State<Arc<Service>>;
@@ -37,28 +38,30 @@ pub type Shared = State<Arc<Service>>;
 /// Buffers of a request that reads packets.
 pub const READING_MEMORY: ByteSize = ByteSize(64 << 20);
 
-/// Longest body of a request in bytes.
-const BODY_BYTES_MAX: usize = 16 << 10;
-
 /// The rest of the document that describes the addresses.
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Longtake",
     description = "What was recorded. Unknown addresses are answered with 404, and methods that an address does not have with 405. \
                    A service on a loopback address answers requests whose Host header names no such address with 421. Where a \
-                   service requires tokens, requests without a valid one are answered with 401. If the audit log can't be written, \
+                   service requires tokens, requests without a valid one, and without a valid client certificate, are answered with 401. If the audit log can't be written, \
                    requests are answered with 500. Each of these has a body as other failures do.",
-), modifiers(&BearerTokens), security((), ("token" = [])))]
+), modifiers(&Proofs), security((), ("token" = []), ("certificate" = [])))]
 struct Api;
 
-/// How clients send their tokens.
-struct BearerTokens;
+/// How clients prove who they are.
+struct Proofs;
 
-impl Modify for BearerTokens {
+impl Modify for Proofs {
     fn modify(&self, document: &mut Document) {
-        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let token = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        let description =
+            Some("A client certificate allows what a token of the scope `read` does.".to_owned());
+        let certificate =
+            SecurityScheme::MutualTls { description, deprecated: None, extensions: None };
         let components = document.components.get_or_insert_default();
-        components.add_security_scheme("token", scheme);
+        components.add_security_scheme("token", token);
+        components.add_security_scheme("certificate", certificate);
     }
 }
 
@@ -73,6 +76,7 @@ fn routes() -> (Router<Arc<Service>>, Document) {
         .routes(routes!(packets::packets))
         .routes(routes!(events::events))
         .routes(routes!(protected::protect, protected::release))
+        .routes(routes!(steno::query))
         .routes(routes!(document))
         .routes(routes!(metrics::metrics))
         .split_for_parts()
@@ -87,7 +91,8 @@ pub fn router(service: Arc<Service>, access: Arc<Access>) -> Router {
             Failure::new(StatusCode::NOT_FOUND, "there is nothing at this address", remedy)
         })
         .method_not_allowed_fallback(not_allowed)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+        // Bodies are read, and limited, where requests are entered.
+        .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn(admit))
         // What follows needs no token: it shows nothing of what was recorded.
         .merge(dashboard::routes())

@@ -15,6 +15,7 @@ use crate::events::Events;
 use crate::failure::Failure;
 use crate::metrics::Look;
 use crate::pcap_over_ip::Followers;
+use crate::tls::Tls;
 use crate::{Limits, ServeError};
 
 /// Buffers of a request that lists.
@@ -103,21 +104,22 @@ pub struct Service {
     arrays: Vec<Served>,
     listing: Semaphore,
     reading: Arc<Semaphore>,
-    /// Of each token that has read packets, by its name.
-    reading_of_tokens: Mutex<HashMap<String, Arc<Semaphore>>>,
+    /// Of each token and each certificate that has read packets.
+    reading_of_callers: Mutex<HashMap<String, Arc<Semaphore>>>,
     limits: Limits,
     counts: Counts,
     /// What scrapes have found, and when.
     looks: Mutex<HashMap<Uuid, (Instant, Arc<Look>)>>,
     events: Events,
     followers: Arc<Followers>,
+    tls: Option<Arc<Tls>>,
 }
 
 /// Lets a request read packets until it is dropped.
 #[derive(Debug)]
 pub struct ReadPermit {
     _of_all: OwnedSemaphorePermit,
-    _of_token: Option<OwnedSemaphorePermit>,
+    _of_caller: Option<OwnedSemaphorePermit>,
 }
 
 /// What the service counts of itself.
@@ -133,18 +135,19 @@ pub struct Counts {
 
 impl Service {
     /// Serves these arrays.
-    pub fn new(arrays: Vec<Served>, limits: &Limits) -> Self {
+    pub fn new(arrays: Vec<Served>, limits: &Limits, tls: Option<Arc<Tls>>) -> Self {
         let events = Events::new(&arrays, limits);
         Self {
             arrays,
             listing: Semaphore::new(limits.listing_max),
             reading: Arc::new(Semaphore::new(limits.reading_max)),
-            reading_of_tokens: Mutex::default(),
+            reading_of_callers: Mutex::default(),
             limits: *limits,
             counts: Counts::default(),
             looks: Mutex::default(),
             events,
             followers: Arc::new(Followers::new(limits)),
+            tls,
         }
     }
 
@@ -174,6 +177,11 @@ impl Service {
         &self.followers
     }
 
+    /// Whether the files of TLS have changed and can't be used.
+    pub fn has_outdated_tls(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_outdated())
+    }
+
     /// What the service counts of itself.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -192,7 +200,7 @@ impl Service {
     /// Lets a request read packets, for as long as the permit is kept.
     ///
     /// # Errors
-    /// If as many others do as may, of all clients or with the same token.
+    /// If as many others do as may, of all clients or with the same token or certificate.
     pub fn may_read(&self, caller: &Caller) -> Result<ReadPermit, Failure> {
         let Limits { reading_max, reading_of_token_max, .. } = self.limits;
         let permit = |reading: Arc<Semaphore>, max, whom| {
@@ -201,18 +209,19 @@ impl Service {
                 Failure::busy(max, whom)
             })
         };
-        let of_token = match caller.token_name() {
-            Some(name) => {
-                let mut all = self.reading_of_tokens.lock().unwrap_or_else(PoisonError::into_inner);
-                let of_token = all.entry(name.to_owned());
-                let of_token =
-                    of_token.or_insert_with(|| Arc::new(Semaphore::new(reading_of_token_max)));
-                Some(permit(Arc::clone(of_token), reading_of_token_max, " with this token")?)
+        let of_caller = match caller.limited_by() {
+            Some((name, whom)) => {
+                let mut all =
+                    self.reading_of_callers.lock().unwrap_or_else(PoisonError::into_inner);
+                let reading = all.entry(name);
+                let reading =
+                    reading.or_insert_with(|| Arc::new(Semaphore::new(reading_of_token_max)));
+                Some(permit(Arc::clone(reading), reading_of_token_max, whom)?)
             }
             None => None,
         };
         let of_all = permit(Arc::clone(&self.reading), reading_max, "")?;
-        Ok(ReadPermit { _of_all: of_all, _of_token: of_token })
+        Ok(ReadPermit { _of_all: of_all, _of_caller: of_caller })
     }
 
     /// What a scrape has found on an array lately.

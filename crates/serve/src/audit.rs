@@ -75,11 +75,14 @@ impl AuditLog {
     /// If the line can't be written.
     pub fn begin(self: &Arc<Self>, request: &Asked<'_>) -> io::Result<Entry> {
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
-        let line = json!({
-            "time": utc(now()), "event": "request", "request": number, "token": request.who,
-            "peer": request.peer.map(|peer| peer.to_string()), "method": request.method,
-            "path": redacted(request.path),
+        let mut line = json!({
+            "time": utc(now()), "event": "request", "request": number, "token": request.token,
+            "certificate": request.certificate, "peer": request.peer.map(|peer| peer.to_string()),
+            "method": request.method, "path": redacted(request.path),
         });
+        if !request.body.is_empty() {
+            line["body"] = json!(redacted(request.body));
+        }
         self.write(&line)?;
         let log = Some(Arc::clone(self));
         Ok(Entry { log, line, started: Instant::now(), status: None, bytes: 0 })
@@ -87,16 +90,20 @@ impl AuditLog {
 }
 
 /// What is asked, and by whom.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Asked<'r> {
-    /// The name of the token, or that no token was needed; None if it needed one and had no valid one.
-    pub who: Option<&'r str>,
+    /// The name of the token, or that no token was needed; None without a valid token where one was needed.
+    pub token: Option<&'r str>,
+    /// The certificate of the client, if it has shown one.
+    pub certificate: Option<Value>,
     /// The client's address.
     pub peer: Option<SocketAddr>,
     /// The method of HTTP.
     pub method: &'r str,
     /// The path with its parameters.
     pub path: &'r str,
+    /// The body, empty if there is none.
+    pub body: &'r str,
 }
 
 /// A request whose answer has not ended. If it is dropped, its client has left.

@@ -19,7 +19,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use crate::Limits;
-use crate::access::Peer;
+use crate::client_certificate::ClientCertificate;
+use crate::enter::Peer;
+use crate::tls::Tls;
 
 /// Longest head of a request in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
@@ -36,7 +38,7 @@ pub const PAUSE: Duration = Duration::from_millis(100);
 /// Serves connections for ever; with `tls`, none that is not encrypted.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<Tls>>,
     router: Router,
     limits: &Limits,
 ) -> Infallible {
@@ -60,7 +62,7 @@ pub async fn serve(
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
-    tls: Option<TlsAcceptor>,
+    tls: Option<Arc<Tls>>,
     router: Router,
     limits: &Limits,
 ) -> Result<(), Reason> {
@@ -70,10 +72,13 @@ async fn connection(
     stream.set_nodelay(true)?;
     match tls {
         Some(tls) => {
-            let stream = timeout(limits.head_max, tls.accept(stream)).await??;
-            requests(stream, peer, router, limits).await
+            let acceptor = TlsAcceptor::from(tls.now().config);
+            let stream = timeout(limits.head_max, acceptor.accept(stream)).await??;
+            let shown = stream.get_ref().1.peer_certificates();
+            let certificate = shown.and_then(ClientCertificate::new);
+            requests(stream, peer, certificate, router, limits).await
         }
-        None => requests(stream, peer, router, limits).await,
+        None => requests(stream, peer, None, router, limits).await,
     }
 }
 
@@ -81,12 +86,16 @@ async fn connection(
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
+    certificate: Option<ClientCertificate>,
     router: Router,
     limits: &Limits,
 ) -> Result<(), Reason> {
     let router = TowerToHyperService::new(router);
     let answer = service_fn(move |mut request: hyper::Request<_>| {
         request.extensions_mut().insert(Peer(peer));
+        if let Some(certificate) = &certificate {
+            request.extensions_mut().insert(certificate.clone());
+        }
         router.call(request)
     });
     http1::Builder::new()

@@ -4,24 +4,21 @@
 //! only the array tells is read as for a scrape of metrics. A client that is slow misses states, and finds the newest one.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use base::Timestamp;
-use hyper::body::Frame;
 use longtake::array::MemberInfo;
 use longtake::control;
 use longtake::instant::utc;
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::spawn_blocking;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -32,6 +29,7 @@ use crate::api::Shared;
 use crate::arrays::{Served, Service};
 use crate::failure::Failure;
 use crate::metrics::{Look, look_anew};
+use crate::stream::{Part, StreamedBody};
 
 /// Time between two questions to a recorder.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -366,13 +364,13 @@ pub async fn events(State(service): Shared) -> Result<Response, Failure> {
         service.counts().refused.fetch_add(1, Ordering::Relaxed);
     })?;
     let (sender, receiver) = channel(1);
-    tokio::spawn(send(service, sender, place));
+    tokio::spawn(send(Arc::clone(&service), sender, place));
     let headers = [(header::CONTENT_TYPE, "text/event-stream")];
-    Ok((headers, Body::new(EventBody(receiver))).into_response())
+    Ok((headers, Body::new(StreamedBody::new(None, receiver, service))).into_response())
 }
 
 /// Sends what is published to a client, until it leaves.
-async fn send(service: Arc<Service>, sender: Sender<Bytes>, _place: OwnedSemaphorePermit) {
+async fn send(service: Arc<Service>, sender: Sender<Part>, _place: OwnedSemaphorePermit) {
     let mut listener = service.events().listen(&service);
     let mut sent = 0;
     let mut frames = Vec::new();
@@ -384,7 +382,7 @@ async fn send(service: Arc<Service>, sender: Sender<Bytes>, _place: OwnedSemapho
         }
         for (number, frame) in frames.drain(..) {
             sent = sent.max(number);
-            if sender.send(frame).await.is_err() {
+            if sender.send(Part::Piece(frame)).await.is_err() {
                 return;
             }
         }
@@ -393,23 +391,8 @@ async fn send(service: Arc<Service>, sender: Sender<Bytes>, _place: OwnedSemapho
             () = sender.closed() => return,
             changed = changed => changed.is_ok(),
         };
-        if !has_changed && sender.send(KEEP_ALIVE).await.is_err() {
+        if !has_changed && sender.send(Part::Piece(KEEP_ALIVE)).await.is_err() {
             return;
         }
-    }
-}
-
-/// The stream of an answer.
-struct EventBody(Receiver<Bytes>);
-
-impl HttpBody for EventBody {
-    type Data = Bytes;
-    type Error = Failure;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
-        self.0.poll_recv(context).map(|frame| frame.map(|bytes| Ok(Frame::data(bytes))))
     }
 }

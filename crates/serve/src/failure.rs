@@ -66,6 +66,12 @@ impl Failure {
         Self::new(StatusCode::UNAUTHORIZED, error, remedy)
     }
 
+    /// The certificate of a client is valid no more.
+    pub fn wrong_certificate() -> Self {
+        let error = "the client certificate has expired, or was revoked";
+        Self::new(StatusCode::UNAUTHORIZED, error, "connect with another certificate")
+    }
+
     /// The audit log can't be written.
     pub fn not_entered() -> Self {
         let error = "the service can't write its audit log, and answers nothing without it";

@@ -2,7 +2,8 @@
 //!
 //! A page of another site can have its own name resolve to a loopback address (DNS rebinding), and would then be of the same origin
 //! as the service. Therefore a service on a loopback address answers only requests for `localhost` or a loopback address, which no
-//! other site can own. A service on another address may have any name, because a page of another site has no token.
+//! other site can own. A service on another address may have any name, because a page of another site has no token, and a browser that
+//! has a client certificate shows it to nobody whose own certificate does not have the name of the page.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -20,19 +20,26 @@ mod access;
 mod api;
 mod arrays;
 mod audit;
+mod client_certificate;
 mod completeness;
 mod connections;
 mod dashboard;
+mod enter;
 mod events;
 mod failure;
+mod file_stamp;
 mod guard;
 mod metrics;
 mod packets;
 mod pcap_over_ip;
 mod protected;
 mod query;
+mod steno;
+mod steno_query;
+mod stream;
 mod tls;
 mod tokens;
+mod watched;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -45,14 +52,12 @@ use std::time::Duration;
 
 use longtake::service_manager::ServiceManager;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 
 use access::Access;
 use arrays::{Served, Service};
 use audit::AuditLog;
-use tls::TlsError;
 pub use tls::TlsFiles;
+use tls::{Tls, TlsError};
 use tokens::CurrentTokens;
 pub use tokens::{Scope, Token, TokenError, TokenStore, token_table};
 
@@ -79,7 +84,7 @@ pub struct Options {
     pub tls: Option<TlsFiles>,
     /// The file of tokens. None for the user's own.
     pub tokens: Option<PathBuf>,
-    /// Whether each request needs a token, also on a loopback address.
+    /// Whether each request needs a token or a client certificate, also on a loopback address.
     pub require_token: bool,
     /// The file that each request is entered in.
     pub audit: Option<PathBuf>,
@@ -107,7 +112,7 @@ impl Default for Options {
 pub struct Limits {
     /// Requests that read packets and run at the same time. Further ones are answered with 503.
     pub reading_max: usize,
-    /// Those with the same token.
+    /// Those with the same token or client certificate.
     pub reading_of_token_max: usize,
     /// Requests that list and run at the same time. Further ones wait.
     pub listing_max: usize,
@@ -206,6 +211,11 @@ impl fmt::Display for ServeError {
                 f,
                 "--pcap-over-ip sends the packets of one array, and {count} would be served: name one with --array"
             ),
+            Self::Tls(reason) if reason.is_of_clients => write!(
+                f,
+                "{reason}; --tls-client-ca needs certificates in PEM, and --tls-client-crl the revocation list of each of \
+                 their owners"
+            ),
             Self::Tls(reason) => write!(
                 f,
                 "{reason}; --tls-cert and --tls-key need a certificate and its key in PEM, for example from `{CERTIFICATE}`"
@@ -250,7 +260,7 @@ impl ServeError {
 pub struct Server {
     service: Arc<Service>,
     access: Arc<Access>,
-    tls: Option<Arc<ServerConfig>>,
+    tls: Option<Arc<Tls>>,
     listener: TcpListener,
     address: SocketAddr,
     followed: Option<(TcpListener, SocketAddr)>,
@@ -270,12 +280,13 @@ impl Server {
         if let Some(address) = pcap_over_ip.filter(|address| !address.ip().is_loopback()) {
             return Err(ServeError::PcapOverIpNotLoopback(address));
         }
-        let tls = options.tls.as_ref().map(tls::config).transpose().map_err(ServeError::Tls)?;
-        let access = Arc::new(access(options)?);
+        let tls = options.tls.clone().map(Tls::new).transpose().map_err(ServeError::Tls)?;
+        let tls = tls.map(Arc::new);
+        let access = Arc::new(access(options, tls.clone())?);
         if pcap_over_ip.is_some() && (access.requires_token || access.audit.is_some()) {
             return Err(ServeError::PcapOverIpUnchecked);
         }
-        let service = Arc::new(Service::new(Served::find(arrays)?, limits));
+        let service = Arc::new(Service::new(Served::find(arrays)?, limits, tls.clone()));
         if pcap_over_ip.is_some() && service.arrays().len() > 1 {
             return Err(ServeError::SeveralArrays(service.arrays().len()));
         }
@@ -358,7 +369,6 @@ impl Server {
                 followed.map(|(listener, _)| tokio::net::TcpListener::from_std(listener));
             let followed = pcap_over_ip::serve(followed.transpose()?, Arc::clone(&service));
             let router = api::router(service, access);
-            let tls = tls.map(TlsAcceptor::from);
             tokio::select! {
                 never = followed => match never {},
                 never = connections::serve(listener, tls, router, &limits) => match never {},
@@ -394,7 +404,7 @@ fn listening(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeErro
 }
 
 /// Who may ask a service.
-fn access(options: &Options) -> Result<Access, ServeError> {
+fn access(options: &Options, tls: Option<Arc<Tls>>) -> Result<Access, ServeError> {
     let is_loopback = options.listen.ip().is_loopback();
     let requires_token = options.require_token || !is_loopback;
     let store = match TokenStore::new(options.tokens.as_deref()) {
@@ -404,12 +414,14 @@ fn access(options: &Options) -> Result<Access, ServeError> {
     };
     let path = store.as_ref().map(|store| store.path().to_owned());
     let tokens = CurrentTokens::new(store);
-    if requires_token && !tokens.has_valid().map_err(ServeError::Tokens)? {
+    let knows_clients = tls.as_ref().is_some_and(|tls| tls.knows_clients());
+    if requires_token && !knows_clients && !tokens.has_valid().map_err(ServeError::Tokens)? {
         return Err(ServeError::NoToken(path.unwrap_or_default()));
     }
     let audit = options.audit.clone().map(|path| {
         let failed = |reason| ServeError::Audit(path.clone(), reason);
         AuditLog::open(path.clone()).map(Arc::new).map_err(failed)
     });
-    Ok(Access { tokens, requires_token, is_loopback, audit: audit.transpose()? })
+    let (body_max, audit) = (options.limits.head_max, audit.transpose()?);
+    Ok(Access { tokens, tls, requires_token, is_loopback, body_max, audit })
 }

@@ -280,6 +280,11 @@ fn register_service(registry: &mut Registry, service: &Service) {
             usize::from(service.events().is_polling()),
         ),
         ("serve_pcap_over_ip_streams", "Clients of PCAP-over-IP now", service.followers().now()),
+        (
+            "serve_tls_outdated",
+            "Whether files of certificates or keys have changed and can't be used",
+            usize::from(service.has_outdated_tls()),
+        ),
     ] {
         let gauge: Gauge = Gauge::default();
         gauge.set(i64::try_from(value).unwrap_or(i64::MAX));

@@ -1,24 +1,21 @@
 //! Packets as a stream: a thread reads them, and waits while the client is slower.
 //!
-//! A stream that can't be completed ends with its connection, without the end that HTTP requires, so that no client takes it for
-//! whole. One that ends as it should says how complete it is.
+//! A stream that ends as it should says how complete it is.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use format::pcapng::section_header;
-use hyper::body::Frame;
 use longtake::{FileFormat, Selection};
 use serde_json::json;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::mpsc::{Sender, channel};
+use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::Limits;
@@ -28,6 +25,7 @@ use crate::arrays::{Served, Service};
 use crate::completeness::{Completeness, Members};
 use crate::failure::Failure;
 use crate::query::{Format, Names, PacketQuery, Parameters};
+use crate::stream::{Part, StreamedBody};
 
 /// Bytes that are handed on at a time.
 const PIECE_BYTES: usize = 256 << 10;
@@ -68,16 +66,6 @@ impl Format {
     }
 }
 
-/// What the thread that reads hands on, in this order.
-enum Part {
-    /// How complete the stream can be.
-    Known(Completeness),
-    Piece(Bytes),
-    /// It can't be completed.
-    Failed(Failure),
-    End,
-}
-
 /// Extract packets.
 ///
 /// The header `longtake-complete` says whether everything that was asked for was there when the answer began. pcapng and JSON lines
@@ -101,55 +89,66 @@ pub async fn packets(
     caller: Caller,
 ) -> Result<Response, Failure> {
     let (array, format) = (service.array(&id)?, query.format);
-    let extraction =
-        Extraction { array, format, selection: query.selection()?, limits: *service.limits() };
-    let permit = service.may_read(&caller)?;
-    let (sender, mut receiver) = channel(PIECES_MAX);
-    let counted = Arc::clone(&service);
-    spawn_blocking(move || {
-        let _permit = permit;
-        let last = extraction.run(&sender).map_or_else(Part::Failed, |()| Part::End);
-        if sender.blocking_send(last).is_err() {
-            counted.counts().left.fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    let mut complete = false;
-    // What is wrong with a filter shows when the first packet is read.
-    let first = loop {
-        match receiver.recv().await {
-            Some(Part::Known(known)) => complete = known.is_complete(),
-            Some(Part::Piece(piece)) => break piece,
-            Some(Part::End) => break Bytes::new(),
-            Some(Part::Failed(failure)) => return Err(failure),
-            None => return Err(Failure::broken()),
-        }
-    };
-    let headers = [
-        (header::CONTENT_TYPE.as_str(), format.content_type()),
-        (COMPLETE, if complete { "true" } else { "false" }),
-    ];
-    let body = PacketBody { first: Some(first), receiver, service };
-    Ok((headers, Body::new(body)).into_response())
+    Extraction { array, format, selection: query.selection()? }.answer(service, &caller).await
 }
 
 /// What is extracted, and as what.
-struct Extraction {
-    array: Served,
-    format: Format,
-    selection: Selection,
-    limits: Limits,
+pub struct Extraction {
+    /// Of which array.
+    pub array: Served,
+    /// As what.
+    pub format: Format,
+    /// Which packets.
+    pub selection: Selection,
 }
 
 impl Extraction {
-    /// Reads packets until all are sent or nobody receives them.
-    fn run(self, sender: &Sender<Part>) -> Result<(), Failure> {
+    /// Answers with the packets, once the first of them were read.
+    ///
+    /// # Errors
+    /// If the caller may read no more, the array can't be opened, or the selection is wrong.
+    pub async fn answer(self, service: Arc<Service>, caller: &Caller) -> Result<Response, Failure> {
+        let format = self.format;
+        let permit = service.may_read(caller)?;
+        let (sender, mut receiver) = channel(PIECES_MAX);
+        let (tell, known) = oneshot::channel();
+        let (counted, limits) = (Arc::clone(&service), *service.limits());
+        spawn_blocking(move || {
+            let _permit = permit;
+            let last = self.run(&limits, tell, &sender).map_or_else(Part::Failed, |()| Part::End);
+            if sender.blocking_send(last).is_err() {
+                counted.counts().left.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        // What can't be opened or is wrong with a filter shows at the latest when the first packet is read.
+        let complete = known.await.is_ok_and(|known: Completeness| known.is_complete());
+        let first = match receiver.recv().await {
+            Some(Part::Failed(failure)) => return Err(failure),
+            None => return Err(Failure::broken()),
+            first => first,
+        };
+        let headers = [
+            (header::CONTENT_TYPE.as_str(), format.content_type()),
+            (COMPLETE, if complete { "true" } else { "false" }),
+        ];
+        let body = StreamedBody::new(first, receiver, service);
+        Ok((headers, Body::new(body)).into_response())
+    }
+
+    /// Reads packets until all are sent or nobody receives them. Tells first how complete they can be.
+    fn run(
+        self,
+        limits: &Limits,
+        tell: oneshot::Sender<Completeness>,
+        sender: &Sender<Part>,
+    ) -> Result<(), Failure> {
         let mut array = self.array.open(READING_MEMORY)?;
         let members = Members::of(&array);
-        let read_rate = rate_beside(&array, &self.limits);
+        let read_rate = rate_beside(&array, limits);
         let selection = Selection { read_rate, ..self.selection };
         let selected = array.select(&selection).map_err(Failure::of)?;
         let known = Completeness::of_packets(&members, &selected.known_account());
-        sender.blocking_send(Part::Known(known)).map_err(|_| Failure::broken())?;
+        tell.send(known).map_err(|_| Failure::broken())?;
         let mut out = Pieces(sender);
         let extracted = selected.write_to(self.format.file(), &mut out, |_| {
             if sender.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -176,34 +175,5 @@ impl Write for Pieces<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// The stream of an answer.
-struct PacketBody {
-    first: Option<Bytes>,
-    receiver: Receiver<Part>,
-    service: Arc<Service>,
-}
-
-impl HttpBody for PacketBody {
-    type Data = Bytes;
-    type Error = Failure;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Failure>>> {
-        if let Some(first) = self.first.take() {
-            return Poll::Ready(Some(Ok(Frame::data(first))));
-        }
-        let failure = match ready!(self.receiver.poll_recv(context)) {
-            Some(Part::Piece(piece)) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-            Some(Part::End) => return Poll::Ready(None),
-            Some(Part::Failed(failure)) => failure,
-            Some(Part::Known(_)) | None => Failure::broken(),
-        };
-        self.service.counts().cut.fetch_add(1, Ordering::Relaxed);
-        Poll::Ready(Some(Err(failure)))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -18,7 +17,6 @@ use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::Limits;
-use crate::arrays::Service;
 use crate::failure::Failure;
 
 /// Rows of flows, unless the client asks for another number.
@@ -196,19 +194,14 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Names<T
     }
 }
 
-/// The body of a request, as JSON. It has to be called that, and has to come as quickly as the head. Wrong ones get an answer as
-/// other failures do.
+/// The body of a request, as JSON. It has to be called that. Wrong ones get an answer as other failures do.
 pub struct Given<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Given<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Given<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, service: &Arc<Service>) -> Result<Self, Failure> {
-        let given = Json::<T>::from_request(request, service);
-        let Ok(given) = tokio::time::timeout(service.limits().head_max, given).await else {
-            let error = "the body of the request has not come in time";
-            return Err(Failure::new(StatusCode::REQUEST_TIMEOUT, error, "send it at once"));
-        };
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let given = Json::<T>::from_request(request, state).await;
         given.map(|Json(given)| Self(given)).map_err(|why| match why {
             JsonRejection::MissingJsonContentType(_) => {
                 let error = "the body of the request is not called JSON";
@@ -217,5 +210,17 @@ impl<T: DeserializeOwned> FromRequest<Arc<Service>> for Given<T> {
             }
             why => Failure::parameter(why.body_text()),
         })
+    }
+}
+
+/// The body of a request, as text of whatever kind. Others get an answer as other failures do.
+pub struct Text(pub String);
+
+impl<S: Send + Sync> FromRequest<S> for Text {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Failure> {
+        let text = String::from_request(request, state).await;
+        text.map(Self).map_err(|why| Failure::parameter(why.body_text()))
     }
 }

@@ -10,7 +10,6 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
 
 use longtake::Timestamp;
 use longtake::instant::{When, now, utc};
@@ -22,6 +21,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
+
+use crate::file_stamp::FileStamp;
 
 /// What every token begins with, so that scanners for secrets find it.
 const PREFIX: &str = "longtake_";
@@ -37,9 +38,6 @@ pub const LOOPBACK: &str = "loopback";
 
 /// Longest store in bytes.
 const STORE_BYTES_MAX: u64 = 1 << 20;
-
-/// A file that changed so recently may change again within the resolution of its time stamps.
-const UNSETTLED: Duration = Duration::from_secs(2);
 
 /// The first lines of a store.
 const HEAD: &str = "# Tokens of `longtake serve`. `longtake token` changes this file.\n\n";
@@ -445,12 +443,9 @@ pub struct CurrentTokens {
 /// What was read, and of which file.
 #[derive(Debug, Default)]
 struct Known {
-    stamp: Option<Stamp>,
+    stamp: Option<FileStamp>,
     tokens: Arc<[Token]>,
 }
-
-/// What changes with a file: its number, its length, and the times of its last change.
-type Stamp = (u64, u64, SystemTime, (i64, i64));
 
 impl CurrentTokens {
     /// Those of a store; none at all without one.
@@ -484,26 +479,15 @@ impl CurrentTokens {
     fn now(&self) -> Result<Arc<[Token]>, TokenError> {
         let Some(store) = &self.store else { return Ok(Arc::default()) };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let stamp = stamp(store.path());
+        let stamp = FileStamp::of(store.path());
         if stamp.is_none() || stamp != known.stamp {
             // Changes while it is read show at the next look.
             *known = Known { stamp: None, ..Known::default() };
             let tokens = store.list()?.into();
-            *known = Known { stamp: stamp.filter(is_settled), tokens };
+            *known = Known { stamp: stamp.filter(FileStamp::is_settled), tokens };
         }
         Ok(Arc::clone(&known.tokens))
     }
-}
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    let found = std::fs::metadata(path).ok()?;
-    let changed = (found.ctime(), found.ctime_nsec());
-    Some((found.ino(), found.len(), found.modified().ok()?, changed))
-}
-
-/// Whether a file was changed so long ago that another change shows.
-fn is_settled((_, _, modified, _): &Stamp) -> bool {
-    modified.elapsed().is_ok_and(|age| age > UNSETTLED)
 }
 
 #[cfg(test)]

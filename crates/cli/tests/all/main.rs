@@ -52,6 +52,7 @@ mod ring;
 mod scrub_after_kill;
 mod serve;
 mod serve_access;
+mod serve_clients;
 mod service;
 mod sim_rest;
 mod sim_spec;

@@ -127,7 +127,7 @@ fn the_examples_of_the_page_about_serving_run() {
     let page = fs::read_to_string(page).expect("it is there");
     let examples: Vec<String> =
         lines::code(&page).into_iter().filter(|line| line.starts_with("curl -s")).collect();
-    assert_eq!(examples.len(), 9);
+    assert_eq!(examples.len(), 10);
     // What never ends is left after its first line.
     let endless = |example: &String| example.ends_with("/events");
     assert_eq!(examples.iter().filter(|example| endless(example)).count(), 1);

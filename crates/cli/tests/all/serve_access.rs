@@ -9,15 +9,29 @@ use crate::documents::lines;
 use crate::harness::{Ran, asked, line, longtake, ran, run, scratch, tool};
 use crate::serve::Service;
 
+/// The page about the service.
+pub fn page() -> String {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serve.md");
+    fs::read_to_string(page).expect("it is there")
+}
+
+/// The only example of the page that begins so.
+pub fn example(page: &str, start: &str) -> String {
+    let found: Vec<_> =
+        lines::code(page).into_iter().filter(|line| line.starts_with(start)).collect();
+    assert_eq!(found.len(), 1, "{start}: {found:?}");
+    found[0].clone()
+}
+
 /// Records a small array into `radar`.
-fn record(folder: &Path) {
+pub fn record(folder: &Path) {
     let small = "--members 2 --member-size 65MiB --segment 8MiB --memory 64MiB";
     let record = "record -q --from traffic:50MB/s --until-bytes 1MB --to @/radar";
     line(&format!("{record} {small}"), folder).code(0);
 }
 
 /// Runs a line of the page in a folder, with a token in the environment.
-fn shell(line: &str, folder: &Path, token: &str) -> Ran {
+pub fn shell(line: &str, folder: &Path, token: &str) -> Ran {
     let mut shell = tool("bash", "bash");
     run(shell.args(["-c", line]).env("TOKEN", token).current_dir(folder))
 }
@@ -26,16 +40,12 @@ fn shell(line: &str, folder: &Path, token: &str) -> Ran {
 fn the_examples_of_the_page_about_access_run() {
     let folder = scratch();
     record(folder.path());
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serve.md");
-    let page = fs::read_to_string(page).expect("it is there");
-    let example = |start: &str| {
-        let found: Vec<_> =
-            lines::code(&page).into_iter().filter(|line| line.starts_with(start)).collect();
-        assert_eq!(found.len(), 1, "{start}: {found:?}");
-        found[0].clone()
-    };
+    let page = page();
     tool("openssl", "openssl");
-    let openssl = example("openssl req").replace("HOST", "localhost");
+    let own =
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 ";
+    let example = |start: &str| example(&page, start);
+    let openssl = example(own).replace("HOST", "localhost");
     shell(&openssl, folder.path(), "").code(0);
     let words = |line: &str| {
         let words: Vec<_> = line.split_whitespace().skip(1).map(str::to_owned).collect();
@@ -47,13 +57,13 @@ fn the_examples_of_the_page_about_access_run() {
     let token = run(words(&create).args(["--file", "tokens.toml"])).code(0).text();
     let protect = create.replace("grafana", "operator").replace("read", "protect");
     let protector = run(words(&protect).args(["--file", "tokens.toml"])).code(0).text();
-    let serve = example("longtake serve --array /data/radar --listen");
+    let serve = example("longtake serve --array /data/radar --listen 0.0.0.0:7878");
     let serve = serve.replace("/data/radar", "radar").replace("0.0.0.0:7878", "0.0.0.0:0");
     let service =
         Service::start(words(&serve).args(["--tokens", "tokens.toml", "--audit", "audit.jsonl"]));
     let address = service.address.strip_prefix("https://0.0.0.0:").expect("a port is chosen");
     let place = format!("https://localhost:{address}");
-    let curl = example("curl --cacert").replace("https://HOST:7878", &place);
+    let curl = example("curl --cacert cert.pem -H").replace("https://HOST:7878", &place);
     let listed = shell(&curl, folder.path(), token.trim()).code(0).json();
     assert_eq!(listed["arrays"][0]["id"], "radar");
     let post = example("curl -X POST").replace("http://127.0.0.1:7878", &place);
@@ -112,6 +122,9 @@ fn tls_needs_a_certificate_and_its_key() {
     line(&format!("{serve} --tls-cert @/none.pem --tls-key @/none.pem"), folder.path())
         .code(1)
         .says(&["none.pem", "openssl req"]);
+    line(&format!("{serve} --tls-client-ca @/none.pem"), folder.path())
+        .code(2)
+        .says(&["--tls-cert"]);
     line(&format!("{serve} --require-token --tokens @/none.toml"), folder.path())
         .code(1)
         .says(&["none.toml", "longtake token create"]);

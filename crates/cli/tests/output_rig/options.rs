@@ -174,6 +174,8 @@ pub const PATHS: &[(&str, &str, Role)] = &[
     ),
     ("serve", "tls_cert", Input),
     ("serve", "tls_key", Input),
+    ("serve", "tls_client_ca", Input),
+    ("serve", "tls_client_crl", Input),
     ("serve", "tokens", Input),
     ("sim check", "files", Input),
     (

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use anyhow::Result;
 use recorder::flow_indexes::{self, IndexedSegment};
 use recorder::takes::Entry;
-use search::{Condition, IndexKey, KeyKind, condition_of};
+use search::{Condition, IndexKey, KeyKind, PacketTest, condition_of};
 
 use super::open::Opened;
 use super::select::Selection;
@@ -84,7 +84,8 @@ fn condition(selection: &Selection, used: &mut IndexUse) -> Condition {
     });
     let ids = &selection.community_ids;
     let by_flow = if ids.is_empty() { Condition::Any } else { Condition::of_flows(ids) };
-    let condition = Condition::all([by_filter, by_flow]);
+    let by_test = selection.test.as_ref().map_or(Condition::Any, PacketTest::condition);
+    let condition = Condition::all([by_filter, by_flow, by_test]);
     if condition.keys().len() > KEYS_MAX { Condition::Any } else { condition }
 }
 

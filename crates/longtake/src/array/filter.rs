@@ -1,21 +1,29 @@
-//! Which packets are accepted: a filter expression over recorded packets, and flows by their Community ID.
+//! Which packets are accepted: a filter expression over recorded packets, flows by their Community ID, a test of keys; and how many.
 
 use std::collections::HashMap;
 
 use anyhow::Result;
+use base::Timestamp;
 use format::Interface;
 use format::pcapng::ReadPacket;
-use search::{CommunityId, FRAGMENTS_MAX, Flow, Fragments, Layers, community_id, dissect};
+use search::{
+    CommunityId, FRAGMENTS_MAX, Flow, Fragments, Layers, PacketTest, community_id, dissect,
+};
 use source::filter::Program;
 
-use super::select::Selection;
+use super::select::{Selection, Stopped};
 
-/// A filter expression, compiled for each link type that comes up, and flows.
+/// Bytes of a packet's header in a pcap file.
+const PCAP_HEADER_BYTES: u64 = 16;
+
+/// A filter expression, compiled for each link type that comes up, flows, a test, and how many packets are wanted.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     expression: String,
     programs: HashMap<u16, Program>,
     flows: Option<FlowFilter>,
+    test: Option<Box<(PacketTest, Layers)>>,
+    limit: Option<Limit>,
 }
 
 impl Filter {
@@ -23,27 +31,56 @@ impl Filter {
     pub(super) fn new(selection: &Selection) -> Self {
         let ids = &selection.community_ids;
         let flows = (!ids.is_empty()).then(|| FlowFilter::new(ids.clone()));
-        Self { expression: selection.filter.trim().to_owned(), programs: HashMap::new(), flows }
+        let test = selection.test.clone().map(|test| Box::new((test, Layers::new())));
+        Self {
+            expression: selection.filter.trim().to_owned(),
+            programs: HashMap::new(),
+            flows,
+            test,
+            limit: Limit::of(selection),
+        }
     }
 
     /// Whether everything is accepted.
     pub(super) fn is_empty(&self) -> bool {
-        self.expression.is_empty() && self.flows.is_none()
+        let Self { expression, programs: _, flows, test, limit } = self;
+        expression.is_empty() && flows.is_none() && test.is_none() && limit.is_none()
     }
 
     /// Whether a packet is accepted.
     ///
     /// # Errors
-    /// If the expression can't be compiled for the link type.
+    /// If the expression can't be compiled for the link type. [`Stopped`] once as many packets were accepted as are wanted.
     pub(super) fn accepts(
         &mut self,
         interface: &Interface,
         packet: &ReadPacket<'_>,
     ) -> Result<bool> {
+        if self.limit.as_ref().is_some_and(Limit::is_reached) {
+            return Err(Stopped.into());
+        }
         // Flows see every packet: one that the expression rejects may be the first fragment of one that it accepts.
         let is_of_flow = self.flows.as_mut().is_none_or(|flows| flows.accepts(interface, packet));
+        let accepted =
+            self.matches(interface, packet)? && is_of_flow && self.passes(interface, packet);
+        if let Some(limit) = self.limit.as_mut().filter(|_| accepted) {
+            limit.enter(packet);
+        }
+        Ok(accepted)
+    }
+
+    /// Whether a packet passes the test.
+    fn passes(&mut self, interface: &Interface, packet: &ReadPacket<'_>) -> bool {
+        self.test.as_deref_mut().is_none_or(|(test, layers)| {
+            dissect(interface.link_type, packet.data, layers);
+            test.accepts(layers, Timestamp::from_nanos(packet.time))
+        })
+    }
+
+    /// Whether a packet matches the expression.
+    fn matches(&mut self, interface: &Interface, packet: &ReadPacket<'_>) -> Result<bool> {
         if self.expression.is_empty() {
-            return Ok(is_of_flow);
+            return Ok(true);
         }
         let link_type = interface.link_type;
         if !self.programs.contains_key(&link_type.0) {
@@ -51,7 +88,35 @@ impl Filter {
             self.programs.insert(link_type.0, program);
         }
         let program = &self.programs[&link_type.0];
-        Ok(is_of_flow && program.matches(packet.data, packet.original_length))
+        Ok(program.matches(packet.data, packet.original_length))
+    }
+}
+
+/// What may still be accepted.
+#[derive(Debug)]
+struct Limit {
+    packets: u64,
+    bytes: u64,
+}
+
+impl Limit {
+    /// That of a selection; None if it has none.
+    fn of(selection: &Selection) -> Option<Self> {
+        let Selection { packets_max, bytes_max, .. } = selection;
+        let is_limited = packets_max.is_some() || bytes_max.is_some();
+        is_limited.then(|| Self {
+            packets: packets_max.unwrap_or(u64::MAX),
+            bytes: bytes_max.unwrap_or(u64::MAX),
+        })
+    }
+
+    fn is_reached(&self) -> bool {
+        self.packets == 0 || self.bytes == 0
+    }
+
+    fn enter(&mut self, packet: &ReadPacket<'_>) {
+        self.packets -= 1;
+        self.bytes = self.bytes.saturating_sub(PCAP_HEADER_BYTES + packet.data.len() as u64);
     }
 }
 

@@ -9,7 +9,7 @@ use format::Count;
 use recorder::TimeRange;
 use recorder::extract::{ExtractError, Visitor, extract_wanted};
 use recorder::takes::{Catalog, Entry, Gap, Take};
-use search::CommunityId;
+use search::{CommunityId, PacketTest};
 use uuid::Uuid;
 
 use super::account::ReadAccount;
@@ -34,6 +34,13 @@ pub struct Selection {
     pub filter: String,
     /// Only packets of these flows, in both directions: their Community IDs with seed 0. Empty for all.
     pub community_ids: Vec<CommunityId>,
+    /// Only packets that pass this; None for all.
+    pub test: Option<PacketTest>,
+    /// Ends after so many packets; None for all.
+    pub packets_max: Option<u64>,
+    /// Ends after the packet with which those selected fill so many bytes, each with the 16 bytes of its header in a pcap file; None
+    /// for all.
+    pub bytes_max: Option<u64>,
     /// Whether every chunk of the span is read, whatever flow indexes say. The packets are the same.
     pub full_scan: bool,
     /// Reads at this rate at most; None for [`READ_RATE_DURING_RECORDING`] during a recording, and no limit otherwise.

@@ -40,6 +40,8 @@ fn the_log_has_each_request_with_its_token_and_its_answer() {
         (json!("loopback"), json_type, "POST", format!("{array}/protected"), body),
         (json!("protector"), &protect, "POST", format!("{array}/protected"), body),
         (json!("protector"), &protect, "DELETE", format!("{array}/protected"), body),
+        (json!("reader"), &reader, "POST", "/query".to_owned(), "tcp and port 443"),
+        (json!(null), "Authorization: Bearer nonsense\r\n", "POST", "/query".to_owned(), "tcp"),
     ] {
         let stream = service.request(method, &path, headers, body);
         let (status, bytes) = match method {
@@ -52,17 +54,18 @@ fn the_log_has_each_request_with_its_token_and_its_answer() {
         let path = path.replace(&tokens.read["longtake_".len()..], "***");
         expected.push(json!({
             "token": who, "method": method, "path": path, "status": status, "bytes": bytes, "complete": true,
+            "certificate": null, "body": if body.is_empty() || who.is_null() { json!(null) } else { json!(body) },
         }));
     }
     let statuses: Vec<u64> = expected.iter().filter_map(|line| line["status"].as_u64()).collect();
-    assert_eq!(statuses, [200, 200, 200, 200, 400, 404, 401, 401, 200, 200]);
+    assert_eq!(statuses, [200, 200, 200, 200, 400, 404, 401, 401, 200, 200, 200, 401]);
     let (asked, answered) = (lines(&log, "request"), lines(&log, "answer"));
     assert_eq!((asked.len(), answered.len()), (expected.len(), expected.len()));
     for ((asked, answered), expected) in asked.iter().zip(&answered).zip(&expected) {
         for (key, value) in expected.as_object().expect("an object") {
             assert_eq!(&answered[key], value, "{answered}");
         }
-        for key in ["time", "request", "token", "peer", "method", "path"] {
+        for key in ["time", "request", "token", "certificate", "peer", "method", "path", "body"] {
             assert_eq!(asked[key], answered[key], "{asked}");
         }
         assert!(asked["peer"].as_str().is_some_and(|peer| peer.starts_with("127.0.0.1:")));

@@ -5,6 +5,7 @@ mod audit;
 #[path = "../../../report/tests/chromium/mod.rs"]
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod chromium;
+mod client_certificates;
 mod dashboard;
 mod document;
 mod events;
@@ -18,4 +19,5 @@ mod monitoring;
 mod packets;
 mod pcap_over_ip;
 mod protected;
+mod steno;
 mod tls;

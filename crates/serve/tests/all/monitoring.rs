@@ -20,7 +20,7 @@ fn root() -> PathBuf {
 
 /// A program of Prometheus: as `./test` has unpacked it, or installed.
 fn program(name: &str) -> Command {
-    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../prometheus/usr/bin").join(name);
+    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../unpacked/usr/bin").join(name);
     Command::new(if unpacked.exists() { unpacked } else { name.into() })
 }
 

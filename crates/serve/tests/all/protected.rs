@@ -95,6 +95,8 @@ fn every_documented_answer_to_a_change_is_given() {
     let service = recorded.served_as(tokens.options());
     let document = service.json("/api/v1/openapi.json");
     assert_eq!(document["components"]["securitySchemes"]["token"]["scheme"], "bearer");
+    assert_eq!(document["components"]["securitySchemes"]["certificate"]["type"], "mutualTLS");
+    assert_eq!(document["security"], json!([{}, {"token": []}, {"certificate": []}]));
     let (may, may_not) = (bearer(&tokens.admin), bearer(&tokens.read));
     let (span, json_type) =
         (r#"{"since": "1", "until": "2"}"#, "Content-Type: application/json\r\n");

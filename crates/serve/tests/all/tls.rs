@@ -14,24 +14,25 @@ use crate::access::Tokens;
 use crate::harness::{Recorded, Service};
 
 /// A new certificate of this machine's own and its key, in files.
-fn certificate(tokens: &Tokens, name: &str) -> TlsFiles {
+pub fn certificate(tokens: &Tokens, name: &str) -> TlsFiles {
     let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let made = rcgen::generate_simple_self_signed(names).expect("it can be made");
     let place = |end| tokens.beside(&format!("{name}-{end}.pem"));
-    let files = TlsFiles { certificate: place("cert"), key: place("key") };
+    let (certificate, key) = (place("cert"), place("key"));
+    let files = TlsFiles { certificate, key, client_ca: None, client_crl: None };
     fs::write(&files.certificate, made.cert.pem()).expect("there is room");
     fs::write(&files.key, made.signing_key.serialize_pem()).expect("there is room");
     files
 }
 
 /// A service on all addresses of this machine.
-fn served(recorded: &Recorded, tokens: &Tokens, tls: &TlsFiles, limits: Limits) -> Service {
+pub fn served(recorded: &Recorded, tokens: &Tokens, tls: &TlsFiles, limits: Limits) -> Service {
     let listen = SocketAddr::from(([0, 0, 0, 0], 0));
     let arrays = vec![recorded.place()];
     Service::start(&Options { arrays, listen, tls: Some(tls.clone()), limits, ..tokens.options() })
 }
 
-fn curl(arguments: &[&str]) -> Output {
+pub fn curl(arguments: &[&str]) -> Output {
     let mut command = Command::new("curl");
     command.args(["-sS", "--fail", "--noproxy", "*"]).args(arguments);
     command.output().expect("curl is installed by ./test")
@@ -124,6 +125,8 @@ fn a_certificate_that_cannot_be_used_is_named() {
     let pair = |certificate: &PathBuf, key: &PathBuf| TlsFiles {
         certificate: certificate.clone(),
         key: key.clone(),
+        client_ca: None,
+        client_crl: None,
     };
     for (tls, named) in [
         (pair(&none, &own.key), &none),
