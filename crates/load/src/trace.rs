@@ -23,8 +23,8 @@ use collector::Collector;
 
 pub use error::TraceError;
 pub use fit::{Fitted, FittedTrace, Fitting, Speed, UnfitError};
-pub use recorded::Recorded;
 pub(crate) use recorded::Playback;
+pub use recorded::Recorded;
 
 /// Bytes at a file's beginning from which its format is recognized. The first line of every format is shorter.
 const HEAD_BYTES: u64 = 4096;

@@ -21,6 +21,7 @@ pub mod mission;
 pub mod palette;
 pub mod picture;
 pub mod planned;
+pub mod replayed;
 pub mod reproduced;
 pub mod series;
 pub mod sparkline;

@@ -28,6 +28,7 @@ pub mod known;
 pub mod model;
 pub mod parts;
 pub mod published;
+pub mod replay;
 pub mod rig;
 pub mod setup;
 pub mod wishes;

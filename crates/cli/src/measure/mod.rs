@@ -4,6 +4,7 @@ pub mod arguments;
 mod experiments;
 mod import;
 mod options;
+mod replay;
 mod run;
 
 use std::fs;
@@ -35,6 +36,7 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
     match action {
         MeasureAction::Run(arguments) => run::run(arguments),
         MeasureAction::Import(arguments) => import::import(arguments),
+        MeasureAction::Replay(arguments) => replay::replay(arguments),
         MeasureAction::Fill(a) => experiments(&["fill"], &a.experiment, a.options(), None),
         MeasureAction::Stream(a) => experiments(&["stream"], &a.experiment, a.options(), None),
         MeasureAction::Steady(a) => experiments(&["steady"], &a.experiment, a.options(), None),
@@ -62,7 +64,11 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
 
 /// The drives that the options name.
 fn look(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> Result<Setup> {
-    let options = SetupOptions {
+    Ok(Setup::look(setup_options(rig, new_file_bytes, retrain), profiles::known())?)
+}
+
+fn setup_options(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> SetupOptions {
+    SetupOptions {
         targets: rig.targets.clone(),
         erase: rig.erase.clone(),
         mode: rig.mode.0,
@@ -74,8 +80,7 @@ fn look(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> Res
         },
         uplink: rig.uplink,
         retrain,
-    };
-    Ok(Setup::look(options, profiles::known())?)
+    }
 }
 
 /// Opens the drives and says what happens to them.

@@ -199,8 +199,7 @@ impl Reader {
             self.device = (record.device, record.device_name());
         }
         let device = self.device.1.as_str();
-        let collector =
-            if events == Events::Queue { &mut self.queued } else { &mut self.issued };
+        let collector = if events == Events::Queue { &mut self.queued } else { &mut self.issued };
         let is = |category| record.categories() & category != 0;
         if is(PASSTHROUGH) {
             collector.left_out(device)?.passthrough += 1;
@@ -217,9 +216,10 @@ impl Reader {
                 return Ok(());
             }
         }
-        let offset = record.sector.checked_mul(SECTOR_BYTES).ok_or_else(|| {
-            format!("no drive has a sector {}: remove the record", record.sector)
-        })?;
+        let offset = record
+            .sector
+            .checked_mul(SECTOR_BYTES)
+            .ok_or_else(|| format!("no drive has a sector {}: remove the record", record.sector))?;
         let verb = if is(WRITE) { Verb::Write } else { Verb::Read };
         let (at_ns, length) = (record.time_ns, record.bytes.into());
         collector.add(device, Found { at_ns, offset, length, verb, fua: is(FUA) })
@@ -259,7 +259,10 @@ enum Broken {
 }
 
 /// The next record; None at the end.
-fn next(bytes: &mut dyn BufRead, expected: &mut Option<ByteOrder>) -> Result<Option<Record>, Broken> {
+fn next(
+    bytes: &mut dyn BufRead,
+    expected: &mut Option<ByteOrder>,
+) -> Result<Option<Record>, Broken> {
     let mut record = [0; RECORD_BYTES];
     let mut found = 0;
     while found < RECORD_BYTES {

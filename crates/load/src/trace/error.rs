@@ -90,11 +90,9 @@ impl fmt::Display for TraceError {
             Self::Empty { left_out } if left_out.is_empty() => {
                 f.write_str("the trace has no reads or writes: there is nothing to replay")
             }
-            Self::Empty { left_out } => write!(
-                f,
-                "the trace has nothing to replay; left out: {}",
-                left_out.join(", ")
-            ),
+            Self::Empty { left_out } => {
+                write!(f, "the trace has nothing to replay; left out: {}", left_out.join(", "))
+            }
         }
     }
 }

@@ -210,8 +210,7 @@ fn each(
         }
         let at_ns = scheduled(request.at_ns, fitting.speed);
         fitted.span_ns = Some(at_ns).filter(|_| fitting.speed != Speed::Fastest);
-        let moved =
-            if request.verb == Verb::Read { &mut fitted.reads } else { &mut fitted.writes };
+        let moved = if request.verb == Verb::Read { &mut fitted.reads } else { &mut fitted.writes };
         moved.requests += 1;
         moved.bytes += length;
         fitted.split += u64::from(length > piece_max);
@@ -247,8 +246,7 @@ fn scheduled(at_ns: u64, speed: Speed) -> u64 {
 
 /// Commands under way, at most.
 fn depth(fitting: Fitting, longest: u32) -> u32 {
-    let usual =
-        if fitting.speed == Speed::Fastest { DEPTH_FASTEST } else { DEPTH_TIMED };
+    let usual = if fitting.speed == Speed::Fastest { DEPTH_FASTEST } else { DEPTH_TIMED };
     let room = BUFFERS_BYTES / u64::from(longest.max(1));
     fitting.depth.unwrap_or(room.clamp(1, usual.into()) as u32)
 }

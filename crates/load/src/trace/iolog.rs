@@ -83,9 +83,8 @@ impl Log {
         (at_ns, offset, length): (u64, u64, u64),
         collector: &mut Collector,
     ) -> Result<(), String> {
-        let mut request = |verb| {
-            collector.add(file, Found { at_ns, offset, length, verb, fua: false })
-        };
+        let mut request =
+            |verb| collector.add(file, Found { at_ns, offset, length, verb, fua: false });
         match action {
             "read" => request(Verb::Read)?,
             "write" => request(Verb::Write)?,
@@ -96,7 +95,8 @@ impl Log {
             "wait" if self.version == 2 => {
                 let wait_ns = times(offset, UNIT_NS, "wait")?;
                 let waited = self.waited_ns.checked_add(wait_ns);
-                self.waited_ns = waited.ok_or("the waits together are too long: remove the line")?;
+                self.waited_ns =
+                    waited.ok_or("the waits together are too long: remove the line")?;
                 self.timed = true;
             }
             "wait" => {

@@ -29,10 +29,8 @@ impl<'a> Lines<'a> {
             self.bytes.clear();
             self.number += 1;
             let read = self.input.bytes.by_ref().take(LINE_MAX).read_until(b'\n', &mut self.bytes);
-            let read = read.map_err(|reason| TraceError::Read {
-                name: self.input.name.clone(),
-                reason,
-            })?;
+            let read =
+                read.map_err(|reason| TraceError::Read { name: self.input.name.clone(), reason })?;
             if read == 0 {
                 return Ok(None);
             }
@@ -73,7 +71,7 @@ pub(super) fn number(text: &str, name: &str) -> Result<u64, String> {
 /// # Errors
 /// If that is more than 64 bits hold.
 pub(super) fn times(number: u64, unit: u64, name: &str) -> Result<u64, String> {
-    number.checked_mul(unit).ok_or_else(|| {
-        format!("the {name} {number} is too large: correct the line, or remove it")
-    })
+    number
+        .checked_mul(unit)
+        .ok_or_else(|| format!("the {name} {number} is too large: correct the line, or remove it"))
 }
