@@ -19,6 +19,14 @@ pub struct Replayed {
     pub step: Step,
 }
 
+impl Replayed {
+    /// Whether the drive did not do everything that it was asked.
+    pub fn has_failures(&self) -> bool {
+        let measured = &self.step.measurement;
+        measured.error_count() > 0 || measured.unsent > 0 || !measured.given_up.is_empty()
+    }
+}
+
 /// Replays a trace on the lab's drive, as the `number`th of several targets. A target whose result is there already is not
 /// replayed again.
 ///

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use lab::{LabError, Progress};
+use lab::replay::Replayed;
+use lab::{Go, LabError, Progress};
+use load::Trace;
 use load::trace::{Choice, Fitting, Speed};
 use serde_json::{Value, json};
 use twin::replay::{self, ReplayTarget, TraceFiles};
@@ -20,38 +22,13 @@ use crate::{exit, printer, profiles};
 /// If it can't be read, does not fit a target, or a target can't be opened.
 pub fn replay(arguments: &ReplayTraceArguments) -> Result<ExitCode> {
     let rig = &arguments.rig;
-    let shown = !rig.quiet && !rig.json;
-    let choice = Choice {
-        format: arguments.format,
-        device: arguments.device.clone(),
-        events: arguments.events,
-        reads_only: arguments.reads_only,
-        time: arguments.time,
-    };
-    let files = TraceFiles::of(&arguments.trace)?;
-    let bar = bytes_bar(files.bytes, "reading the trace", shown);
-    let trace = files.read(&choice, &|bytes| bar.inc(bytes));
-    bar.finish_and_clear();
-    let trace = trace?;
+    let trace = read(arguments)?;
     let speed = if arguments.asap { Speed::Fastest } else { Speed::Recorded(arguments.speed) };
     let fitting = Fitting { speed, wrap: arguments.wrap, depth: arguments.depth };
     let options = setup_options(rig, arguments.size.0, None);
     let targets = replay::look(&options, &trace, fitting, profiles::known())?;
-    let several = targets.len() > 1;
-    let notes: Vec<_> = targets.iter().map(|target| target.state(several, rig.dry_run)).collect();
-    if rig.dry_run && rig.json {
-        let of = |(target, notes): (&ReplayTarget, _)| {
-            let ReplayTarget { name, fitted, .. } = target;
-            json!({ "target": name, "fitted": fitted, "cost": target.cost(), "notes": notes })
-        };
-        let targets: Vec<Value> = targets.iter().zip(&notes).map(of).collect();
-        printer::json(&json!({ "trace": trace.summary, "targets": targets }))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let lines = replay::described(&trace).into_iter().chain(notes.into_iter().flatten());
-    printer::tell_all(lines.map(|line| format!("longtake: note: {line}")));
+    state(&trace, &targets, arguments)?;
     if rig.dry_run {
-        printer::text("dry run: nothing was done")?;
         return Ok(ExitCode::SUCCESS);
     }
     let folder = OutputFolder::make(rig.output.as_ref(), rig.resume)?;
@@ -63,15 +40,15 @@ pub fn replay(arguments: &ReplayTraceArguments) -> Result<ExitCode> {
     }
     let folder = folder.keep();
     let mut replayed = Vec::new();
-    for (index, (name, rig)) in opened.iter_mut().enumerate() {
-        let bar = steps_bar(shown, rig.clock());
-        let mut watch = |progress: &Progress<'_>| {
+    for (index, (name, open)) in opened.iter_mut().enumerate() {
+        let bar = steps_bar(!rig.quiet && !rig.json, open.clock());
+        let mut watch = |progress: &Progress<'_>| -> Go {
             bar.show(progress);
             stopped()
         };
-        let done = replay::replay(rig, (index + 1, name), (&trace, fitting), &folder, &mut watch);
+        let done = replay::replay(open, (index + 1, name), (&trace, fitting), &folder, &mut watch);
         bar.finish();
-        warn(rig);
+        warn(open);
         if matches!(done, Err(LabError::Interrupted)) {
             let folder = folder.display();
             printer::tell(&format!("longtake: stopped; the intervals so far are in {folder}"));
@@ -86,7 +63,39 @@ pub fn replay(arguments: &ReplayTraceArguments) -> Result<ExitCode> {
         printer::text(&report::replayed::text(&replayed))?;
         printer::message(&format!("results: {}", folder.display()))?;
     }
-    let failed = |target: &lab::replay::Replayed| target.step.measurement.error_count() > 0;
-    let failed = replayed.iter().any(failed);
+    let failed = replayed.iter().any(Replayed::has_failures);
     Ok(if failed { ExitCode::from(exit::LOSS) } else { ExitCode::SUCCESS })
+}
+
+fn read(arguments: &ReplayTraceArguments) -> Result<Trace> {
+    let ReplayTraceArguments { trace, rig, format, device, events, reads_only, time, .. } =
+        arguments;
+    let (format, events, reads_only, time) = (*format, *events, *reads_only, *time);
+    let choice = Choice { format, device: device.clone(), events, reads_only, time };
+    let files = TraceFiles::of(trace)?;
+    let bar = bytes_bar(files.bytes, "reading the trace", !rig.quiet && !rig.json);
+    let trace = files.read(&choice, &|bytes| bar.inc(bytes));
+    bar.finish_and_clear();
+    Ok(trace?)
+}
+
+/// Says what the trace is, and what will be done and what it costs, before anything is.
+fn state(trace: &Trace, targets: &[ReplayTarget], arguments: &ReplayTraceArguments) -> Result<()> {
+    let (json, dry_run) = (arguments.rig.json, arguments.rig.dry_run);
+    if dry_run && json {
+        let of = |target: &ReplayTarget| {
+            let ReplayTarget { name, fitted, .. } = target;
+            let (cost, notes) = (target.cost(), target.state(false, true));
+            json!({ "target": name, "fitted": fitted, "cost": cost, "notes": notes })
+        };
+        let targets: Vec<Value> = targets.iter().map(of).collect();
+        return printer::json(&json!({ "trace": trace.summary, "targets": targets }));
+    }
+    let notes = targets.iter().flat_map(|target| target.state(targets.len() > 1, dry_run));
+    let lines = replay::described(trace).into_iter().chain(notes);
+    printer::tell_all(lines.map(|line| format!("longtake: note: {line}")));
+    if dry_run {
+        printer::text("dry run: nothing was done")?;
+    }
+    Ok(())
 }
