@@ -7,6 +7,7 @@ use base::{Bank, Duration};
 use load::trace::{Choice, FittedTrace, Fitting, Input, Speed, Trace};
 use load::{Measurement, Verb};
 use longtake_load as load;
+use proptest::prelude::*;
 
 use crate::engine::run_workload;
 
@@ -59,4 +60,57 @@ fn as_fast_as_possible_the_depth_is_kept_and_times_do_not_matter() {
     assert_eq!(of(&measured, Verb::Read), (2, 12288, 10, 10));
     assert_eq!(measured.elapsed_ns, 30_000_000);
     assert_eq!(replayed(Speed::Fastest, 3).elapsed_ns, 10_000_000);
+}
+
+/// A record of blktrace (a queued read of 4 KiB), and a line of each format that is text.
+fn seeds() -> Vec<Vec<u8>> {
+    let mut record = vec![0; 48];
+    for (at, bytes) in [
+        (0, 0x6561_7407_u32.to_le_bytes()),
+        (24, 4096_u32.to_le_bytes()),
+        (28, 0x0011_0001_u32.to_le_bytes()),
+    ] {
+        record[at..at + 4].copy_from_slice(&bytes);
+    }
+    let lines = [
+        LOG,
+        "fio version 2 iolog\nf read 0 4096\nf wait 5 0\nf write 0 512\n",
+        "1,usr,0,Read,0,512,1\n2,usr,0,Write,512,512,1\n",
+        "0,R,0,4096,15\n1,W,512,4096,16\n",
+        "15,0,8,0,7\n15,8,8,1,7\n",
+    ];
+    let text = lines.map(|line| line.as_bytes().to_vec());
+    std::iter::once([record.clone(), record].concat()).chain(text).collect()
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_in_a_file_it_is_a_trace_within_the_drive_or_an_error(
+        seed in 0..6_usize,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        cut in any::<prop::sample::Index>(),
+        whole in any::<bool>(),
+    ) {
+        let mut bytes = seeds().swap_remove(seed);
+        for (at, byte) in changes {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+        }
+        if !whole {
+            bytes.truncate(cut.index(bytes.len()));
+        }
+        let input = Input { name: "file".to_owned(), bytes: Box::new(Cursor::new(bytes)) };
+        let Ok(trace) = Trace::read(vec![input], &Choice::default()) else { return Ok(()) };
+        let bank = MemoryBank::without_data(vec![MemoryDrive::default()]);
+        let drive = &bank.drives()[0];
+        let fitting = Fitting { speed: Speed::Fastest, wrap: true, depth: None };
+        let Ok(fitted) = FittedTrace::new(&trace, drive, fitting) else { return Ok(()) };
+        let commands = fitted.workload.streams[0].trace.as_ref().unwrap().requests().unwrap();
+        for command in commands.iter() {
+            let end = command.offset + u64::from(command.length);
+            prop_assert!(command.length > 0 && command.length <= drive.transfer_max_bytes);
+            prop_assert!(end <= drive.capacity_bytes);
+            prop_assert!((command.offset | end).is_multiple_of(drive.block_bytes.into()));
+        }
+    }
 }
