@@ -6,11 +6,13 @@ mod files;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use base::units::counted;
 use base::{ByteSize, Duration};
 use lab::replay::Replayed;
 use lab::{Cost, Go, Lab, LabError, Progress, ThreadOptions};
 use load::Trace;
-use load::trace::{Fitted, FittedTrace, Fitting, UnfitError};
+use load::trace::{Events, Fitted, FittedTrace, Fitting, Moved, UnfitError};
+use serde_json::{Value, json};
 use target::Profiles;
 
 use crate::{OpenRig, Setup, SetupError, SetupOptions};
@@ -20,15 +22,22 @@ pub use files::{TraceFiles, TraceFilesError};
 /// Pages of file systems: the unit of sizes of files that are made.
 const FILE_BYTES: u64 = 4096;
 
-/// A target that was looked at, and what the trace is on it.
+/// A trace and the targets that will replay it: looked at, and nothing done to them.
 #[derive(Debug)]
-pub struct ReplayTarget {
-    /// The target as it was given.
-    pub name: String,
-    /// Its drive: nothing is done to it yet.
-    pub setup: Setup,
-    /// What the trace is on it.
-    pub fitted: Fitted,
+pub struct Replay {
+    trace: Trace,
+    fitting: Fitting,
+    targets: Vec<ReplayTarget>,
+    /// Of each target, until they are opened.
+    setups: Vec<Setup>,
+}
+
+/// A target, and what the trace is on it.
+#[derive(Clone, Debug)]
+struct ReplayTarget {
+    /// As it was given.
+    name: String,
+    fitted: Fitted,
 }
 
 /// Why a trace can't be replayed as asked.
@@ -79,103 +88,139 @@ impl From<UnfitError> for ReplayError {
     }
 }
 
-/// Looks at every target, and whether the trace fits it. Options of real drives apply to the real ones among the targets, and
-/// those of simulated drives to the simulated ones. Files that are made have room for the whole trace, unless
-/// `options.new_file_bytes` says otherwise.
-///
-/// # Errors
-/// For the first target that can't be used.
-pub fn look(
-    options: &SetupOptions,
-    trace: &Trace,
-    fitting: Fitting,
-    profiles: &Profiles,
-) -> Result<Vec<ReplayTarget>, ReplayError> {
-    if options.threads.threads > 1 {
-        return Err(ReplayError::Threads);
-    }
-    let simulated = |target: &PathBuf| target.to_string_lossy().contains("sim:");
-    let some_simulated = options.targets.iter().any(simulated);
-    let some_real = !options.targets.iter().all(simulated);
-    let new_file_bytes = match options.new_file_bytes {
-        0 => trace.summary.end_bytes.next_multiple_of(FILE_BYTES),
-        bytes => bytes,
-    };
-    let mut targets = Vec::new();
-    for target in &options.targets {
-        let mut of_one =
-            SetupOptions { targets: vec![target.clone()], new_file_bytes, ..options.clone() };
-        if some_real && simulated(target) {
-            of_one.threads = ThreadOptions::default();
-        } else if some_simulated && !simulated(target) {
-            of_one.uplink = None;
+impl Replay {
+    /// Looks at every target, and whether the trace fits it. Options of real drives apply to the real ones among the targets, and
+    /// those of simulated drives to the simulated ones. Files that are made have room for the whole trace, unless
+    /// `options.new_file_bytes` says otherwise.
+    ///
+    /// # Errors
+    /// For the first target that can't be used.
+    pub fn look(
+        trace: Trace,
+        fitting: Fitting,
+        options: &SetupOptions,
+        profiles: &Profiles,
+    ) -> Result<Self, ReplayError> {
+        if options.threads.threads > 1 {
+            return Err(ReplayError::Threads);
         }
-        let setup = Setup::look(of_one, profiles)?;
-        let name = target.display().to_string();
-        let [drive] = setup.geometry() else {
-            return Err(ReplayError::Several { target: name, drives: setup.geometry().len() });
+        let simulated = |target: &PathBuf| target.to_string_lossy().contains("sim:");
+        let some_simulated = options.targets.iter().any(simulated);
+        let some_real = !options.targets.iter().all(simulated);
+        let new_file_bytes = match options.new_file_bytes {
+            0 => trace.summary.end_bytes.next_multiple_of(FILE_BYTES),
+            bytes => bytes,
         };
-        let fitted = Fitted::of(trace, drive, fitting)?;
-        targets.push(ReplayTarget { name, setup, fitted });
+        let (mut targets, mut setups) = (Vec::new(), Vec::new());
+        for target in &options.targets {
+            let mut of_one =
+                SetupOptions { targets: vec![target.clone()], new_file_bytes, ..options.clone() };
+            if some_real && simulated(target) {
+                of_one.threads = ThreadOptions::default();
+            } else if some_simulated && !simulated(target) {
+                of_one.uplink = None;
+            }
+            let setup = Setup::look(of_one, profiles)?;
+            let name = target.display().to_string();
+            let [drive] = setup.geometry() else {
+                return Err(ReplayError::Several { target: name, drives: setup.geometry().len() });
+            };
+            targets.push(ReplayTarget { name, fitted: Fitted::of(&trace, drive, fitting)? });
+            setups.push(setup);
+        }
+        Ok(Self { trace, fitting, targets, setups })
     }
-    Ok(targets)
+
+    /// Whether targets are written.
+    pub fn writes(&self) -> bool {
+        self.trace.summary.writes.requests > 0
+    }
+
+    /// What the trace is and what is about to happen to each target, in words. A dry run adds why one would be refused.
+    pub fn notes(&self, dry_run: bool) -> Vec<String> {
+        let mut lines = described(&self.trace);
+        for (target, setup) in self.targets.iter().zip(&self.setups) {
+            let stated = setup.state_cost(&target.cost(), dry_run).into_iter();
+            let several = self.targets.len() > 1;
+            lines.extend(stated.map(|line| match several {
+                true => format!("{}: {line}", target.name),
+                false => line,
+            }));
+        }
+        lines
+    }
+
+    /// The same as JSON, for a dry run.
+    pub fn stated(&self) -> Value {
+        let of = |(target, setup): (&ReplayTarget, &Setup)| {
+            let cost = target.cost();
+            let notes = setup.state_cost(&cost, true);
+            json!({ "target": target.name, "fitted": target.fitted, "cost": cost, "notes": notes })
+        };
+        let targets: Vec<Value> = self.targets.iter().zip(&self.setups).map(of).collect();
+        json!({ "trace": self.trace.summary, "targets": targets })
+    }
+
+    /// The targets, to be opened in this order: all before the first is replayed on.
+    pub fn take_setups(&mut self) -> Vec<Setup> {
+        std::mem::take(&mut self.setups)
+    }
+
+    /// Replays the trace on an open target, by its place among the targets, with results in `folder`. What is there already is
+    /// not measured again.
+    ///
+    /// # Errors
+    /// [`LabError`]; what failed commands say is in the result.
+    pub fn run(
+        &self,
+        index: usize,
+        rig: &mut OpenRig,
+        folder: &Path,
+        watch: &mut dyn FnMut(&Progress<'_>) -> Go,
+    ) -> Result<Replayed, LabError> {
+        let simulated = matches!(rig, OpenRig::Simulated(_));
+        let mut lab = Lab::new(rig.rig(), folder, watch)?;
+        let unfit = |error: UnfitError| LabError::Unsuitable {
+            experiment: "replay",
+            reason: error.to_string(),
+        };
+        let fitted =
+            FittedTrace::new(&self.trace, &lab.drives()[0], self.fitting).map_err(unfit)?;
+        let name = self.targets[index].name.as_str();
+        lab::replay::replay(&mut lab, (index + 1, name), simulated, fitted)
+    }
+
+    /// What came of it, as JSON.
+    pub fn answer(&self, folder: &Path, replayed: &[Replayed]) -> Value {
+        json!({ "folder": folder, "trace": self.trace.summary, "targets": replayed })
+    }
 }
 
 impl ReplayTarget {
     /// What replaying costs.
-    pub fn cost(&self) -> Cost {
+    fn cost(&self) -> Cost {
         let Fitted { reads, writes, span_ns, .. } = self.fitted;
         Cost::of_bytes(reads.bytes, writes.bytes, span_ns.map(Duration::from_nanos))
     }
-
-    /// What is about to happen, in words, with the target's name if it is one of several. A dry run adds why it would be refused.
-    pub fn state(&self, several: bool, dry_run: bool) -> Vec<String> {
-        let mut lines = self.setup.state_cost(&self.cost(), dry_run);
-        if several {
-            lines.iter_mut().for_each(|line| *line = format!("{}: {line}", self.name));
-        }
-        lines
-    }
-}
-
-/// Replays the trace on an open target, the `number`th, with results in `folder`.
-///
-/// # Errors
-/// [`LabError`]; what failed commands say is in the result.
-pub fn replay(
-    rig: &mut OpenRig,
-    (number, target): (usize, &str),
-    (trace, fitting): (&Trace, Fitting),
-    folder: &Path,
-    watch: &mut dyn FnMut(&Progress<'_>) -> Go,
-) -> Result<Replayed, LabError> {
-    let simulated = matches!(rig, OpenRig::Simulated(_));
-    let mut lab = Lab::new(rig.rig(), folder, watch)?;
-    let unfit = |error: UnfitError| LabError::Unsuitable {
-        experiment: "replay",
-        reason: error.to_string(),
-    };
-    let fitted = FittedTrace::new(trace, &lab.drives()[0], fitting).map_err(unfit)?;
-    lab::replay::replay(&mut lab, (number, target), simulated, fitted)
 }
 
 /// What a trace is, in lines for a user: files, device and requests, and what is left out.
-pub fn described(trace: &Trace) -> Vec<String> {
+fn described(trace: &Trace) -> Vec<String> {
     let summary = &trace.summary;
     let files = match summary.files.as_slice() {
         [first] => first.clone(),
         [first, rest @ ..] => {
-            format!("{first} and {}", base::units::counted(rest.len() as u64, "more file"))
+            format!("{first} and {}", counted(rest.len() as u64, "more file"))
         }
         [] => String::new(),
     };
     let events = summary.events.map_or("", |events| match events {
-        load::trace::Events::Queue => ", queue events",
-        load::trace::Events::Issue => ", issue events",
+        Events::Queue => ", queue events",
+        Events::Issue => ", issue events",
     });
-    let part = |moved: load::trace::Moved, noun| {
+    let part = |moved: Moved, noun| {
         let bytes = ByteSize(moved.bytes);
-        format!("{} of {bytes}", base::units::counted(moved.requests, noun))
+        format!("{} of {bytes}", counted(moved.requests, noun))
     };
     let span =
         summary.span_ns.map_or("no times".to_owned(), |ns| Duration::from_nanos(ns).to_string());
@@ -199,7 +244,7 @@ pub fn described(trace: &Trace) -> Vec<String> {
     if summary.lost_events > 0 {
         lines.push(format!(
             "the trace lacks {}: blktrace lost them while it recorded",
-            base::units::counted(summary.lost_events, "event")
+            counted(summary.lost_events, "event")
         ));
     }
     lines

@@ -7,12 +7,10 @@ mod options;
 mod replay;
 mod run;
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use ::report::measurement;
-use anyhow::{Result, bail};
+use anyhow::Result;
 use base::ByteSize;
 use lab::experiment::Options;
 use lab::experiment::any::Experiment;
@@ -22,7 +20,7 @@ use target::NewFiles;
 use target::real::OpenNotice;
 use twin::{OpenRig, Setup, SetupOptions};
 
-use target::output::Outputs;
+pub use twin::OutputFolder;
 
 use crate::{printer, profiles};
 use arguments::{MeasureAction, RigArguments};
@@ -132,78 +130,5 @@ fn print(measured: &Measurement, counted: &[String]) -> Result<()> {
 fn warn(rig: &mut OpenRig) {
     for warning in rig.take_warnings() {
         printer::tell(&format!("longtake: warning: {warning}"));
-    }
-}
-
-/// The folder for results. Removed again if nothing comes to be in it.
-#[derive(Debug)]
-pub struct OutputFolder {
-    path: PathBuf,
-    /// The folders that this command made, innermost first, while nothing is in them yet.
-    made: Vec<PathBuf>,
-}
-
-impl OutputFolder {
-    /// As asked for, or a new one. Refuses one that has results already, unless they are to be gone
-    /// on with.
-    ///
-    /// # Errors
-    /// If it is not new, or resuming has nothing to resume, or it can't be made.
-    pub fn make(asked: Option<&PathBuf>, resume: bool) -> Result<Self> {
-        let path = match asked {
-            None if resume => {
-                bail!("--resume needs --output: the folder with the results to continue")
-            }
-            None => return Self::make_unused(),
-            Some(path) => path.clone(),
-        };
-        let outputs = Outputs::new(resume);
-        outputs.check_results(&path)?;
-        let used = fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some());
-        if used && !resume {
-            bail!(
-                "{} is not empty: name a new folder, or add --resume to continue the measurement in it",
-                path.display()
-            );
-        }
-        let missing = path
-            .ancestors()
-            .take_while(|above| !above.as_os_str().is_empty() && above.symlink_metadata().is_err());
-        let made = missing.map(Path::to_owned).collect();
-        let folder = Self { path, made };
-        outputs.make_folder(&folder.path)?;
-        Ok(folder)
-    }
-
-    /// A new folder named after the time, which no other run has, even if one began in the same second.
-    fn make_unused() -> Result<Self> {
-        let name = jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string();
-        let mut path = PathBuf::from(&name);
-        let mut number = 2;
-        while !Outputs::new(false).make_unused_folder(&path)? {
-            path = format!("{name}-{number}").into();
-            number += 1;
-        }
-        Ok(Self { made: vec![path.clone()], path })
-    }
-
-    /// Where it is.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// There will be something in it.
-    pub fn keep(mut self) -> PathBuf {
-        self.made.clear();
-        std::mem::take(&mut self.path)
-    }
-}
-
-impl Drop for OutputFolder {
-    fn drop(&mut self) {
-        for folder in &self.made {
-            // It was empty, and nobody misses it.
-            fs::remove_dir(folder).ok();
-        }
     }
 }
