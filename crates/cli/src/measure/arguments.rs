@@ -245,10 +245,10 @@ pub struct ReplayTraceArguments {
     /// Divide the recorded times by this. Raise it above 1 to replay faster.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, conflicts_with = "asap", help_heading = PACE)]
     pub speed: f64,
-    /// Replay as fast as possible, at a constant depth, instead of at the recorded times.
+    /// Replay as fast as possible instead of at the recorded times.
     #[arg(long, help_heading = PACE)]
     pub asap: bool,
-    /// Commands in flight, at most [default: 32 with --asap, else 256; less for long requests].
+    /// Commands in flight, at most [default: 256; with --asap 32].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = PACE)]
     pub depth: Option<u32>,
     /// Take offsets modulo the target's size. Without it, a trace that reaches beyond the target is refused.
