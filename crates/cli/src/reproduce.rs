@@ -11,7 +11,7 @@ use target::output::Outputs;
 use twin::held_out;
 use twin::published::Library;
 
-use crate::measure::results_folder;
+use crate::measure::OutputFolder;
 use crate::progress::steps_bar;
 use crate::signals::stop_or_go_on;
 use crate::{exit, printer, profiles};
@@ -72,7 +72,7 @@ pub fn reproduce(arguments: &ReproduceArguments) -> Result<ExitCode> {
     let output = arguments.output.clone().unwrap_or_else(|| {
         jiff::Zoned::now().strftime("reproduced-%Y-%m-%d-%H%M%S").to_string().into()
     });
-    let folder = results_folder(Some(&output), false)?.keep();
+    let folder = OutputFolder::make(Some(&output), false)?.keep();
     let stopped = stop_or_go_on()?;
     let bar = steps_bar(!arguments.quiet, None);
     let mut watch = |progress: &Progress<'_>| {

@@ -34,6 +34,13 @@ impl Cost {
         }
     }
 
+    /// Of so many bytes; without a time, what a middling drive takes for them.
+    pub fn of_bytes(read_bytes: u64, written_bytes: u64, time: Option<Duration>) -> Self {
+        let likely = (read_bytes + written_bytes) as f64 / LIKELY_BYTES_PER_S;
+        let time_ns = time.map_or((likely * 1e9) as u64, Duration::as_nanos);
+        Self { written_bytes, read_bytes, time_ns }
+    }
+
     /// How long it will take, about.
     pub fn time(&self) -> Duration {
         Duration::from_nanos(self.time_ns)

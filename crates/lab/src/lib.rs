@@ -13,6 +13,7 @@ pub mod importing;
 pub mod lab;
 pub mod profiling;
 pub mod published;
+pub mod replay;
 pub mod rig;
 pub mod run;
 pub mod sensors;

@@ -10,7 +10,6 @@ use base::{Bank, BankError, BufferId, Buffers, Command, Completion, Duration, In
 
 use crate::interval::{Interval, Miss, StreamInterval, Verb};
 use crate::plan::Plan;
-use crate::schedule::Schedule;
 use crate::verify::Verification;
 use crate::workload::Workload;
 use job::{Job, Next};
@@ -253,7 +252,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             if job.failures >= FAILURES_MAX || self.bytes_left == Some(0) {
                 return;
             }
-            let intended = job.schedule.as_ref().map(Schedule::next);
+            let intended = job.intended();
             if let Some(next) = intended
                 && (next > self.bank.now() || self.end.is_some_and(|end| next >= end))
             {
@@ -283,9 +282,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
                 continue;
             };
             job.buffers.pop();
-            if let Some(schedule) = &mut job.schedule {
-                schedule.advance(next.length, &mut job.random);
-            }
+            job.advance(next.length);
             let next = job.fill(next, buffer, self.memory);
             if let Some(left) = &mut self.bytes_left {
                 *left = left.saturating_sub(next.length);
@@ -307,13 +304,10 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         delayed: bool,
     ) -> Instant {
         let job = &self.jobs[index as usize];
-        let Next { verb, offset, length, .. } = next;
+        let Next { verb, offset, length, fua, .. } = next;
         let operation = match verb {
             Verb::Read => Operation::Read { offset, length: length as u32, buffer },
-            Verb::Write => {
-                let fua = self.workload.streams[usize::from(job.stream)].fua;
-                Operation::Write { offset, length: length as u32, buffer, fua }
-            }
+            Verb::Write => Operation::Write { offset, length: length as u32, buffer, fua },
             Verb::Trim => Operation::Trim { offset, length },
         };
         let drive = job.drive;
@@ -413,7 +407,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         stream.bytes += slot.next.length;
         stream.service.record(service);
         // In a closed loop it is the same as the service, and copied once an interval.
-        if job.schedule.is_some() {
+        if job.is_open() {
             stream.response.record(response);
         }
         if job.deadline.is_some_and(|deadline| response > deadline) {
@@ -437,7 +431,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         for (stream, verbs) in self.counts.iter_mut().enumerate() {
             for verb in Verb::ALL {
                 let counted = &mut verbs[verb.index()];
-                if self.workload.streams[stream].rate.is_none() {
+                if !self.workload.streams[stream].is_open() {
                     counted.response.clone_from(&counted.service);
                 }
                 if counted.count() > 0 || !counted.errors.is_empty() {

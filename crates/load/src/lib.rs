@@ -15,6 +15,7 @@ pub mod percentile_curve;
 pub mod plan;
 pub mod quantity;
 pub mod schedule;
+pub mod trace;
 pub mod verify;
 pub mod workload;
 
@@ -22,4 +23,5 @@ pub use engine::Engine;
 pub use interval::{Interval, StreamInterval, Verb};
 pub use measurement::{Collector, Measurement};
 pub use plan::{Plan, PlanError};
+pub use trace::Trace;
 pub use workload::{Stop, Stream, Workload};

@@ -182,6 +182,11 @@ fn add_jobs(
     if stream.rate.is_none() && stream.arrival != Arrival::Constant {
         return problem("arrival", format!("{} needs a rate", stream.arrival));
     }
+    if stream.trace.as_ref().is_some_and(|trace| trace.requests().is_none()) {
+        let why =
+            "a workload does not hold the requests of a trace: replay it (longtake measure replay)";
+        return problem("trace", why.to_owned());
+    }
     if stream.fua && stream.write == 0 {
         return problem("fua", "the stream writes nothing: give write a weight".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Schedules: when an open loop intends its commands, whatever the drive does.
+//! Schedules: when an open loop intends its commands at a rate, whatever the drive does.
 
 use base::{Duration, Instant, Random};
 use rand_distr::{Distribution, Exp1};

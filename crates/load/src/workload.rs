@@ -7,6 +7,7 @@ use base::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::quantity::{Pace, Size, Time, as_text};
+use crate::trace::Recorded;
 
 /// Streams that run at the same time until one of the reasons to stop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -126,6 +127,9 @@ pub struct Stream {
     /// Whether each write asks for Force Unit Access: it is done only when it is durable.
     #[serde(skip_serializing_if = "is_false")]
     pub fua: bool,
+    /// A recorded trace that its commands come from, instead of pattern, blocks, weights and rate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Recorded>,
 }
 
 impl Default for Stream {
@@ -149,6 +153,7 @@ impl Default for Stream {
             priority: None,
             content: Content::Random,
             fua: false,
+            trace: None,
         }
     }
 }
@@ -157,6 +162,11 @@ impl Stream {
     /// Whether anything it does changes what lies on a drive.
     pub fn changes(&self) -> bool {
         self.write > 0 || self.trim > 0
+    }
+
+    /// Whether its commands have times, which they keep whatever the drive does (an open loop).
+    pub fn is_open(&self) -> bool {
+        self.rate.is_some() || self.trace.as_ref().is_some_and(Recorded::is_open)
     }
 
     /// The unit of its offsets in bytes.

@@ -22,6 +22,7 @@ pub mod palette;
 pub mod picture;
 pub mod planned;
 pub mod profiles;
+pub mod replayed;
 pub mod reproduced;
 pub mod series;
 pub mod sparkline;

@@ -71,6 +71,17 @@ fn time(ns: u64) -> String {
 
 /// Everything that is not as it should be, and what it cost.
 pub fn remarks(measured: &Measurement) -> Vec<String> {
+    let mut lines = troubles(measured);
+    if let Some(ns) = measured.harness.cpu_ns_per_command {
+        let limited = usize::from(measured.harness.limited.is_some());
+        let cost = format!("processor time for each I/O: {}", time(ns as u64));
+        lines.insert(lines.len() - limited, cost);
+    }
+    lines
+}
+
+/// Everything that is not as it should be.
+pub(crate) fn troubles(measured: &Measurement) -> Vec<String> {
     let mut lines = Vec::new();
     for result in &measured.results {
         for (error, count) in &result.errors {
@@ -122,9 +133,6 @@ pub fn remarks(measured: &Measurement) -> Vec<String> {
                 wrong.drive, wrong.offset, wrong.bytes, wrong.found
             ));
         }
-    }
-    if let Some(ns) = measured.harness.cpu_ns_per_command {
-        lines.push(format!("processor time for each I/O: {}", time(ns as u64)));
     }
     if let Some(limited) = &measured.harness.limited {
         lines.push(format!("harness-limited: {limited}"));

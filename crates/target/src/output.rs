@@ -17,7 +17,6 @@ mod direct;
 mod error;
 mod inspect;
 mod leftovers;
-mod results;
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, IsTerminal, Write};
@@ -30,7 +29,6 @@ use tempfile::{Builder, NamedTempFile};
 pub use error::OutputError;
 use inspect::{Found, inspect};
 pub use leftovers::Leftover;
-pub use results::ResultsFolder;
 
 /// Levels of folders below a folder of results that are inspected: an experiment's folder, and its files.
 const RESULTS_DEPTH: u32 = 2;

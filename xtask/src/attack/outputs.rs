@@ -91,6 +91,7 @@ fn inputs(stage: &mut Stage) -> Result<()> {
                  [axes]\ncount = { from = 1, to = 2 }\n";
     fs::write(stage.path("sweep.toml"), sweep)?;
     fs::write(stage.path("fio.json"), "{}")?;
+    fs::write(stage.path("trace.csv"), "0,R,0,4096,1577808000000626\n")?;
     Ok(())
 }
 

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use base::{ByteSize, Duration};
 use clap::{Args, Parser, Subcommand};
 use load::quantity::{Pace, Size, Time};
+use load::trace::{Events, Format};
 use load::workload::{Arrival, Blocks, Content, Pattern, Priority};
 
 use super::options::{
     AppsArguments, FillArguments, LinkArguments, MixArguments, NeighboursArguments, SniaArguments,
-    SteadyArguments, StreamArguments, ViewersArguments,
+    SteadyArguments, StreamArguments, ViewersArguments, factor,
 };
 use crate::arguments::{FileMode, OUTPUT};
 
@@ -17,6 +18,9 @@ use crate::arguments::{FileMode, OUTPUT};
 const HARNESS: &str = "Harness";
 const WORKLOAD: &str = "Workload";
 const LIMITS: &str = "Limits";
+const TRACE: &str = "Trace";
+const PACE: &str = "Pace";
+const PLACE: &str = "Place";
 
 /// What to measure.
 #[derive(Debug, Subcommand)]
@@ -25,6 +29,8 @@ pub enum MeasureAction {
     Run(Box<RunArguments>),
     /// Import fio's JSON or JSON+ as a measurement.
     Import(ImportArguments),
+    /// Replay a recorded block trace, on a drive and its simulated twin side by side.
+    Replay(Box<ReplayTraceArguments>),
     /// Fill drives twice: cache size, native rate, overwriting, dips, recovery.
     Fill(FillArguments),
     /// Rate and latency by block size and depth.
@@ -208,6 +214,49 @@ pub struct RunArguments {
     /// Print the workload instead of running it.
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = OUTPUT)]
     pub print: Option<WorkloadFormat>,
+}
+
+/// `measure replay`.
+#[derive(Debug, Args)]
+pub struct ReplayTraceArguments {
+    /// Trace: one file of blktrace (those of other processors are read too), a fio iolog, or a CSV file of MSR
+    /// Cambridge, Alibaba or Tencent; - for standard input.
+    pub trace: PathBuf,
+    /// Drives and results. Each target replays the whole trace, one after the other.
+    #[command(flatten)]
+    pub rig: RigArguments,
+    /// Format of the trace: blktrace, iolog, msr, alibaba or tencent [default: recognized].
+    #[arg(long, value_name = "FORMAT", help_heading = TRACE, hide_short_help = true)]
+    pub format: Option<Format>,
+    /// Device whose requests are replayed, as the trace names it [default: the one with most requests].
+    #[arg(long, value_name = "DEVICE", help_heading = TRACE)]
+    pub device: Option<String>,
+    /// Events of a blktrace that are replayed: queue or issue [default: queue, if the trace has any].
+    ///
+    /// Queue events are what programs asked for, issue events what the drive was sent after merging and splitting.
+    #[arg(long, value_name = "EVENTS", help_heading = TRACE, hide_short_help = true)]
+    pub events: Option<Events>,
+    /// Leave out writes. Needs no --erase.
+    #[arg(long, help_heading = TRACE)]
+    pub reads_only: bool,
+    /// Leave out what was recorded later than this after the first request.
+    #[arg(long = "for", value_name = "TIME", help_heading = TRACE)]
+    pub time: Option<Duration>,
+    /// Divide the recorded times by this. Raise it above 1 to replay faster.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, conflicts_with = "asap", help_heading = PACE)]
+    pub speed: f64,
+    /// Replay as fast as possible instead of at the recorded times.
+    #[arg(long, help_heading = PACE)]
+    pub asap: bool,
+    /// Commands in flight, at most [default: 256; with --asap 32].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = PACE)]
+    pub depth: Option<u32>,
+    /// Take offsets modulo the target's size. Without it, a trace that reaches beyond the target is refused.
+    #[arg(long, help_heading = PLACE)]
+    pub wrap: bool,
+    /// Size of a new file [default: up to the end of the furthest request].
+    #[arg(long, value_name = "SIZE", default_value_t, hide_default_value = true, help_heading = PLACE)]
+    pub size: ByteSize,
 }
 
 /// Whether a file is a fio job file, by its name.

@@ -17,7 +17,7 @@ use twin::{Setup, Wishes};
 
 use crate::exit;
 use crate::measure::arguments::ExperimentArguments;
-use crate::measure::{look, open, results_folder, warn};
+use crate::measure::{OutputFolder, look, open, warn};
 use crate::printer;
 use crate::progress::steps_bar;
 use crate::signals::stop_or_go_on;
@@ -57,7 +57,7 @@ pub fn experiments(
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = results_folder(rig_arguments.output.as_ref(), rig_arguments.resume)?;
+    let folder = OutputFolder::make(rig_arguments.output.as_ref(), rig_arguments.resume)?;
     let mut run = setup.begin(folder.path(), env!("CARGO_PKG_VERSION"))?;
     setup.go_on(folder.path(), names)?;
     let stopped = stop_or_go_on()?;

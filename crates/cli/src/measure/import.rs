@@ -12,7 +12,7 @@ use serde_json::json;
 use target::output::Outputs;
 
 use crate::measure::arguments::ImportArguments;
-use crate::measure::{print, results_folder};
+use crate::measure::{OutputFolder, print};
 use crate::printer;
 
 /// Reads a result of fio's and keeps it as ours.
@@ -21,7 +21,7 @@ use crate::printer;
 /// If it can't be read, or isn't fio's.
 pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
     // Removed again if there is nothing to keep.
-    let folder = results_folder(arguments.output.as_ref(), false)?;
+    let folder = OutputFolder::make(arguments.output.as_ref(), false)?;
     let text = if arguments.file == Path::new("-") {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("reading standard input")?;

@@ -4,9 +4,9 @@ pub mod arguments;
 mod experiments;
 mod import;
 mod options;
+mod replay;
 mod run;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::report::measurement;
@@ -20,7 +20,7 @@ use target::NewFiles;
 use target::real::OpenNotice;
 use twin::{OpenRig, Setup, SetupOptions};
 
-use target::output::ResultsFolder;
+pub use twin::OutputFolder;
 
 use crate::{printer, profiles};
 use arguments::{MeasureAction, RigArguments};
@@ -34,6 +34,7 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
     match action {
         MeasureAction::Run(arguments) => run::run(arguments),
         MeasureAction::Import(arguments) => import::import(arguments),
+        MeasureAction::Replay(arguments) => replay::replay(arguments),
         MeasureAction::Fill(a) => experiments(&["fill"], &a.experiment, a.options(), None),
         MeasureAction::Stream(a) => experiments(&["stream"], &a.experiment, a.options(), None),
         MeasureAction::Steady(a) => experiments(&["steady"], &a.experiment, a.options(), None),
@@ -61,7 +62,11 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
 
 /// The drives that the options name.
 fn look(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> Result<Setup> {
-    let options = SetupOptions {
+    Ok(Setup::look(setup_options(rig, new_file_bytes, retrain), profiles::known())?)
+}
+
+fn setup_options(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> SetupOptions {
+    SetupOptions {
         targets: rig.targets.clone(),
         erase: rig.erase.clone(),
         mode: rig.mode.0,
@@ -73,8 +78,7 @@ fn look(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> Res
         },
         uplink: rig.uplink,
         retrain,
-    };
-    Ok(Setup::look(options, profiles::known())?)
+    }
 }
 
 /// Opens the drives and says what happens to them.
@@ -127,13 +131,4 @@ fn warn(rig: &mut OpenRig) {
     for warning in rig.take_warnings() {
         printer::tell(&format!("longtake: warning: {warning}"));
     }
-}
-
-/// The folder for results: as asked for, or a new one named after the time.
-///
-/// # Errors
-/// If it is not new, or resuming has nothing to resume, or it can't be made.
-pub fn results_folder(asked: Option<&PathBuf>, resume: bool) -> Result<ResultsFolder> {
-    let unnamed = jiff::Zoned::now().strftime("measured-%Y-%m-%d-%H%M%S").to_string();
-    Ok(ResultsFolder::make(asked.map(PathBuf::as_path), resume, &unnamed)?)
 }

@@ -306,7 +306,8 @@ fn application(text: &str) -> Result<Application, String> {
     })
 }
 
-fn factor(text: &str) -> Result<f64, String> {
+/// A number above 0.
+pub fn factor(text: &str) -> Result<f64, String> {
     let factor = text.parse().ok().filter(|factor: &f64| *factor > 0.0 && factor.is_finite());
     factor.ok_or_else(|| "give a number above 0, such as 1.5".to_owned())
 }

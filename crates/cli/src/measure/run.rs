@@ -18,7 +18,7 @@ use twin::Setup;
 
 use crate::exit;
 use crate::measure::arguments::{RigArguments, RunArguments, WorkloadFormat, is_job_file};
-use crate::measure::{look, open, print, results_folder, warn};
+use crate::measure::{OutputFolder, look, open, print, warn};
 use crate::printer;
 use crate::progress::steps_bar;
 use crate::signals::stop_or_go_on;
@@ -52,7 +52,7 @@ pub fn run(arguments: &RunArguments) -> Result<ExitCode> {
     if arguments.rig.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = results_folder(arguments.rig.output.as_ref(), arguments.rig.resume)?;
+    let folder = OutputFolder::make(arguments.rig.output.as_ref(), arguments.rig.resume)?;
     setup.go_on(folder.path(), &[SINGLE])?;
     let stopped = stop_or_go_on()?;
     let mut rig = open(setup, workload.changes(), Some(&workload), &stopped)?;

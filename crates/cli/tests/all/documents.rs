@@ -94,7 +94,7 @@ const BEFORE: [(&str, &str); 11] = [
     ("flows.md", RECORDED),
     (
         "measure.md",
-        "longtake measure fill sim:ideal --size 64MiB -o measured-fill; echo \"$VIEWERS\" > viewers.toml; echo \"$JOB\" > job.fio",
+        "longtake measure fill sim:ideal --size 64MiB -o measured-fill; echo \"$VIEWERS\" > viewers.toml; echo \"$JOB\" > job.fio; echo \"$TRACE\" > trace.csv",
     ),
     (
         "parity.md",
@@ -114,7 +114,8 @@ const BEFORE: [(&str, &str); 11] = [
 const RECORDED: &str = "longtake record -q --from synthetic:max --until-bytes 5MB --members 2 --member-size 65MiB --segment 8MiB --memory 64MiB --to ./array";
 
 /// Files that the documents describe, in short forms.
-const FILES: [(&str, &str); 3] = [
+const FILES: [(&str, &str); 4] = [
+    ("TRACE", "0,R,4096,4096,1577808000000626\n0,W,0,8192,1577808000010626"),
     (
         "VIEWERS",
         "stop = { time = '20ms' }\n[[stream]]\nname = 'viewers'\nread = 1\nblock = '512KiB'\nrate = '50MB/s'\nsize = '64MiB'",

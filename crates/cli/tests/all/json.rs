@@ -33,6 +33,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("measure run", "sim:ideal -q --write 1 --bytes 16MiB -o @/measured"),
     // measure_fio.rs
     ("measure import", ""),
+    ("measure replay", "@/trace.csv sim:ideal --dry-run"),
     ("measure fill", "sim:ideal --dry-run"),
     ("measure stream", "sim:ideal --dry-run"),
     ("measure steady", "sim:ideal --dry-run"),
@@ -113,6 +114,7 @@ fn inputs(folder: &Path) {
     let sweep = "run = [\"plan\"]\n[base]\ndrive = \"samsung-970-pro-512gb\"\nmission = \"60s\"\nrate = \"1GB/s\"\n\
                  [axes]\ncount = { from = 1, to = 2 }\n";
     fs::write(folder.join("sweep.toml"), sweep).expect("there is space");
+    fs::write(folder.join("trace.csv"), "0,R,0,4096,1577808000000626\n").expect("there is space");
     let record = "record -q --from synthetic:50MB/s --until-bytes 1MB --to @/lacking";
     line(&format!("{record} {ARRAY}"), folder).code(0);
     fs::remove_file(folder.join("lacking/member2")).expect("it is there");

@@ -42,6 +42,7 @@ fn inputs(folder: &Path) {
                  [axes]\ncount = { from = 1, to = 2 }\n";
     fs::write(folder.join("sweep.toml"), sweep).expect("there is space");
     fs::write(folder.join("fio.json"), "{}").expect("there is space");
+    fs::write(folder.join("trace.csv"), "0,R,0,4096,1577808000000626\n").expect("there is space");
 }
 
 /// A loop device with a file system that is mounted.

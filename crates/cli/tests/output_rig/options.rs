@@ -83,6 +83,17 @@ pub const PATHS: &[(&str, &str, Role)] = &[
     ("measure mix", "output", experiment("measure mix sim:ideal -q --resume -o OUT")),
     ("measure neighbours", "targets", Target),
     ("measure neighbours", "output", experiment("measure neighbours sim:ideal -q --resume -o OUT")),
+    ("measure replay", "trace", Input),
+    ("measure replay", "targets", Target),
+    (
+        "measure replay",
+        "output",
+        Folder {
+            line: "measure replay @/trace.csv sim:ideal -q --resume -o OUT",
+            file: "run/1-sim-ideal.hlog",
+            quick: true,
+        },
+    ),
     ("measure run", "targets", Target),
     (
         "measure run",

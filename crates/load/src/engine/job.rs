@@ -8,6 +8,7 @@ use crate::interval::Verb;
 use crate::plan::Plan;
 use crate::quantity::Pace;
 use crate::schedule::Schedule;
+use crate::trace::{Playback, Recorded};
 use crate::verify::Verifier;
 use crate::workload::{Arrival, Blocks, Content};
 
@@ -26,6 +27,8 @@ pub(super) struct Next {
     pub length: u64,
     /// The write's number, if it verifies.
     pub number: u32,
+    /// The write asks for Force Unit Access.
+    pub fua: bool,
 }
 
 #[derive(Debug)]
@@ -34,11 +37,16 @@ pub(super) struct Job {
     pub drive: DriveId,
     pub depth: u32,
     pub deadline: Option<Duration>,
-    pub schedule: Option<Schedule>,
+    schedule: Option<Schedule>,
     pace: Option<(Pace, Arrival)>,
+    /// Its commands come from a trace.
+    playback: Option<Playback>,
+    /// They have the trace's times.
+    recorded_times: bool,
+    start: Instant,
     /// Its share of the first distance, so that jobs of one rate don't all start together.
     phase: f64,
-    pub random: Random,
+    random: Random,
     /// Buffers that are free.
     pub buffers: Vec<BufferId>,
     /// It has something to start, and couldn't.
@@ -56,6 +64,7 @@ pub(super) struct Job {
     weights: [u32; 3],
     blocks: Blocks,
     filler: Filler,
+    fua: bool,
     /// Up to where everything has been read back.
     read_back: u64,
 }
@@ -88,6 +97,9 @@ impl Job {
             pace: stream.rate.map(|pace| (pace, stream.arrival)),
             phase: f64::from(job.number) / f64::from(job.of.max(1)),
             schedule: None,
+            playback: stream.trace.as_ref().and_then(Recorded::requests).map(Playback::new),
+            recorded_times: stream.trace.as_ref().is_some_and(Recorded::is_open),
+            start: Instant::START,
             buffers,
             held_up: false,
             waiting: false,
@@ -107,6 +119,7 @@ impl Job {
             weights: [stream.read, stream.write, stream.trim],
             blocks: stream.block.clone(),
             filler,
+            fua: stream.fua,
             read_back: job.from,
             random,
         }
@@ -114,10 +127,34 @@ impl Job {
 
     /// Makes its schedule; returns when its first command is intended.
     pub fn begin(&mut self, start: Instant) -> Instant {
+        self.start = start;
         self.schedule = self.pace.map(|(pace, arrival)| {
             Schedule::new(pace, arrival, start, self.phase, self.blocks.mean())
         });
-        self.schedule.as_ref().map_or(start, Schedule::next)
+        self.intended().unwrap_or(start)
+    }
+
+    /// Whether it keeps a schedule, whatever the drive does (an open loop).
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.schedule.is_some() || self.recorded_times
+    }
+
+    /// When its next command is intended, in an open loop.
+    #[inline]
+    pub fn intended(&self) -> Option<Instant> {
+        match &self.playback {
+            Some(playback) => self.recorded_times.then(|| playback.due(self.start)),
+            None => self.schedule.as_ref().map(Schedule::next),
+        }
+    }
+
+    /// A command of so many bytes was started. A trace goes on when its request is taken.
+    #[inline]
+    pub fn advance(&mut self, bytes: u64) {
+        if let Some(schedule) = &mut self.schedule {
+            schedule.advance(bytes, &mut self.random);
+        }
     }
 
     pub fn under_way(&self) -> usize {
@@ -126,6 +163,11 @@ impl Job {
 
     /// The next command, not longer than `left` bytes allow; None if the places it drew are busy.
     pub fn choose(&mut self, left: Option<u64>) -> Option<Next> {
+        if let Some(playback) = &mut self.playback {
+            let request = playback.take()?;
+            let (offset, length) = (request.offset, request.length.into());
+            return Some(Next { verb: request.verb, offset, length, number: 0, fua: request.fua });
+        }
         let verb = Verb::ALL[weighted(&self.weights, |w| *w, &mut self.random)];
         let block = weighted(&self.blocks.0, |(_, weight)| *weight, &mut self.random);
         let mut length = self.blocks.0[block].0.0;
@@ -135,7 +177,7 @@ impl Job {
         for _ in 0..DRAWS_MAX {
             let offset = self.from + self.addresses.next(length, &mut self.random);
             if self.verifier.as_mut().is_none_or(|verifier| verifier.claim(offset, length)) {
-                return Some(Next { verb, offset, length, number: 0 });
+                return Some(Next { verb, offset, length, number: 0, fua: self.fua });
             }
         }
         None
@@ -192,14 +234,20 @@ impl Job {
         }
         let (offset, length) = verifier.next_written(self.read_back, self.blocks.longest())?;
         self.read_back = offset + length;
-        Some(Next { verb: Verb::Read, offset, length, number: 0 })
+        Some(Next { verb: Verb::Read, offset, length, number: 0, fua: false })
     }
 
     /// Commands that its schedule intends before `end` and that were never started.
     pub fn unsent_before(&mut self, end: Instant) -> u64 {
+        let mut unsent = 0;
+        if let Some(playback) = self.playback.as_mut().filter(|_| self.recorded_times) {
+            while playback.due(self.start) < end && playback.take().is_some() {
+                unsent += 1;
+            }
+            return unsent;
+        }
         let Some(schedule) = &mut self.schedule else { return 0 };
         let mean = self.blocks.mean() as u64;
-        let mut unsent = 0;
         while schedule.next() < end && unsent < UNSENT_MAX {
             schedule.advance(mean, &mut self.random);
             unsent += 1;

@@ -23,9 +23,18 @@ fn run_from(
     text: &str,
     start: Instant,
 ) -> (Measurement, Vec<Interval>) {
-    let workload = Workload::from_toml(text).unwrap();
-    let plan = Plan::new(&workload, bank.drives()).unwrap();
-    let mut collector = Collector::new(&workload);
+    run_workload(bank, memory, &Workload::from_toml(text).unwrap(), start)
+}
+
+/// The same of a workload that is not text.
+pub fn run_workload(
+    bank: &mut MemoryBank,
+    memory: &MemoryBuffers,
+    workload: &Workload,
+    start: Instant,
+) -> (Measurement, Vec<Interval>) {
+    let plan = Plan::new(workload, bank.drives()).unwrap();
+    let mut collector = Collector::new(workload);
     let buffers = (0..plan.depth()).map(BufferId).collect();
     let mut engine = Engine::new(&plan, bank, memory, buffers);
     engine.begin(start);

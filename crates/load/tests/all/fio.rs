@@ -120,6 +120,7 @@ fn streams() -> impl Strategy<Value = Stream> {
                 priority: priority.map(|priority| priority.parse().unwrap()),
                 content: content.parse().unwrap(),
                 fua: write > 0 && depth % 2 == 0,
+                trace: None,
             }
         },
     )

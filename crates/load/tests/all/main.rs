@@ -4,3 +4,4 @@ mod engine;
 mod fio;
 mod fio_json;
 mod hdr_log;
+mod trace;

@@ -26,13 +26,6 @@ pub enum OutputError {
         /// The output.
         path: PathBuf,
     },
-    /// A folder for results that holds something already.
-    NotEmpty {
-        /// The folder.
-        path: PathBuf,
-    },
-    /// Results are to be continued, and no folder is named.
-    NothingToResume,
     /// A terminal, which can't show what is written.
     Terminal {
         /// The output.
@@ -124,14 +117,6 @@ impl fmt::Display for OutputError {
                 "{} is {found}, and outputs are not written there: name a file, a FIFO, /dev/stdout or /dev/null",
                 path.display()
             ),
-            Self::NotEmpty { path } => write!(
-                f,
-                "{} is not empty: name a new folder, or add --resume to continue the measurement in it",
-                path.display()
-            ),
-            Self::NothingToResume => {
-                f.write_str("--resume needs --output: the folder with the results to continue")
-            }
             Self::NotFile { path } => write!(
                 f,
                 "{} is not a regular file, and results can't replace it: remove it, or name another folder",
