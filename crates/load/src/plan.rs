@@ -96,8 +96,12 @@ impl Plan {
         }
         let mut jobs = Vec::new();
         for (index, stream) in workload.streams.iter().enumerate() {
-            add_jobs(index as u16, stream, drives, &mut jobs).map_err(|(field, problem)| {
-                PlanError::Stream { stream: stream.name.clone(), field, problem }
+            let added = trace_is_whole(stream)
+                .and_then(|()| add_jobs(index as u16, stream, drives, &mut jobs));
+            added.map_err(|(field, problem)| PlanError::Stream {
+                stream: stream.name.clone(),
+                field,
+                problem,
             })?;
         }
         verified_regions_are_apart(workload, &jobs)?;
@@ -163,6 +167,16 @@ impl Plan {
 
 type Problem = (&'static str, String);
 
+/// Files of workloads describe a trace, and don't hold its requests.
+fn trace_is_whole(stream: &Stream) -> Result<(), Problem> {
+    if stream.trace.as_ref().is_none_or(|trace| trace.requests().is_some()) {
+        return Ok(());
+    }
+    let why =
+        "a workload does not hold the requests of a trace: replay it (longtake measure replay)";
+    Err(("trace", why.to_owned()))
+}
+
 fn add_jobs(
     index: u16,
     stream: &Stream,
@@ -181,11 +195,6 @@ fn add_jobs(
     }
     if stream.rate.is_none() && stream.arrival != Arrival::Constant {
         return problem("arrival", format!("{} needs a rate", stream.arrival));
-    }
-    if stream.trace.as_ref().is_some_and(|trace| trace.requests().is_none()) {
-        let why =
-            "a workload does not hold the requests of a trace: replay it (longtake measure replay)";
-        return problem("trace", why.to_owned());
     }
     if stream.fua && stream.write == 0 {
         return problem("fua", "the stream writes nothing: give write a weight".to_owned());
