@@ -24,6 +24,7 @@ pub mod planned;
 pub mod profiles;
 pub mod replayed;
 pub mod reproduced;
+pub mod rest;
 pub mod series;
 pub mod sparkline;
 pub mod svg;
