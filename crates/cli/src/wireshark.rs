@@ -41,6 +41,9 @@ pub struct InstallArguments {
     /// Replace the script if it exists.
     #[arg(long, short = 'y')]
     pub overwrite: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `wireshark extcap`: one of the four questions that Wireshark asks.
@@ -118,8 +121,10 @@ fn install(arguments: &InstallArguments) -> Result<ExitCode> {
     let path = folder.join("longtake");
     outputs.write(&path, &format!("#!/bin/sh\nexec {} \"$@\"\n", words.join(" ")))?;
     fs::set_permissions(&path, Permissions::from_mode(0o755))?;
-    let path = printer::inline(&path.to_string_lossy()).into_owned();
-    printer::text(&format!("wrote {path}: `tshark -D` lists the interfaces"))?;
+    match arguments.json {
+        true => printer::json(&serde_json::json!({ "script": path }))?,
+        false => printer::message(&format!("wrote {}: see `tshark -D`", path.display()))?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -30,6 +30,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("array index", "@/array"),
     ("array rebuild", "@/lacking --member 2 --onto @/new"),
     ("array delete", "@/lacking --degraded"),
+    ("wireshark install", "--array @/array --directory @/extcap"),
     ("measure run", "sim:ideal -q --write 1 --bytes 16MiB -o @/measured"),
     // measure_fio.rs
     ("measure import", ""),
