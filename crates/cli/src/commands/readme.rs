@@ -163,7 +163,8 @@ fn every_command_has_help_and_every_one_but_completions_has_json() {
     let mut found = Vec::new();
     leaves(&Arguments::command(), "", &mut found);
     assert!(found.len() >= 35, "{found:?}");
-    for (name, command) in found {
+    // Wireshark runs the hidden one.
+    for (name, command) in found.into_iter().filter(|(_, command)| !command.is_hide_set()) {
         let help = ["longtake"].into_iter().chain(name.split(' ')).chain(["--help"]);
         let shown = Arguments::try_parse_from(help).expect_err("help ends the program");
         assert_eq!(shown.kind(), ErrorKind::DisplayHelp, "{name}");

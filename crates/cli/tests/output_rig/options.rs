@@ -222,4 +222,15 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         "file",
         File { line: "token create --name x --scope read --file OUT", input: "@/packets.pcapng" },
     ),
+    // It is the output of `extract`, which the command becomes.
+    ("wireshark extcap", "fifo", Target),
+    (
+        "wireshark install",
+        "directory",
+        Folder {
+            line: "wireshark install --array @/array -y --directory OUT",
+            file: "longtake",
+            quick: true,
+        },
+    ),
 ];
