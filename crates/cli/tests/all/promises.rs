@@ -60,6 +60,8 @@ fn quick_commands() -> Vec<String> {
         {
             Some(format!("longtake {line}"))
         }
+        // A replay reads a trace, which documents.rs makes.
+        Some("measure") if line.starts_with("measure replay") => None,
         Some("measure") if line.contains("sim:") || line.contains("scratch.bin") => {
             Some(format!("longtake {line} --dry-run"))
         }
