@@ -1,7 +1,7 @@
 //! Tells the service manager how a recording or a service goes: systemd's protocol of datagrams, sd_notify(3).
 //!
-//! The socket is connected before the recorder confines itself, because it can connect to nothing afterwards. A
-//! manager that doesn't read its socket makes nobody wait.
+//! The socket is connected before the recorder confines itself, because it can connect to nothing afterwards.
+//! Nobody waits for a manager that doesn't read its socket.
 
 use std::ffi::OsStr;
 use std::os::linux::net::SocketAddrExt;
@@ -18,7 +18,7 @@ const TRIES: u32 = 16;
 #[derive(Debug)]
 pub struct ServiceManager {
     socket: UnixDatagram,
-    /// How often the watchdog is told that this process is alive: half the time after which it would end the service.
+    /// How often this process tells the watchdog that it is alive: after half the time in which the watchdog would end it.
     alive_every: Option<Duration>,
     alive: Instant,
     /// When it was last tried to tell, heard or not.

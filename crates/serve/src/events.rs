@@ -40,7 +40,7 @@ const SAMPLES_MAX: usize = 4;
 /// Looks at an array that waits for its lock to be released, once its recorder answers no more.
 const SETTLING_MAX: u32 = 10;
 
-/// Sent after a long silence, so that each side notices if the other has gone.
+/// Sent after a long silence, so that each side notices when the other one has gone.
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": nothing new\n\n");
 
 /// The state of an array and of the recording on it.

@@ -166,8 +166,8 @@ impl Replay {
         std::mem::take(&mut self.setups)
     }
 
-    /// Replays the trace on an open target, by its place among the targets, with results in `folder`. What is there already is
-    /// not measured again.
+    /// Replays the trace on an open target, by its place among the targets, with results in `folder`. A target that has
+    /// results there is not measured again.
     ///
     /// # Errors
     /// [`LabError`]; what failed commands say is in the result.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use target::output::{OutputError, Outputs};
 
-/// The folder for results. Removed again if nothing comes to be in it.
+/// A folder for results. It is removed again if it stays empty.
 #[derive(Debug)]
 pub struct OutputFolder {
     path: PathBuf,
@@ -19,7 +19,7 @@ pub struct OutputFolder {
 pub enum OutputFolderError {
     /// Resuming needs a name.
     Unnamed,
-    /// There are results already, and they are not to be gone on with.
+    /// The folder holds results, and the command does not continue them.
     Used {
         /// The folder.
         path: PathBuf,
@@ -53,8 +53,8 @@ impl From<OutputError> for OutputFolderError {
 }
 
 impl OutputFolder {
-    /// As asked for, or a new one. Refuses one that has results already, unless they are to be gone
-    /// on with.
+    /// The folder that was asked for, or a new one. One that holds results is refused unless the
+    /// command continues them.
     ///
     /// # Errors
     /// If it is not new, or resuming has nothing to resume, or it can't be made.

@@ -166,7 +166,7 @@ fn targets_stand_below_each_other_and_what_is_left_out_is_named() {
     );
     assert!(text.contains("sim:ideal: 1 request widened to whole blocks"), "{text}");
     line("report @/out -y -o @/page.html", folder.path()).code(0);
-    // What is there already is not replayed again.
+    // A target that has results is not measured again.
     let again = replay("usr_0.csv drive.bin sim:ideal -q -o out --resume", &folder).code(0);
     assert_eq!(again.text(), text);
 }

@@ -119,7 +119,7 @@ fn the_dialog_has_fields_for_times_and_a_filter_and_wrong_ones_are_named() {
     asked(&["--extcap-interface", "eth0", "--extcap-config"]).code(1).says(&["eth0"]);
     fs::remove_dir_all(&array).expect("it is there");
     asked(&capture).code(1).says(&["is not there any more"]);
-    // An array that is gone hides no other: there is none, and that is no error.
+    // Without the array, Wireshark gets an empty list and no error.
     let interfaces = asked(&["--extcap-interfaces", "--extcap-version=4.2"]).code(0).text();
     assert_eq!(interfaces.lines().count(), 1, "{interfaces}");
 }

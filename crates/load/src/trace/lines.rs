@@ -59,7 +59,7 @@ impl<'a> Lines<'a> {
 /// A number in a field of this name.
 ///
 /// # Errors
-/// What is there instead.
+/// A sentence that names the text, if it is no number.
 pub(super) fn number(text: &str, name: &str) -> Result<u64, String> {
     text.parse().map_err(|_| {
         format!("the {name} '{text}' is no whole number: correct the line, or remove it")

@@ -54,7 +54,7 @@ fn alerts_and_the_dashboard_use_metrics_that_there_are() {
         let used = names(&used);
         assert!(used.len() > 8, "{file}: {used:?}");
         let unknown: Vec<_> = used.difference(&exported).collect();
-        assert!(unknown.is_empty(), "{file} uses what nobody exports: {unknown:?}");
+        assert!(unknown.is_empty(), "{file} uses metrics that are not exported: {unknown:?}");
     }
     let grafana = fs::read_to_string(root().join(GRAFANA)).expect("it is there");
     let grafana: serde_json::Value = serde_json::from_str(&grafana).expect("JSON");
