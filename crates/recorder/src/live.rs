@@ -34,11 +34,12 @@ pub fn catalog<B: Bank, M: Buffers>(
         let found = Catalog::load_more(reader, image, range, &seen)?;
         // What a ring reuses between two looks was there: reading it will tell that it is gone.
         let reused = seen.reused.max(found.reused);
-        let Catalog { reused_to_ns, recovered, unindexed, unread, .. } = found;
+        let Catalog { reused_to_ns, ring_alone, recovered, unindexed, unread, .. } = found;
         seen.entries.extend(found.entries);
         seen = Catalog {
             reused,
             reused_to_ns,
+            ring_alone,
             recovered,
             unindexed,
             unread,

@@ -107,9 +107,9 @@ pub struct MemberImage {
     pub unindexed: Vec<HeadImage>,
     /// Whether the ring may trim segments on it.
     pub trims: bool,
-    /// Whether a segment begins with a chunk of this array that belongs elsewhere. What the segment held
-    /// before is lost without a record.
-    pub misplaced: bool,
+    /// Whether a segment begins with a chunk of this array that belongs elsewhere, or can't be read at either end. What the
+    /// segment held is lost without a record, and may have been the newest chunks.
+    pub lost_segment: bool,
     /// Segments that begin with a chunk without packets, as the last chunk of a take is: the segment, and when that chunk was
     /// sealed, in ns since 1970.
     pub untimed: Vec<(u64, u64)>,
@@ -219,7 +219,7 @@ fn missing_member(newest: &Superblock, member: u16) -> MemberImage {
         head: None,
         unindexed: Vec::new(),
         trims: false,
-        misplaced: false,
+        lost_segment: false,
         untimed: Vec::new(),
     }
 }

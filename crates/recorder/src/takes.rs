@@ -53,6 +53,9 @@ pub struct Catalog {
     pub reused: Option<u64>,
     /// The latest packet time that a ring has given up, ns since 1970; None unless the newest chunk of every member says so.
     pub reused_to_ns: Option<u64>,
+    /// Whether nothing but the ring can have taken chunks with numbers that it gave up, as far as the members show: each has newer
+    /// ones, in every segment that has no index too.
+    pub ring_alone: bool,
     /// Numbers of those chunks that no member has and parity gives back.
     pub recovered: HashSet<u64>,
     /// Full segments without an index that counts, by member: they were walked.
@@ -103,7 +106,8 @@ impl Catalog {
         let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();
         let reused = catalog.reused.max(reused);
         let reused_to_ns = reused_to_ns(&image.members);
-        Ok(Self { reused, reused_to_ns, recovered, unindexed, unread, ..catalog })
+        let ring_alone = ring_alone(&image.members, &unindexed, reused);
+        Ok(Self { reused, reused_to_ns, ring_alone, recovered, unindexed, unread, ..catalog })
     }
 
     /// Sorts chunks and leaves out those that others stand in for.
@@ -243,10 +247,12 @@ impl Catalog {
         };
         take.overwritten += count;
         // The time that the ring has come to ends what ends with the last number that it gave up, if a chunk follows. Anything else may
-        // have been lost in another way, and be of any time before the next chunk.
+        // have been lost in another way, and be of any time before the next chunk: a power cut takes chunks whose parity, with a later
+        // number and the same times, the ring gives up long after.
         let record = self.records.get(take.id.uuid);
-        let is_followed = record.is_none_or(|record| last_sequence < record.last_sequence);
-        let ends = last_sequence == reused && is_followed;
+        let is_followed =
+            record.is_none_or(|record| record.ended && last_sequence < record.last_sequence);
+        let ends = self.ring_alone && last_sequence == reused && is_followed;
         let given_up = self.reused_to_ns.filter(|&time| ends && from_ns < time);
         let to_ns = given_up.map_or(to_ns, |time| to_ns.min(time.saturating_add(1)));
         let gap = Gap { to_ns, ..gap };
@@ -502,12 +508,26 @@ fn read_indexes<B: Bank, M: Buffers>(
 /// another way.
 fn reused_to_ns(members: &[MemberImage]) -> Option<u64> {
     let told = |member: &MemberImage| match &member.head {
-        _ if member.misplaced => None,
+        _ if member.lost_segment => None,
         Some(head) => head.reused_to_ns,
         None => (!member.is_missing()).then_some(0),
     };
     let told: Option<Vec<u64>> = members.iter().map(told).collect();
     told?.into_iter().max().filter(|&time| time > 0)
+}
+
+/// Whether no member can have lost chunks with numbers up to `reused` in another way. A walk ends at the first chunk that is lost:
+/// what it leaves out is newer than the last one that it finds.
+fn ring_alone(members: &[MemberImage], unindexed: &[(u16, u64)], reused: Option<u64>) -> bool {
+    let has_newer = |member: &MemberImage| {
+        let newest = member.head.as_ref().and_then(|head| head.newest);
+        newest.is_some_and(|newest| Some(newest.sequence) > reused)
+    };
+    let is_newer = |&(member, segment): &(u16, u64)| {
+        let state = members[usize::from(member)].segments[segment as usize];
+        matches!(state, Segment::Live(live) if !live.indexed && Some(live.last_sequence) > reused)
+    };
+    members.iter().all(has_newer) && unindexed.iter().all(is_newer)
 }
 
 /// The chunks of a segment without an index that counts, as far as they can be read. One whose footer closed it when it was

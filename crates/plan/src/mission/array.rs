@@ -100,7 +100,7 @@ fn member_image(drive: DriveId, layout: &Layout, older: bool) -> MemberImage {
         head: None,
         unindexed: Vec::new(),
         trims: true,
-        misplaced: false,
+        lost_segment: false,
         untimed: Vec::new(),
     }
 }

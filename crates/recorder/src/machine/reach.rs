@@ -66,7 +66,7 @@ mod tests {
             head: None,
             unindexed: Vec::new(),
             trims: false,
-            misplaced: false,
+            lost_segment: false,
             untimed: Vec::new(),
         }
     }

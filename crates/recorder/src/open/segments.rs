@@ -21,7 +21,7 @@ pub(super) fn read<B: Bank, M: Buffers>(
 ) -> Result<MemberImage, OpenError> {
     let mut member = Member { reader, drive, layout, place, past_unreadable };
     let ends = member.ends()?;
-    let misplaced = ends.iter().any(|ends| ends.misplaced);
+    let lost_segment = ends.iter().any(|ends| ends.lost);
     let untimed = (0..).zip(&ends).filter_map(|(at, ends)| Some((at, ends.untimed_ns?))).collect();
     let head = (0..ends.len()).max_by_key(|&at| ends[at].first);
     let mut segments = Vec::with_capacity(ends.len());
@@ -55,7 +55,7 @@ pub(super) fn read<B: Bank, M: Buffers>(
     }
     let trims = member.trims();
     let head = head_image;
-    Ok(MemberImage { drive, layout, segments, head, unindexed, trims, misplaced, untimed })
+    Ok(MemberImage { drive, layout, segments, head, unindexed, trims, lost_segment, untimed })
 }
 
 /// Contents of a segment's first and last page.
@@ -68,8 +68,8 @@ struct Ends {
     reused_to_ns: Option<u64>,
     /// When its first chunk was sealed, in ns since 1970, if that has no packets.
     untimed_ns: Option<u64>,
-    /// Whether it begins with a chunk of the array that belongs elsewhere.
-    misplaced: bool,
+    /// Whether it begins with a chunk of the array that belongs elsewhere, or neither end can be read.
+    lost: bool,
 }
 
 /// A member whose segments are being read.
@@ -106,7 +106,7 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
                 ends.untimed_ns = first.and_then(|record| untimed_ns(&record));
                 let of_array =
                     ChunkRecord::read(bytes).is_ok_and(|(found, _)| found.array == place.array);
-                ends.misplaced = of_array && ends.first.is_none();
+                ends.lost = of_array && ends.first.is_none();
             }
             Ok(bytes) => {
                 let footer = Footer::read(bytes).ok();
@@ -124,6 +124,7 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
         // An index tells of a first page that can't be read. One that reads as something else was written over.
         for at in unreadable {
             ends[at].first = ends[at].footer.map(|footer| footer.first_sequence);
+            ends[at].lost |= ends[at].first.is_none();
         }
         Ok(ends)
     }

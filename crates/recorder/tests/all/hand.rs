@@ -47,7 +47,7 @@ pub fn image(parity: u8, segments: u64, held: &[&[Live]]) -> ArrayImage {
             head: None,
             unindexed,
             trims: true,
-            misplaced: false,
+            lost_segment: false,
             untimed: Vec::new(),
         }
     });

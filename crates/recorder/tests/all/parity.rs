@@ -105,7 +105,7 @@ impl Case {
             head: None,
             unindexed: Vec::new(),
             trims: false,
-            misplaced: false,
+            lost_segment: false,
             untimed: Vec::new(),
         });
         let rows = self.speeds.iter().map(|_| Member {
