@@ -18,7 +18,7 @@ use format::parity::{Part, PlacedParity, Row};
 use format::{ChunkRecord, ChunkSummary, Count, Ledger, Place, Stage, TakeId, TakeRecord};
 
 use crate::member::{GivenUp, InFlight, Member, PlacedChunk, Purpose};
-use crate::open::{ArrayImage, Segment};
+use crate::open::{ArrayImage, MemberImage, Segment};
 use crate::placement::Candidate;
 use crate::protocol::{
     Config, Event, Fold, Input, MemberProgress, Output, ParityMeans, ReadyChunk, TimeRange,
@@ -135,7 +135,7 @@ impl Recorder {
         let next_sequence = array.next_sequence.max(config.started.as_nanos() / 1000);
         let take =
             TakeId { uuid: config.take, started: config.started, first_sequence: next_sequence };
-        let heads = array.members.iter().filter_map(|m| m.head.as_ref());
+        let heads = array.members.iter().flat_map(MemberImage::walked);
         let reused_to_ns = heads.filter_map(|head| head.reused_to_ns).max().unwrap_or(0);
         let members = members::of(array.members, array.uuid, parity, config.flow_indexes);
         Self {

@@ -120,6 +120,12 @@ impl MemberImage {
     pub fn is_missing(&self) -> bool {
         self.segments.is_empty()
     }
+
+    /// The segments that were looked into when it was opened. A crash may have left its newest chunk in any of them: in front of that
+    /// chunk a power cut may bring back the segment's older contents.
+    pub(crate) fn walked(&self) -> impl Iterator<Item = &HeadImage> {
+        self.head.iter().chain(&self.unindexed)
+    }
 }
 
 /// An array as it was found. Members are in the array's order; the bank's drives need not be.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use base::Timestamp;
 
-use crate::open::{ArrayImage, HeadImage, Live, MemberImage, Segment};
+use crate::open::{ArrayImage, Live, MemberImage, Segment};
 use crate::takes::{Catalog, Entry};
 
 /// Chunks of later takes, for each member of the array, from which on a member that has none of them has missed these takes.
@@ -79,7 +79,7 @@ fn missed_takes(
     joined_ns: u64,
 ) -> BTreeMap<u64, (Timestamp, u64)> {
     let mut takes: BTreeMap<u64, (Timestamp, u64)> = BTreeMap::new();
-    for image in others.iter().flat_map(|member| walked(member)) {
+    for image in others.iter().flat_map(|member| member.walked()) {
         for (_, record) in &image.chunks {
             let take = record.take;
             if Some(take.first_sequence) > last_sequence && take.started.as_nanos() > joined_ns {
@@ -111,9 +111,4 @@ fn live(member: &MemberImage) -> impl Iterator<Item = &Live> {
         Segment::Live(live) => Some(live),
         Segment::Empty => None,
     })
-}
-
-/// The segments of a member whose chunks opening has read.
-fn walked(member: &MemberImage) -> impl Iterator<Item = &HeadImage> {
-    member.head.iter().chain(&member.unindexed)
 }

@@ -11,7 +11,7 @@ use format::take_record::{TAKE_RECORD_BYTES, TAKE_RECORDS_MAX, TAKE_RECORDS_OFFS
 use format::{ChunkRecord, PAGE_BYTES};
 use uuid::Uuid;
 
-use crate::open::{ArrayImage, HeadImage};
+use crate::open::{ArrayImage, HeadImage, MemberImage};
 use crate::reader::{Range, Reader};
 use crate::superblocks::{Update, UpdateCommand};
 
@@ -89,7 +89,7 @@ impl TakeRecords {
 
     /// Enters the newest take as its chunks show it. It has no record yet if its recorder was killed, or does not keep any.
     pub fn enter_newest(&mut self, image: &ArrayImage) {
-        let heads = || image.members.iter().filter_map(|member| member.head.as_ref());
+        let heads = || image.members.iter().flat_map(MemberImage::walked);
         let newest = heads().filter_map(|head| head.newest).filter(|chunk| !chunk.is_filler());
         let Some(newest) = newest.max_by_key(|chunk| chunk.sequence) else { return };
         let ended = heads().any(|head| holds_end(head, newest.take.uuid));

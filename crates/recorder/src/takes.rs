@@ -102,8 +102,8 @@ impl Catalog {
             catalog.entries.binary_search_by_key(sequence, |e| e.record.sequence).is_ok()
         };
         let recovered = recovered.into_iter().filter(counts).collect();
-        let heads = image.members.iter().filter_map(|m| m.head.as_ref());
-        let reused = heads.flat_map(|h| &h.chunks).filter_map(|(_, chunk)| chunk.reused).max();
+        let walked = image.members.iter().flat_map(MemberImage::walked);
+        let reused = walked.flat_map(|w| &w.chunks).filter_map(|(_, chunk)| chunk.reused).max();
         let reused = catalog.reused.max(reused);
         let reused_to_ns = reused_to_ns(&image.members);
         let ring_alone = ring_alone(&image.members, &unindexed, reused);
@@ -509,7 +509,10 @@ fn read_indexes<B: Bank, M: Buffers>(
 fn reused_to_ns(members: &[MemberImage]) -> Option<u64> {
     let told = |member: &MemberImage| match &member.head {
         _ if member.lost_segment => None,
-        Some(head) => head.reused_to_ns,
+        Some(head) => {
+            let others = member.unindexed.iter().filter_map(|other| other.reused_to_ns);
+            head.reused_to_ns.map(|time| others.fold(time, u64::max))
+        }
         None => (!member.is_missing()).then_some(0),
     };
     let told: Option<Vec<u64>> = members.iter().map(told).collect();

@@ -3,11 +3,12 @@
 
 use std::ops::RangeInclusive;
 
-use crate::media::{Media, record};
+use crate::media::{Media, TAKE, record};
 use base::{Duration, Timestamp};
 use format::parity::Part;
-use format::{ChunkRecord, Count, Ledger, Place, Stage};
+use format::{ChunkRecord, Count, Ledger, Place, Stage, TakeRecord};
 use longtake_recorder::recover::Groups;
+use longtake_recorder::take_records::TakeRecords;
 use longtake_recorder::takes::{Catalog, Entry, Gap, Take, Unread};
 use longtake_recorder::{ArrayImage, TimeRange};
 use uuid::Uuid;
@@ -118,6 +119,7 @@ fn where_the_ring_gave_it_up_what_is_missing_is_overwritten_and_reaches_no_furth
     let chunks = |reused, reused_to_ns| Catalog {
         reused,
         reused_to_ns,
+        ring_alone: true,
         ..Catalog::of(numbered(&[3, 4, 7]))
     };
     // Up to number 2, or through 5 in the second gap, whose end the ring has not given up.
@@ -141,6 +143,94 @@ fn where_the_ring_gave_it_up_what_is_missing_is_overwritten_and_reaches_no_furth
     assert_eq!(ends(6, Some(200)), [(50, 300), (409, 700)]);
     assert_eq!(ends(6, Some(409)), [(50, 300), (409, 700)]);
     assert_eq!(ends(5, Some(600)), [(50, 300), (409, 700)]);
+    // A member may have lost what is later than all that the ring gave up, with a lower number.
+    let take = take_of(&Catalog { ring_alone: false, ..chunks(Some(6), Some(600)) });
+    assert_eq!(take.holes.last().map(|hole| hole.to_ns), Some(700));
+}
+
+#[test]
+fn what_is_missing_of_a_take_that_was_cut_short_may_be_later_than_all_that_the_ring_gave_up() {
+    let mut media = Media::new(1, 4, 256 << 10);
+    let mut newest = record(7, 4096, (700, 709));
+    (newest.reused, newest.reused_to_ns) = (Some(6), 600);
+    media.chunks(0, 0, &[record(4, 4096, (400, 409)), newest]);
+    let on_record = |ended| TakeRecord {
+        number: 0,
+        take: TAKE,
+        ended,
+        last_sequence: 7,
+        first_ns: 100,
+        last_ns: 709,
+        ledger: newest.ledger,
+    };
+    for (record, to_ns) in
+        [(None, 601), (Some(on_record(true)), 601), (Some(on_record(false)), 700)]
+    {
+        let mut media = media.clone();
+        record.iter().for_each(|record| media.take_record(0, record));
+        let (_, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
+        assert!(catalog.ring_alone);
+        let hole = take_of(&catalog).holes.pop().expect("the ring took chunks");
+        assert_eq!((hole.first_sequence, hole.to_ns), (5, to_ns), "{record:?}");
+    }
+}
+
+#[test]
+fn the_ring_alone_took_chunks_if_every_walk_found_one_that_is_newer() {
+    let mut media = Media::new(2, 4, 256 << 10);
+    let mut newest = record(40, 4096, (400, 409));
+    (newest.reused, newest.reused_to_ns) = (Some(20), 209);
+    media.chunks(0, 1, &[newest]);
+    media.chunks(1, 1, &[record(41, 4096, (410, 419))]);
+    // An older segment of the second member, without an index: it was walked to its last sound chunk.
+    for (found, alone) in [(&[10, 21][..], true), (&[10, 19], false), (&[10], false)] {
+        let older: Vec<_> = found.iter().map(|&n| record(n, 4096, (n * 10, n * 10 + 9))).collect();
+        let mut media = media.clone();
+        media.chunks(1, 0, &older);
+        let (_, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
+        assert_eq!((catalog.reused, catalog.ring_alone), (Some(20), alone), "{found:?}");
+    }
+    // A member without a chunk may have had any.
+    let mut media = Media::new(2, 4, 256 << 10);
+    media.chunks(0, 1, &[newest]);
+    let (_, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
+    assert_eq!((catalog.reused, catalog.ring_alone), (Some(20), false));
+}
+
+#[test]
+fn a_chunk_behind_older_ones_that_a_power_cut_brought_back_tells_what_the_ring_gave_up() {
+    let mut media = Media::new(1, 4, 256 << 10);
+    let mut chunks = [record(10, 4096, (100, 109)), record(31, 4096, (310, 319))];
+    (chunks[1].reused, chunks[1].reused_to_ns) = (Some(20), 209);
+    media.chunks(0, 0, &chunks);
+    let mut before = record(30, 4096, (300, 309));
+    (before.reused, before.reused_to_ns) = (Some(9), 99);
+    media.chunks(0, 1, &[before]);
+    let (_, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
+    assert_eq!((catalog.reused, catalog.reused_to_ns), (Some(20), Some(209)));
+    let entered = media.open(64 << 10, false, |reader, image| {
+        let mut records = TakeRecords::read(reader, image).expect("the drive reads");
+        records.enter_newest(image);
+        records.get(TAKE.uuid).map(|record| record.last_sequence)
+    });
+    assert_eq!(entered.expect("the array opens"), Some(31));
+}
+
+#[test]
+fn a_segment_that_cannot_be_read_at_either_end_may_have_held_the_newest_chunk() {
+    let mut media = Media::new(1, 4, 256 << 10);
+    let mut older = record(10, 4096, (100, 109));
+    older.reused_to_ns = 30;
+    media.chunks(0, 0, &[older]);
+    let start = media.layout.segment_offset(1);
+    let ends = [start, media.layout.segment_offset(2) - 4096];
+    for (unreadable, known) in [(&ends[1..], Some(30)), (&ends[..], None)] {
+        media.unreadable = unreadable.iter().map(|&offset| (base::DriveId(0), offset)).collect();
+        let catalog = media.open(64 << 10, true, |reader, image| {
+            Catalog::load(reader, image, TimeRange::ALL).expect("the rest reads")
+        });
+        assert_eq!(catalog.expect("the array opens").reused_to_ns, known, "{unreadable:?}");
+    }
 }
 
 #[test]

@@ -7,7 +7,9 @@ use base::{
 };
 use format::layout::{DATA_OFFSET, SUPERBLOCK_BYTES};
 use format::superblock::Member;
-use format::{ChunkRecord, ChunkSummary, Count, Layout, Ledger, Place, Superblock, TakeId, index};
+use format::{
+    ChunkRecord, ChunkSummary, Count, Layout, Ledger, Place, Superblock, TakeId, TakeRecord, index,
+};
 use longtake_recorder::ArrayImage;
 use longtake_recorder::open::{OpenError, open_some};
 use longtake_recorder::reader::Reader;
@@ -61,6 +63,7 @@ impl Bank for Failing {
 }
 
 /// Members and what lies on them.
+#[derive(Clone)]
 pub struct Media {
     pub layout: Layout,
     members: Vec<Vec<u8>>,
@@ -123,6 +126,13 @@ impl Media {
             offset += u64::from(record.summary.length);
         }
         entries
+    }
+
+    /// Enters a take into the records of a member.
+    pub fn take_record(&mut self, member: u16, record: &TakeRecord) {
+        let offset = TakeRecord::offset(record.number) as usize;
+        let bytes = record.encode(ARRAY);
+        self.members[usize::from(member)][offset..offset + bytes.len()].copy_from_slice(&bytes);
     }
 
     /// Turns the last byte of a chunk, as if a crash had torn its write.
