@@ -87,21 +87,32 @@ impl TakeRecords {
         self.records = merged(self.records.iter().copied().chain([record]));
     }
 
-    /// Enters the newest take as its chunks show it. It has no record yet if its recorder was killed, or does not keep any.
+    /// Enters the newest take as its chunks show it, and those before it that are not on record either: a take has no record yet if
+    /// its recorder was killed, or does not keep any, and members with its chunks may have been away when the next one began.
     pub fn enter_newest(&mut self, image: &ArrayImage) {
-        let heads = || image.members.iter().flat_map(MemberImage::walked);
-        let newest = heads().filter_map(|head| head.newest).filter(|chunk| !chunk.is_filler());
-        let Some(newest) = newest.max_by_key(|chunk| chunk.sequence) else { return };
-        let ended = heads().any(|head| holds_end(head, newest.take.uuid));
-        self.enter(TakeRecord {
-            number: 0,
-            take: newest.take,
-            ended,
-            last_sequence: newest.sequence,
-            first_ns: u64::MAX,
-            last_ns: 0,
-            ledger: newest.ledger,
-        });
+        let walked = || image.members.iter().flat_map(MemberImage::walked);
+        let mut by_take: BTreeMap<(u64, Uuid), ChunkRecord> = BTreeMap::new();
+        for chunk in walked().filter_map(|head| head.newest).filter(|chunk| !chunk.is_filler()) {
+            let newest =
+                by_take.entry((chunk.take.first_sequence, chunk.take.uuid)).or_insert(chunk);
+            if chunk.sequence > newest.sequence {
+                *newest = chunk;
+            }
+        }
+        let newest = by_take.keys().next_back().copied();
+        let known = self.records.last().map(|last| (last.take.first_sequence, last.take.uuid));
+        by_take.retain(|take, _| Some(*take) >= known.min(newest));
+        for chunk in by_take.into_values() {
+            self.enter(TakeRecord {
+                number: 0,
+                take: chunk.take,
+                ended: walked().any(|head| holds_end(head, chunk.take.uuid)),
+                last_sequence: chunk.sequence,
+                first_ns: u64::MAX,
+                last_ns: 0,
+                ledger: chunk.ledger,
+            });
+        }
     }
 
     /// What is to be done so that these drives, each a member, hold all records for good: the pages that differ are written, and every

@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use crate::media::{Media, TAKE, record};
 use base::{Duration, Timestamp};
 use format::parity::Part;
-use format::{ChunkRecord, Count, Ledger, Place, Stage, TakeRecord};
+use format::{ChunkRecord, Count, Ledger, Place, Stage, TakeId, TakeRecord};
 use longtake_recorder::recover::Groups;
 use longtake_recorder::take_records::TakeRecords;
 use longtake_recorder::takes::{Catalog, Entry, Gap, Take, Unread};
@@ -214,6 +214,41 @@ fn a_chunk_behind_older_ones_that_a_power_cut_brought_back_tells_what_the_ring_g
         records.get(TAKE.uuid).map(|record| record.last_sequence)
     });
     assert_eq!(entered.expect("the array opens"), Some(31));
+}
+
+#[test]
+fn every_take_that_is_found_without_a_record_is_entered_but_none_older_than_those_on_record() {
+    let mut media = Media::new(3, 4, 256 << 10);
+    let take = |number: u16| {
+        let first_sequence = 100 * u64::from(number);
+        TakeId { uuid: Uuid::from_u128(number.into()), first_sequence, ..TAKE }
+    };
+    // Members that were away in the other two.
+    for member in 0..3 {
+        let take = take(member + 1);
+        let chunk = record(take.first_sequence, 4096, (100, 109));
+        media.chunks(member, 0, &[ChunkRecord { take, ..chunk }]);
+    }
+    let entered = |media: &Media| {
+        let found = media.open(64 << 10, false, |reader, image| {
+            let mut records = TakeRecords::read(reader, image).expect("the drive reads");
+            records.enter_newest(image);
+            records.iter().map(|record| record.take).collect::<Vec<_>>()
+        });
+        found.expect("the array opens")
+    };
+    assert_eq!(entered(&media), [take(1), take(2), take(3)]);
+    let on_record = TakeRecord {
+        number: 0,
+        take: take(2),
+        ended: true,
+        last_sequence: 200,
+        first_ns: 100,
+        last_ns: 109,
+        ledger: Ledger::default(),
+    };
+    media.take_record(0, &on_record);
+    assert_eq!(entered(&media), [take(2), take(3)]);
 }
 
 #[test]
