@@ -39,6 +39,7 @@
 mod account;
 mod candidates;
 mod check;
+mod completeness;
 mod compress;
 mod contents;
 mod create;
@@ -80,6 +81,7 @@ use open::Opened;
 pub use account::{OverwrittenPackets, ReadAccount, RecoveredChunks, UnreadablePackets};
 pub use candidates::IndexUse;
 pub use check::{CheckReport, DamagedChunk};
+pub use completeness::{Completeness, Members};
 pub use contents::{Contents, ParityCoverage, Released, Take, TakeError, TakeState, matches_take};
 pub use create::{CreateOptions, CreatePlan, CreateReport, NewMember};
 pub use delete::{DeleteOptions, DeletePlan, DeleteReport, DeletedMember};
@@ -204,6 +206,16 @@ impl Array {
     /// What the array is made of, how full it is, and what is protected.
     pub fn info(&self) -> Info {
         Info::of(&self.opened)
+    }
+
+    /// Which members there are.
+    pub fn members(&self) -> Members {
+        Members::of(&self.opened)
+    }
+
+    /// How complete takes are that were listed when the array was last looked at.
+    pub fn completeness(&self, takes: &[Take]) -> Completeness {
+        Completeness::of_takes(&self.opened, takes)
     }
 
     /// Members that were missing while others were recorded on, and were never rebuilt.

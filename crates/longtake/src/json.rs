@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::array::{
-    CheckReport, Chunk, Contents, CreateReport, DamagedChunk, DeleteReport, Description, Extracted,
-    Flows, FoundArray, Gap, Group, IndexReport, IndexUse, Info, MemberInfo, MissingMember,
-    NewMember, Order, OverwrittenPackets, RebuildPlan, RebuildReport, RecoveredChunks, Repair,
-    Replayed, ScrubFinding, ScrubReport, StaleMember, Take, link_name,
+    CheckReport, Chunk, Completeness, Contents, CreateReport, DamagedChunk, DeleteReport,
+    Description, Extracted, Flows, FoundArray, Gap, Group, IndexReport, IndexUse, Info, MemberInfo,
+    MissingMember, NewMember, Order, OverwrittenPackets, RebuildPlan, RebuildReport,
+    RecoveredChunks, Repair, Replayed, ScrubFinding, ScrubReport, StaleMember, Take, link_name,
 };
 use crate::instant::utc;
 use crate::recording::{
@@ -289,6 +289,18 @@ pub fn extracted(extracted: &Extracted) -> Value {
         "recovered": recovered(&read.recovered),
         "stale_members": list(&read.stale, stale), "overwritten_chunks": read.overwritten_chunks,
         "index": index_use(&read.index),
+        "completeness": completeness(&Completeness::of_packets(read)),
+    })
+}
+
+/// How complete an answer is.
+pub fn completeness(of: &Completeness) -> Value {
+    json!({
+        "complete": of.complete,
+        "missing_members": of.members.missing, "stale_members": of.members.stale,
+        "missing": of.missing, "unreadable": of.unreadable, "overwritten": of.overwritten,
+        "overtaken": of.overtaken, "outdated_chunks": of.outdated_chunks,
+        "overwritten_from": of.overwritten_from.map(utc), "overwritten_to": of.overwritten_to.map(utc),
     })
 }
 
@@ -331,6 +343,7 @@ pub fn flows(flows: &Flows, with_ids: bool) -> Value {
         "recovered": recovered(&read.recovered),
         "stale_members": list(&read.stale, stale), "overwritten_chunks": read.overwritten_chunks,
         "index": index_use(&read.index),
+        "completeness": completeness(&Completeness::of_packets(read)),
     });
     shown[group] = flows.json_rows(with_ids);
     shown

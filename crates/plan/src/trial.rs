@@ -13,6 +13,7 @@
 //! trial of the rate ends when the drives have reached their steady state; any other trial uses the whole budget.
 
 mod budget;
+mod enough;
 mod proofs;
 
 use std::fmt;
@@ -32,6 +33,7 @@ use crate::proof::{Proof, prove};
 use crate::requirement::Requirement;
 
 pub use budget::Budget;
+pub use enough::{Enough, Planned};
 pub use proofs::{Proofs, Unproved, of_answer};
 
 /// How often every byte of the drives is written in a trial of the rate: stale data is overwritten once, and a little more. If drives
@@ -68,6 +70,8 @@ pub struct Trial {
     pub held: Duration,
     /// When its drives have reached their steady state, if that answers it.
     pub steady: Option<Duration>,
+    /// What it is planned from, to try it on more drives where these are not enough.
+    pub planned: Option<Planned>,
 }
 
 /// How much of its recording a trial simulated.
@@ -93,6 +97,8 @@ pub struct Finding {
     pub planned: Duration,
     /// On as many drives, and on one less.
     pub proof: Proof,
+    /// How many are enough, if these are not.
+    pub enough: Option<Enough>,
 }
 
 /// What a trial says of the number of drives.
@@ -112,14 +118,19 @@ pub enum TrialVerdict {
 /// The trials of a design on drives made like this: none if the design has no answer.
 pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Trial> {
     let Some(array) = &design.array else { return Vec::new() };
-    let on = |drives, start| Mission::planned(requirement, design, spec, drives, &start);
-    let whole = on(array.data_drives, Start::Empty);
+    let on = |drives, start: &Start| Mission::planned(requirement, design, spec, drives, start);
+    let planned = |start: Start| {
+        let (requirement, design, spec) = (requirement.clone(), design.clone(), spec.clone());
+        Some(Planned { requirement, design, spec, start })
+    };
+    let whole = on(array.data_drives, &Start::Empty);
     if !requirement.wraps() {
         let trial = |mission| Trial {
             question: Question::Whole,
             mission,
             held: Duration::ZERO,
             steady: None,
+            planned: planned(Start::Empty),
         };
         return whole.map(trial).into_iter().collect();
     }
@@ -130,7 +141,7 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
         Stage::Overwrite => (Start::Full, 0.0),
         _ => (Start::Empty, FIRST_LAP),
     };
-    let of_rate = on(fast, start).map(|mut mission| {
+    let of_rate = on(fast, &start).map(|mut mission| {
         let bytes = spec.capacity_bytes as f64 * f64::from(fast);
         let lap_s = bytes / (array.take.stored_bytes_per_s / requirement.duty.peak());
         let time = |laps: f64| {
@@ -139,12 +150,14 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
         };
         mission.duration = time(first + LAPS);
         let steady = Some(time(first + steady_bytes(spec) / spec.capacity_bytes as f64));
-        Trial { question: Question::Rate, mission, held: Duration::ZERO, steady }
+        let planned = planned(start);
+        Trial { question: Question::Rate, mission, held: Duration::ZERO, steady, planned }
     });
     let of_whole = whole.filter(|_| array.binds == Limit::Capacity).map(|mut mission| {
         let held = mission.duration;
         mission.duration = Duration::from_secs_f64(held.as_secs_f64() * HELD_TIMES);
-        Trial { question: Question::Whole, mission, held, steady: None }
+        let planned = planned(Start::Empty);
+        Trial { question: Question::Whole, mission, held, steady: None, planned }
     });
     of_rate.into_iter().chain(of_whole).collect()
 }
@@ -161,23 +174,29 @@ fn steady_bytes(spec: &Spec) -> f64 {
 }
 
 impl Trial {
-    /// Runs it, as far as the budget lasts. `watch` is told on how many drives it runs and how it goes, and may break it off.
+    /// Runs it, as far as the budget lasts, and on more drives if these are not enough. `watch` is told on how many drives it runs and
+    /// how it goes, and may break it off.
     ///
     /// # Errors
     /// [`MissionError`] if it can't be run.
     pub fn run(
         &self,
         budget: &mut Budget,
-        watch: impl FnMut(usize, Progress<'_>) -> ControlFlow<()>,
+        mut watch: impl FnMut(usize, Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Finding, MissionError> {
         let mut mission = self.mission.clone();
         mission.work_max = budget.left();
         let shorter = self.steady.filter(|_| mission.work_max.is_some());
         mission.duration = mission.duration.min(shorter.unwrap_or(mission.duration));
-        let proof = prove(&mission, watch)?;
+        let proof = prove(&mission, &mut watch)?;
         budget.spend(proof.work());
         let planned = self.mission.duration;
-        Ok(Finding { question: self.question, held: self.held, planned, proof })
+        let (question, held) = (self.question, self.held);
+        let mut finding = Finding { question, held, planned, proof, enough: None };
+        if finding.verdict() == TrialVerdict::TooFew {
+            finding.enough = self.enough(&finding, budget, &mut watch)?;
+        }
+        Ok(finding)
     }
 }
 
@@ -235,9 +254,15 @@ impl fmt::Display for Finding {
         let Proof { drives, with, without } = &self.proof;
         let all = explain::drives(*drives as u32);
         write!(f, "{all} {}: {}", self.verdict(), self.told(with))?;
-        match without {
-            Some(less) => write!(f, "; on {}: {}", drives - 1, self.told(less)),
-            None => Ok(()),
+        if let Some(less) = without {
+            write!(f, "; on {}: {}", drives - 1, self.told(less))?;
+        }
+        match &self.enough {
+            Some(Enough::Drives(drives, outcome)) => {
+                write!(f, "; {drives} drives are enough: {}", self.told(outcome))
+            }
+            Some(Enough::MoreThan(drives)) => write!(f, "; nor are {drives} drives"),
+            Some(Enough::Undecided(_)) | None => Ok(()),
         }
     }
 }

@@ -12,7 +12,7 @@ use plan::beside::Comparison;
 use plan::explain;
 use plan::limits::Limit;
 use plan::mission::{MissionOutcome, Sample};
-use plan::trial::{Finding, Proofs, Question, TrialVerdict};
+use plan::trial::{Enough, Finding, Proofs, Question, TrialVerdict};
 use plan::{Draft, Requirement};
 use serde_json::{Value, json};
 
@@ -444,7 +444,12 @@ fn outcomes(finding: &Finding) -> Table {
             Cell::text(years(life)),
         ]
     };
-    let rows = [with, less].into_iter().filter_map(|(drives, run)| Some(row((drives, run?))));
+    let enough = match &finding.enough {
+        Some(Enough::Drives(drives, outcome)) => (*drives, Some(&**outcome)),
+        _ => (0, None),
+    };
+    let rows =
+        [with, less, enough].into_iter().filter_map(|(drives, run)| Some(row((drives, run?))));
     Table {
         caption: format!("Recorded on simulated drives: {}", about(finding)),
         columns: vec![

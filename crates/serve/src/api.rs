@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router, middleware};
 use base::ByteSize;
-use longtake::array::READ_RATE_DURING_RECORDING;
+use longtake::array::{self, READ_RATE_DURING_RECORDING};
 use longtake::instant::utc;
 use longtake::{Array, Rate, Selection, json};
 use serde::Serialize;
@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::Limits;
 use crate::access::{Access, Caller};
 use crate::arrays::{Served, Service};
-use crate::completeness::{Completeness, Members};
+use crate::completeness::Completeness;
 use crate::enter::{admit, enter};
 use crate::failure::Failure;
 use crate::guard::guard;
@@ -161,7 +161,7 @@ impl ArraySummary {
     fn of(served: &Served, array: &mut Array) -> longtake::Result<Self> {
         let contents = array.contents()?;
         let info = array.info();
-        let members = Members::of(array);
+        let members = array.members();
         let sum = |of: fn(&longtake::array::MemberInfo) -> u64| info.members.iter().map(of).sum();
         let span = contents.span();
         Ok(Self {
@@ -208,8 +208,7 @@ async fn array(State(service): Shared, Names(id): Names<String>) -> Result<Json<
     let described = |array: &mut Array| {
         let described = array.describe()?;
         let takes = &described.contents.takes;
-        let completeness =
-            Completeness::of_takes(&Members::of(array), takes, array.overwritten_chunks());
+        let completeness = array.completeness(takes);
         Ok(with(json::described(&described), &completeness))
     };
     service.look(&service.array(&id)?, described).await.map(Json)
@@ -239,8 +238,7 @@ async fn takes(
     let listed = |array: &mut Array| {
         let takes = array.takes()?;
         let rejections = array.rejections(&takes)?;
-        let completeness =
-            Completeness::of_takes(&Members::of(array), &takes, array.overwritten_chunks());
+        let completeness = (&array.completeness(&takes)).into();
         let takes = takes.iter().zip(rejections).map(|(take, of)| json::take(take, of)).collect();
         Ok(TakeList { takes, recording: array.is_recording(), completeness })
     };
@@ -269,8 +267,7 @@ async fn ledger(
         let take = array.ledger(&take)?;
         let take = std::slice::from_ref(&take);
         let rejections = array.rejections(take)?[0];
-        let completeness =
-            Completeness::of_takes(&Members::of(array), take, array.overwritten_chunks());
+        let completeness = array.completeness(take);
         Ok(with(json::take(&take[0], rejections), &completeness))
     };
     service.look(&service.array(&id)?, found).await.map(Json)
@@ -278,7 +275,7 @@ async fn ledger(
 
 /// Count packets by flow, host or port.
 ///
-/// The answer is that of `longtake flows --community-id --json`, with `completeness`.
+/// The answer is that of `longtake flows --community-id --json`.
 #[utoipa::path(
     get, path = "/api/v1/arrays/{array}/flows",
     params(("array" = String, Path, description = "Id or UUID of an array"), FlowQuery),
@@ -301,7 +298,6 @@ async fn flows(
     let counting = spawn_blocking(move || {
         let _permit = permit;
         let mut array = served.open(READING_MEMORY)?;
-        let members = Members::of(&array);
         let read_rate = rate_beside(&array, &limits);
         let selected = array.select(&Selection { read_rate, ..selection }).map_err(Failure::of)?;
         let counted = selected.flows(&options, |_| match has_left.load(Ordering::Relaxed) {
@@ -312,8 +308,7 @@ async fn flows(
         if counted.stopped {
             service.counts().left.fetch_add(1, Ordering::Relaxed);
         }
-        let completeness = Completeness::of_packets(&members, &counted.read);
-        Ok(Json(with(json::flows(&counted, true), &completeness)))
+        Ok(Json(json::flows(&counted, true)))
     });
     counting.await.unwrap_or_else(|_| Err(Failure::broken()))
 }
@@ -339,7 +334,7 @@ async fn document() -> Response {
 }
 
 /// What the library shows, and how complete it is.
-fn with(mut shown: Value, completeness: &Completeness) -> Value {
-    shown["completeness"] = serde_json::json!(completeness);
+fn with(mut shown: Value, completeness: &array::Completeness) -> Value {
+    shown["completeness"] = json::completeness(completeness);
     shown
 }

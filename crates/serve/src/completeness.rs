@@ -1,9 +1,6 @@
-//! How complete an answer is: what is missing, overwritten or unreadable of what it should cover.
+//! How complete an answer is, as the API describes it.
 
-use base::Timestamp;
 use format::Count;
-use longtake::Array;
-use longtake::array::{ReadAccount, Take};
 use longtake::instant::utc;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -49,73 +46,19 @@ impl From<Count> for Packets {
     }
 }
 
-/// Which members of an array there are.
-#[derive(Clone, Debug)]
-pub struct Members {
-    /// Numbers of those that can't be opened.
-    pub missing: Vec<u16>,
-    /// Numbers of those that are out of date.
-    pub stale: Vec<u16>,
-    parity: u8,
-}
-
-impl Members {
-    /// Those of an array.
-    pub fn of(array: &Array) -> Self {
-        let info = array.info();
-        let missing = (0..).zip(&info.members).filter(|(_, member)| member.target.is_none());
-        let stale = info.stale.iter().map(|stale| stale.member);
+impl From<&longtake::array::Completeness> for Completeness {
+    fn from(of: &longtake::array::Completeness) -> Self {
         Self {
-            missing: missing.map(|(number, _)| number).collect(),
-            stale: stale.collect(),
-            parity: info.parity,
+            complete: of.complete,
+            missing_members: of.members.missing.clone(),
+            stale_members: of.members.stale.clone(),
+            missing: of.missing.into(),
+            unreadable: of.unreadable.into(),
+            overwritten: of.overwritten.into(),
+            overtaken: of.overtaken.into(),
+            overwritten_from: of.overwritten_from.map(utc),
+            overwritten_to: of.overwritten_to.map(utc),
+            outdated_chunks: of.outdated_chunks,
         }
-    }
-
-    /// Whether parity makes up for those that are missing.
-    fn suffice(&self) -> bool {
-        self.missing.len() <= usize::from(self.parity)
-    }
-}
-
-impl Completeness {
-    /// Of packets that were read, or are about to be.
-    pub fn of_packets(members: &Members, read: &ReadAccount) -> Self {
-        let overwritten = read.holes.iter().fold(Count::ZERO, |sum, hole| sum + hole.count);
-        let from = read.holes.iter().map(|hole| hole.from_ns).min();
-        let to = read.holes.iter().map(|hole| hole.to_ns).filter(|&to| to != u64::MAX).max();
-        let time = |ns| utc(Timestamp::from_nanos(ns));
-        Self {
-            complete: members.suffice() && read.missing.packets == 0 && read.is_read_whole(),
-            missing_members: members.missing.clone(),
-            stale_members: members.stale.clone(),
-            missing: read.missing.into(),
-            unreadable: read.unreadable.count.into(),
-            overwritten: overwritten.into(),
-            overtaken: read.overwritten.count.into(),
-            overwritten_from: from.map(time),
-            overwritten_to: to.map(time),
-            outdated_chunks: read.overwritten_chunks,
-        }
-    }
-
-    /// Of takes that were listed.
-    pub fn of_takes(members: &Members, takes: &[Take], outdated_chunks: u64) -> Self {
-        let sum =
-            |of: fn(&Take) -> Count| takes.iter().fold(Count::ZERO, |sum, take| sum + of(take));
-        let missing = sum(|take| take.missing());
-        let account = ReadAccount {
-            missing,
-            overwritten_chunks: outdated_chunks,
-            holes: takes.iter().flat_map(|take| take.holes.iter().copied()).collect(),
-            ..ReadAccount::default()
-        };
-        let overwritten = sum(|take| take.overwritten).into();
-        Self { overwritten, ..Self::of_packets(members, &account) }
-    }
-
-    /// Whether the answer covers everything.
-    pub fn is_complete(&self) -> bool {
-        self.complete
     }
 }

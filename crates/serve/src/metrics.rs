@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use base::Timestamp;
-use longtake::array::{Info, MemberInfo};
+use longtake::array::{Info, MemberInfo, Members};
 use longtake::instant::now;
 use longtake::{Array, TimeRange, control, json};
 use prometheus_client::encoding::text::encode;
@@ -20,7 +20,6 @@ use tokio::task::spawn_blocking;
 
 use crate::api::Shared;
 use crate::arrays::{Served, Service};
-use crate::completeness::Members;
 use crate::failure::Failure;
 
 /// Names and values of labels.
@@ -94,7 +93,7 @@ impl Look {
         let newest = contents.takes.last().cloned();
         let rejections = array.rejections(newest.as_slice())?;
         let take = newest.zip(rejections.first()).map(|(take, of)| json::take(&take, *of));
-        let (info, members, span) = (array.info(), Members::of(array), contents.span());
+        let (info, members, span) = (array.info(), array.members(), contents.span());
         Ok(Self { read, info, members, span, take })
     }
 }

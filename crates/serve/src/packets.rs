@@ -12,7 +12,8 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use format::pcapng::section_header;
-use longtake::{FileFormat, Selection};
+use longtake::array::Completeness;
+use longtake::{FileFormat, Selection, json as shown};
 use serde_json::json;
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::oneshot;
@@ -22,7 +23,6 @@ use crate::Limits;
 use crate::access::Caller;
 use crate::api::{READING_MEMORY, Shared, rate_beside};
 use crate::arrays::{Served, Service};
-use crate::completeness::{Completeness, Members};
 use crate::failure::Failure;
 use crate::query::{Format, Names, PacketQuery, Parameters};
 use crate::stream::{Part, StreamedBody};
@@ -55,7 +55,7 @@ impl Format {
 
     /// What says at the end of a stream how complete it is; None if the format has no room for it.
     fn statement(self, completeness: &Completeness) -> Option<Vec<u8>> {
-        let stated = json!({ "completeness": completeness }).to_string();
+        let stated = json!({ "completeness": shown::completeness(completeness) }).to_string();
         match self {
             Self::Pcapng => {
                 Some(section_header(concat!("longtake ", env!("CARGO_PKG_VERSION")), &stated))
@@ -121,7 +121,7 @@ impl Extraction {
             }
         });
         // What can't be opened or is wrong with a filter shows at the latest when the first packet is read.
-        let complete = known.await.is_ok_and(|known: Completeness| known.is_complete());
+        let complete = known.await.is_ok_and(|known: Completeness| known.complete);
         let first = match receiver.recv().await {
             Some(Part::Failed(failure)) => return Err(failure),
             None => return Err(Failure::broken()),
@@ -143,18 +143,17 @@ impl Extraction {
         sender: &Sender<Part>,
     ) -> Result<(), Failure> {
         let mut array = self.array.open(READING_MEMORY)?;
-        let members = Members::of(&array);
         let read_rate = rate_beside(&array, limits);
         let selection = Selection { read_rate, ..self.selection };
         let selected = array.select(&selection).map_err(Failure::of)?;
-        let known = Completeness::of_packets(&members, &selected.known_account());
+        let known = selected.completeness();
         tell.send(known).map_err(|_| Failure::broken())?;
         let mut out = Pieces(sender);
         let extracted = selected.write_to(self.format.file(), &mut out, |_| {
             if sender.is_closed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let read = extracted.map_err(Failure::of)?.read;
-        let completeness = Completeness::of_packets(&members, &read);
+        let completeness = Completeness::of_packets(&read);
         match self.format.statement(&completeness) {
             Some(statement) => out.write_all(&statement).map_err(|_| Failure::broken()),
             None if read.unreadable.count.is_zero() && read.overwritten.count.is_zero() => Ok(()),

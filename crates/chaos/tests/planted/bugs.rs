@@ -485,8 +485,8 @@ pub const BUGS: [Bug; 45] = [
         seeds: 200,
         edits: &[Edit {
             file: "take_records.rs",
-            find: "let Some(newest) = newest.max_by_key(|chunk| chunk.sequence) else { return };",
-            replace: "let Some(newest) = newest.max_by_key(|chunk| chunk.sequence).filter(|_| !PLANTED) else { return };",
+            find: "by_take.retain(|take, _| Some(*take) >= known.min(newest));",
+            replace: "by_take.retain(|take, _| !PLANTED && Some(*take) >= known.min(newest));",
         }],
     },
     Bug {

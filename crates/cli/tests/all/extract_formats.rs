@@ -142,6 +142,20 @@ fn pcap_and_raw_have_the_packets_of_the_pcapng_file() {
 }
 
 #[test]
+fn capinfos_prints_what_a_pcapng_file_says_of_its_completeness() {
+    let folder = scratch();
+    let array = recorded(&folder, "2MB");
+    let file = extracted(&folder, &array, "out.pcapng", "");
+    let printed = run(tool("capinfos", "wireshark-common").arg(&file)).code(0).text();
+    for comment in ["extracted from array 'array'", "it has every packet of the selection"] {
+        assert!(printed.contains(comment), "{comment}: {printed}");
+    }
+    let again = line(&format!("extract @ -y --json -o {}", text(&file)), &array).code(0);
+    let said: serde_json::Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    assert_eq!(said["completeness"]["complete"], true, "{said:#}");
+}
+
+#[test]
 fn a_name_that_selects_no_format_is_refused_with_the_formats_before_anything_is_read() {
     let folder = scratch();
     let array = new_in(&folder, "array");

@@ -10,6 +10,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use crate::documents::lines;
+use crate::harness::captures::capinfos;
 use crate::harness::{Recorder, line, longtake, ran, run, scratch, tool};
 use crate::measure_rig::{LoopDevice, MIB};
 
@@ -151,6 +152,27 @@ fn the_examples_of_the_page_about_serving_run() {
     // The first command of the page, on this array and another port.
     let named = lines::ours(&page).iter().any(|line| line.starts_with("longtake serve --array "));
     assert!(named, "the page begins with how to start it");
+}
+
+#[test]
+fn the_client_in_python_downloads_the_flow_with_the_most_bytes() {
+    let folder = scratch();
+    let recorded = "record -q --from traffic:50MB/s --until-bytes 5MB --to @/radar";
+    line(&format!("{recorded} {SMALL}"), folder.path()).code(0);
+    let service = Service::of(&folder.path().join("radar"));
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/serve.md");
+    let page = fs::read_to_string(page).expect("it is there");
+    let client = page.split("```python\n").nth(1).and_then(|rest| rest.split("```").next());
+    let client = client.expect("the page has it");
+    assert!(client.lines().filter(|line| !line.is_empty()).count() <= 20, "{client}");
+    let mut python = tool("python3", "python3");
+    python.args(["-c", client, &service.address]).current_dir(folder.path());
+    let printed = run(&mut python).code(0).text();
+    let flow = &shown("flows --top 1", folder.path())["flows"][0];
+    let packets = flow["packets"].as_u64().expect("a number");
+    assert!(printed.starts_with("radar: lost {"), "{printed}");
+    assert!(printed.ends_with(&format!("largest flow {packets} packets\n")), "{printed}");
+    assert_eq!(capinfos(&folder.path().join("radar.pcapng")), packets);
 }
 
 #[test]

@@ -6,11 +6,14 @@ use recorder::extract::Unreadable;
 use recorder::takes::{Entry, Gap};
 
 use super::candidates::IndexUse;
+use super::completeness::Members;
 use super::info::StaleMember;
 
 /// What became of the selected packets, apart from those that were read as they were recorded.
 #[derive(Clone, Debug, Default)]
 pub struct ReadAccount {
+    /// Which members there are.
+    pub members: Members,
     /// Packets that the array should hold and doesn't, in gaps that reach into the span.
     pub missing: Count,
     /// Packets in chunks that are damaged, or that a drive failed to read.
@@ -32,6 +35,11 @@ pub struct ReadAccount {
 }
 
 impl ReadAccount {
+    /// Whether every packet that was recorded in the selected span was there and was read.
+    pub fn is_complete(&self) -> bool {
+        self.members.suffice() && self.missing.packets == 0 && self.is_read_whole()
+    }
+
     /// Whether everything that was listed was read, and nothing of a span that was asked for was overwritten. Packets that are
     /// missing from the takes don't count.
     pub fn is_read_whole(&self) -> bool {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use format::Interface;
 use format::export::{self, Exporter};
-use format::pcapng::{Block, ReadPacket};
+use format::pcapng::{Block, ReadPacket, section_header};
 use source::udp::{has_made_headers, past_made_headers};
 
 use super::file_format::FileFormat;
@@ -92,13 +92,19 @@ impl Encoder {
         matches!(self, Self::Capture(exporter) if exporter.takes_blocks())
     }
 
-    /// Ends the file.
+    /// Ends the file. A pcapng file gets another comment, if there is one, in a section without packets.
     ///
     /// # Errors
     /// If a Parquet file can't be encoded.
-    pub fn finish(self, out: &mut Vec<u8>) -> Result<()> {
+    pub fn finish(self, comment: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
         match self {
-            Self::Capture(exporter) => exporter.finish(out),
+            Self::Capture(exporter) => {
+                if let Some(comment) = comment.filter(|_| exporter.takes_blocks()) {
+                    let application = concat!("longtake ", env!("CARGO_PKG_VERSION"));
+                    out.extend_from_slice(&section_header(application, comment));
+                }
+                exporter.finish(out);
+            }
             Self::Table(table) => table.finish(out)?,
             Self::Lines(_) | Self::Raw(_) => {}
         }

@@ -14,6 +14,7 @@ use source::udp::{has_made_headers, past_made_headers};
 
 use super::Progress;
 use super::account::ReadAccount;
+use super::completeness::Completeness;
 use super::compress::Compressor;
 use super::encode::Encoder;
 use super::file_format::OutputFormat;
@@ -58,7 +59,7 @@ pub struct Extracted {
 impl Extracted {
     /// Whether every packet that was recorded in the selected span was extracted.
     pub fn is_complete(&self) -> bool {
-        !self.stopped && self.read.missing.packets == 0 && self.read.is_read_whole()
+        !self.stopped && self.read.is_complete()
     }
 }
 
@@ -95,15 +96,18 @@ impl Selected<'_> {
         out: impl Write,
         progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> crate::Result<Extracted> {
-        let (name, filter) =
-            (self.opened.image.superblock.name.clone(), std::mem::take(&mut self.filter));
-        let chunks = self.chunks();
-        let mut visitor = FileVisitor::new(&name, format.into(), out, filter, chunks, progress)?;
+        let name = self.opened.image.superblock.name.clone();
+        let (filter, chunks) = (std::mem::take(&mut self.filter), self.chunks());
+        let known = self.completeness();
+        let comment = comment(&name, Some(&known));
+        let mut visitor = FileVisitor::new(&comment, format.into(), out, filter, chunks, progress)?;
         let start = self.opened.bank.now();
         let stopped = self.visit(&mut visitor)?;
-        let (packets, bytes, account) = visitor.finish()?;
+        let read = self.complete(visitor.account());
+        let found = Completeness::of_packets(&read);
+        let (packets, bytes) = visitor.finish((found != known).then_some(&found))?;
         let elapsed = self.opened.bank.now().since(start);
-        Ok(Extracted { packets, bytes, elapsed, stopped, read: self.complete(account) })
+        Ok(Extracted { packets, bytes, elapsed, stopped, read })
     }
 }
 
@@ -188,6 +192,15 @@ impl<W: Write> Buffered<W> {
     }
 }
 
+/// What the header of a file of an array's packets says: where they come from, and how complete they are, as far as that is known.
+pub(super) fn comment(array: &str, known: Option<&Completeness>) -> String {
+    let lines = known.map(Completeness::lines).unwrap_or_default();
+    std::iter::once(format!("extracted from array '{array}'"))
+        .chain(lines)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
 /// Writes packets as a file.
 pub(super) struct FileVisitor<W: Write, P> {
     encoder: Encoder,
@@ -202,9 +215,9 @@ pub(super) struct FileVisitor<W: Write, P> {
 }
 
 impl<W: Write, P> FileVisitor<W, P> {
-    /// Starts a file of an array's packets; so many chunks will come.
+    /// Starts a file with this comment; so many chunks will come.
     pub(super) fn new(
-        array: &str,
+        comment: &str,
         format: OutputFormat,
         out: W,
         filter: Filter,
@@ -213,9 +226,8 @@ impl<W: Write, P> FileVisitor<W, P> {
     ) -> Result<Self> {
         let out = Compressor::new(format.compression, out)?;
         let mut buffer = Vec::new();
-        let comment = format!("extracted from array '{array}'");
         Ok(Self {
-            encoder: Encoder::new(format.file, &comment, &mut buffer)?,
+            encoder: Encoder::new(format.file, comment, &mut buffer)?,
             out: Buffered { buffer, out },
             filter,
             numbers: HashMap::new(),
@@ -237,12 +249,18 @@ impl<W: Write, P> FileVisitor<W, P> {
         (self.packets, &self.account)
     }
 
-    /// Ends the file. Returns its packets, its bytes, and what could not be read.
-    pub(super) fn finish(self) -> Result<(u64, u64, ReadAccount)> {
-        let Self { encoder, mut out, packets, account, .. } = self;
-        encoder.finish(&mut out.buffer)?;
+    /// What could not be read.
+    pub(super) fn account(&self) -> ReadAccount {
+        self.account.clone()
+    }
+
+    /// Ends the file; at its end it says how complete it is, if that is not in its header. Returns its packets and its bytes.
+    pub(super) fn finish(self, completeness: Option<&Completeness>) -> Result<(u64, u64)> {
+        let Self { encoder, mut out, packets, .. } = self;
+        let comment = completeness.map(|found| found.lines().join("\n"));
+        encoder.finish(comment.as_deref(), &mut out.buffer)?;
         out.write(1)?;
-        Ok((packets, out.out.finish()?, account))
+        Ok((packets, out.out.finish()?))
     }
 
     fn number(&mut self, interface: &Interface) -> u32 {

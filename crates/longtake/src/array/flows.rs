@@ -58,7 +58,7 @@ pub struct Flows {
 impl Flows {
     /// Whether every packet that was recorded in the selected span was counted.
     pub fn is_complete(&self) -> bool {
-        !self.stopped && self.read.missing.packets == 0 && self.read.is_read_whole()
+        !self.stopped && self.read.is_complete()
     }
 }
 

@@ -15,7 +15,8 @@ use recorder::{ArrayImage, TimeRange};
 use uuid::Uuid;
 
 use super::account::ReadAccount;
-use super::extract::{Extracted, FileVisitor};
+use super::completeness::{Completeness, Members};
+use super::extract::{Extracted, FileVisitor, comment};
 use super::file_format::OutputFormat;
 use super::select::{READ_RATE_DURING_RECORDING, Selected};
 use super::{Array, Selection};
@@ -64,7 +65,8 @@ impl Array {
         let go_on = || if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let filter = super::filter::Filter::new(selection);
         let name = self.opened.image.superblock.name.clone();
-        let mut visitor = FileVisitor::new(&name, format.into(), out, filter, 0, |_| go_on())?;
+        let comment = comment(&name, None);
+        let mut visitor = FileVisitor::new(&comment, format.into(), out, filter, 0, |_| go_on())?;
         visitor.flush()?;
         let start = self.opened.bank.now();
         let mut following = Following::new(&self.opened.image, selection);
@@ -95,10 +97,11 @@ impl Array {
             }
         }
         let elapsed = self.opened.bank.now().since(start);
-        let (packets, bytes, read) = visitor.finish()?;
         let (missing, holes) = (following.account.missing, following.account.holes);
         let is_cut_by_ring = !holes.is_empty();
-        let read = ReadAccount { missing, holes, is_cut_by_ring, ..read };
+        let members = Members::of(&self.opened);
+        let read = ReadAccount { members, missing, holes, is_cut_by_ring, ..visitor.account() };
+        let (packets, bytes) = visitor.finish(Some(&Completeness::of_packets(&read)))?;
         // To stop is how it usually ends.
         Ok(Extracted { packets, bytes, elapsed, stopped: false, read })
     }

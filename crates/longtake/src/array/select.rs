@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::account::ReadAccount;
 use super::candidates::{Candidates, IndexUse};
+use super::completeness::{Completeness, Members};
 use super::contents::{TakeError, matches_take};
 use super::info::stale_members;
 use super::open::Opened;
@@ -175,9 +176,9 @@ impl<'a> Selected<'a> {
         self.candidates.used(searched.len() as u64, candidates.count() as u64)
     }
 
-    /// What is known to be missing or overwritten before anything is read.
-    pub fn known_account(&self) -> ReadAccount {
-        self.complete(ReadAccount::default())
+    /// How complete an answer can be, as far as it is known before anything is read.
+    pub fn completeness(&self) -> Completeness {
+        Completeness::of_packets(&self.complete(ReadAccount::default()))
     }
 
     /// Completes an account of what was read with what could not be.
@@ -187,6 +188,7 @@ impl<'a> Selected<'a> {
         let holes = self.takes.iter().flat_map(|take| &take.holes);
         let holes: Vec<Gap> = holes.filter(|hole| hole.touches(self.span)).copied().collect();
         ReadAccount {
+            members: Members::of(self.opened),
             missing: inside.fold(Count::ZERO, |sum, gap| sum + gap.count),
             is_cut_by_ring: self.is_span_asked && !holes.is_empty(),
             holes,

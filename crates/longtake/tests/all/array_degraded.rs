@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use longtake::Remark;
+use base::units::counted;
+use format::pcapng::{Blocks, SECTION_HEADER};
 use longtake::array::{Array, RebuildOptions, ScrubOptions, Selection};
+use longtake::{FileFormat, Remark};
 
 use crate::harness::{Fixture, flip};
 
@@ -43,6 +45,48 @@ fn a_missing_member_is_refused_unless_parity_or_the_caller_allows_it() {
     assert!(!scrubbed.is_sound());
     let missing = &scrubbed.missing_members[0];
     assert_eq!((missing.member, missing.chunks), (2, missing.recoverable));
+}
+
+/// The comments in the section headers of what is extracted as a pcapng file.
+fn comments(array: &mut Array) -> Vec<String> {
+    let mut file = Vec::new();
+    let all = Selection::default();
+    array.extract_to(&all, FileFormat::Pcapng, &mut file).expect("it can be read");
+    let blocks = Blocks::new(&file).map(|block| block.expect("it is whole"));
+    let headers = blocks.filter(|block| block.kind == SECTION_HEADER);
+    headers.map(|block| String::from_utf8_lossy(block.bytes).into_owned()).collect()
+}
+
+#[test]
+fn a_capture_file_says_in_its_header_what_is_missing_and_at_its_end_what_could_not_be_read() {
+    let every = "it has every packet of the selection that was stored";
+    // Every member has full segments: damage in one with an index shows when it is read.
+    let array = Fixture::recorded(60_000_000, 0);
+    let mut opened = array.open();
+    let [header] = &comments(&mut opened)[..] else { panic!("sections without need") };
+    assert!(header.contains(every), "{header}");
+
+    let chunks = opened.contents().expect("it can be read").chunks;
+    let chunk = chunks.iter().find(|c| c.record.summary.packets > 0).expect("something is there");
+    let (place, summary) = (chunk.place, chunk.record.summary);
+    flip(&array.member(place.member), place.offset + u64::from(summary.length) / 2);
+    let told = comments(&mut opened);
+    let [header, end] = &told[..] else { panic!("the end tells nothing: {told:?}") };
+    assert!(header.contains(every), "damage is found when it is read: {header}");
+    let unread = format!("{} could not be read", counted(summary.packets.into(), "packet"));
+    assert!(end.contains(&unread) && !end.contains(every), "{end}");
+
+    array.remove(2);
+    let mut opened = Array::options().degraded(true).open(&array.name()).expect("it is allowed");
+    let header = &comments(&mut opened)[0];
+    assert!(header.contains("missing members: 2") && !header.contains(every), "{header}");
+    assert!(!header.contains("parity"), "{header}");
+
+    let array = Fixture::recorded(8_000_000, 1);
+    array.remove(2);
+    let header = &comments(&mut array.open())[0];
+    let by_parity = "missing members: 2; parity gives back what they held";
+    assert!(header.contains(every) && header.contains(by_parity), "{header}");
 }
 
 #[test]

@@ -83,7 +83,8 @@ fn full_at_the_end() -> Trial {
     let slot = Slot { spec, start: Start::Empty, namespaces: vec![0], seed: 1 };
     let mut mission = Mission::new(vec![slot; 4], Rate(4e9), Duration::from_secs(18));
     mission.when_full = WhenFull::Stop;
-    Trial { question: Question::Whole, mission, held: Duration::ZERO, steady: None }
+    let held = Duration::ZERO;
+    Trial { question: Question::Whole, mission, held, steady: None, planned: None }
 }
 
 #[test]

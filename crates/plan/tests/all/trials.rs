@@ -7,7 +7,7 @@ use base::{Duration, Rate};
 use longtake_plan as plan;
 use plan::mission::{Mission, Span};
 use plan::phases::Stage;
-use plan::trial::{Budget, Question, Trial, TrialVerdict, trials};
+use plan::trial::{Budget, Enough, Question, Trial, TrialVerdict, trials};
 use plan::{Candidate, Draft, Requirement};
 use profile::{Known, Parameter, Profile, Source, SourceKind, library, name};
 use ssd::{Slot, Spec, Start};
@@ -61,6 +61,47 @@ fn trial(text: &str, profile: &Profile) -> (Trial, Stage) {
 
 fn seconds(s: f64) -> Duration {
     Duration::from_secs_f64(s)
+}
+
+/// The same drive, said to be so many times as fast as it is.
+fn overstated(times: f64) -> Profile {
+    let mut profile = shrinking();
+    for name in
+        [name::WRITE_NATIVE, name::WRITE_SUSTAINED, name::WRITE_OVERWRITE, name::WRITE_WORST_SECOND]
+    {
+        profile.figures.get_mut(name).unwrap().value *= times;
+    }
+    profile
+}
+
+#[test]
+fn where_the_planned_drives_are_not_enough_a_trial_goes_on_to_the_number_that_is() {
+    let run = |rate, times| {
+        let ring = format!("rate = \"{rate}\"\nraw = \"1MiB\"\nkeep = \"1m\"");
+        let (trial, _) = trial(&ring, &overstated(times));
+        let finding = trial.run(&mut Budget::unlimited(), |_, _| ControlFlow::Continue(()));
+        finding.unwrap()
+    };
+    let honest = run("300MB/s", 1.0);
+    assert_eq!(honest.verdict(), TrialVerdict::Confirmed, "{honest}");
+    assert!(honest.enough.is_none());
+
+    let refuted = run("300MB/s", 1.6);
+    assert!(refuted.proof.drives < honest.proof.drives);
+    assert_eq!(refuted.verdict(), TrialVerdict::TooFew, "{refuted}");
+    let Some(Enough::Drives(drives, outcome)) = &refuted.enough else { panic!("{refuted}") };
+    assert_eq!(*drives, honest.proof.drives, "as many as an honest plan has: {refuted}");
+    assert!(refuted.does(outcome));
+    let told = format!("; {drives} drives are enough: no loss in ");
+    assert!(refuted.to_string().contains(&told), "{refuted}");
+
+    // It does not look for ever.
+    let refuted = run("900MB/s", 8.0);
+    let Some(Enough::MoreThan(most)) = refuted.enough else { panic!("{refuted}") };
+    assert!(
+        most > refuted.proof.drives
+            && refuted.to_string().contains(&format!("; nor are {most} drives"))
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What came of recording a design on simulated drives, in words and as JSON.
 
-use plan::trial::{Extent, Finding, Question, Unproved};
+use plan::trial::{Enough, Extent, Finding, Question, Unproved};
 use serde_json::{Value, json};
 
 use crate::mission;
@@ -38,6 +38,19 @@ pub fn json((drive, finding): &(String, Finding)) -> Value {
         "work": finding.proof.work(),
         "with": mission::outcome_json(&finding.proof.with),
         "without": finding.proof.without.as_ref().map(mission::outcome_json),
+        "enough": finding.enough.as_ref().map(enough_json),
+    })
+}
+
+/// How many drives are enough: null if none of those that were tried up to `tried` are, or that was not decided.
+fn enough_json(enough: &Enough) -> Value {
+    let (drives, tried, with) = match enough {
+        Enough::Drives(drives, outcome) => (Some(drives), drives, Some(outcome)),
+        Enough::MoreThan(tried) | Enough::Undecided(tried) => (None, tried, None),
+    };
+    json!({
+        "drives": drives, "tried": tried, "decided": !matches!(enough, Enough::Undecided(_)),
+        "with": with.map(|outcome| mission::outcome_json(outcome)),
     })
 }
 
