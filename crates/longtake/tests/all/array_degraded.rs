@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use base::units::counted;
 use format::pcapng::{Blocks, SECTION_HEADER};
-use longtake::array::{Array, RebuildOptions, ScrubOptions, Selection};
+use longtake::array::{Array, Chunk, RebuildOptions, ScrubOptions, Selection};
 use longtake::{FileFormat, Remark};
 
 use crate::harness::{Fixture, flip};
@@ -47,6 +47,9 @@ fn a_missing_member_is_refused_unless_parity_or_the_caller_allows_it() {
     assert_eq!((missing.member, missing.chunks), (2, missing.recoverable));
 }
 
+/// Length of a segment in bytes.
+const SEGMENT: u64 = 4 << 20;
+
 /// The comments in the section headers of what is extracted as a pcapng file.
 fn comments(array: &mut Array) -> Vec<String> {
     let mut file = Vec::new();
@@ -60,14 +63,21 @@ fn comments(array: &mut Array) -> Vec<String> {
 #[test]
 fn a_capture_file_says_in_its_header_what_is_missing_and_at_its_end_what_could_not_be_read() {
     let every = "it has every packet of the selection that was stored";
-    // Every member has full segments: damage in one with an index shows when it is read.
+    // Damage in a full segment, which has an index, shows when it is read.
     let array = Fixture::recorded(60_000_000, 0);
     let mut opened = array.open();
     let [header] = &comments(&mut opened)[..] else { panic!("sections without need") };
     assert!(header.contains(every), "{header}");
 
     let chunks = opened.contents().expect("it can be read").chunks;
-    let chunk = chunks.iter().find(|c| c.record.summary.packets > 0).expect("something is there");
+    let in_full_segment = |one: &&Chunk| {
+        let behind = |other: &Chunk| {
+            other.place.member == one.place.member
+                && other.place.offset >= one.place.offset + SEGMENT
+        };
+        one.record.summary.packets > 0 && chunks.iter().any(behind)
+    };
+    let chunk = chunks.iter().find(in_full_segment).expect("a segment is full");
     let (place, summary) = (chunk.place, chunk.record.summary);
     flip(&array.member(place.member), place.offset + u64::from(summary.length) / 2);
     let told = comments(&mut opened);
