@@ -61,14 +61,19 @@ fn plans_in_the_document_come_out_as_they_stand_there() {
 #[test]
 fn proofs_in_the_document_come_out_as_they_stand_there() {
     let proofs = examples().into_iter().filter(|(command, _)| command.contains("--prove"));
-    let [(command, shown)] = &proofs.collect::<Vec<_>>()[..] else { panic!("one example") };
-    let shown = shown.join(" ");
-    let (before, drives) = command.split_once("--drive ").unwrap();
-    let before = before.replace("--html plan.html", "");
+    let [confirmed, refuted] = &proofs.collect::<Vec<_>>()[..] else { panic!("two examples") };
     // Those that cost least.
-    for drive in ["intel-d7-p5510-3.84tb", "samsung-970-evo-plus-1tb"] {
+    let drives = [
+        (confirmed, "intel-d7-p5510-3.84tb", 0),
+        (confirmed, "samsung-970-evo-plus-1tb", 0),
+        (refuted, "samsung-pm1725b-1.6tb", 3),
+    ];
+    for ((command, shown), drive, code) in drives {
+        let shown = shown.join(" ");
+        let (before, drives) = command.split_once("--drive ").unwrap();
         assert!(drives.contains(drive));
-        let printed = line(&format!("{before} --drive {drive}"), Path::new(".")).code(0).text();
+        let before = before.replace("--html plan.html", "");
+        let printed = line(&format!("{before} --drive {drive}"), Path::new(".")).code(code).text();
         let at = printed.find(&format!("{drive}: proved")).unwrap();
         let proof = unbroken(&printed[at..]);
         assert!(shown.contains(&proof), "'{proof}' in {shown}");
