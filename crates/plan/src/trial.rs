@@ -262,7 +262,8 @@ impl fmt::Display for Finding {
                 write!(f, "; {drives} drives are enough: {}", self.told(outcome))
             }
             Some(Enough::MoreThan(drives)) => write!(f, "; nor are {drives} drives"),
-            Some(Enough::Undecided(_)) | None => Ok(()),
+            Some(Enough::Undecided(drives)) => write!(f, "; {drives} drives not decided"),
+            None => Ok(()),
         }
     }
 }

@@ -79,33 +79,36 @@ impl Completeness {
 
     /// What a file of packets says of itself: a line for each thing.
     pub fn lines(&self) -> Vec<String> {
+        let packets = |what: &str, count: Count| {
+            let told = || format!("{what}: {}", counted(count.packets, "packet"));
+            (count.packets > 0).then(told)
+        };
+        let outdated = || {
+            let chunks = counted(self.outdated_chunks, "chunk");
+            format!("from a member that is out of date: {chunks}")
+        };
+        let until = self.overwritten_to.map(|to| format!(", the last before {}", utc(to)));
+        let overwritten = packets("overwritten by the ring", self.overwritten);
         let lines = [
             self.complete
                 .then(|| "it has every packet of the selection that was stored".to_owned()),
             self.missing_members(),
-            told(self.missing, "are missing from the takes"),
-            self.by_ring(),
-            (self.outdated_chunks > 0).then(|| {
-                let chunks = counted(self.outdated_chunks, "chunk");
-                format!("{chunks} come from a member that is out of date")
-            }),
-            told(self.unreadable, "could not be read"),
-            told(self.overtaken, "were overwritten by the ring before they were read"),
+            packets("missing from the takes", self.missing),
+            overwritten.map(|line| line + &until.unwrap_or_default()),
+            (self.outdated_chunks > 0).then(outdated),
+            packets("could not be read", self.unreadable),
+            packets("overwritten by the ring before they were read", self.overtaken),
         ];
         lines.into_iter().flatten().collect()
     }
 
     fn missing_members(&self) -> Option<String> {
         let missing: Vec<String> = self.members.missing.iter().map(u16::to_string).collect();
-        let by_parity =
-            if self.members.suffice() { "; parity gives back what they held" } else { "" };
+        let by_parity = match self.members.suffice() {
+            true => "; parity gives back what was on them",
+            false => "",
+        };
         (!missing.is_empty()).then(|| format!("missing members: {}{by_parity}", missing.join(", ")))
-    }
-
-    fn by_ring(&self) -> Option<String> {
-        let last = self.overwritten_to.map(|to| format!(", the last before {}", utc(to)));
-        let last = last.unwrap_or_default();
-        told(self.overwritten, "had been overwritten by the ring").map(|line| line + &last)
     }
 
     /// Of takes of an array that were listed.
@@ -123,6 +126,46 @@ impl Completeness {
     }
 }
 
-fn told(count: Count, what: &str) -> Option<String> {
-    (count.packets > 0).then(|| format!("{} {what}", counted(count.packets, "packet")))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_complete_if_parity_makes_up_for_the_members_that_are_missing() {
+        // No gap tells of the last chunk of a take.
+        for (missing, parity, complete) in
+            [(vec![], 0, true), (vec![1], 1, true), (vec![1], 0, false), (vec![0, 1], 1, false)]
+        {
+            let members = Members { missing, stale: Vec::new(), parity };
+            let read = ReadAccount { members, ..ReadAccount::default() };
+            let completeness = Completeness::of_packets(&read);
+            assert_eq!(completeness.complete, complete, "{completeness:?}");
+            let every = "it has every packet of the selection that was stored".to_owned();
+            assert_eq!(completeness.lines().contains(&every), complete, "{completeness:?}");
+        }
+    }
+
+    #[test]
+    fn one_line_names_each_thing_with_its_number() {
+        let completeness = Completeness {
+            complete: false,
+            members: Members { missing: vec![0, 4], stale: Vec::new(), parity: 2 },
+            missing: Count::new(1, 60),
+            unreadable: Count::new(2000, 60),
+            overwritten: Count::new(3, 60),
+            overtaken: Count::new(4, 60),
+            overwritten_from: None,
+            overwritten_to: Some(Timestamp::from_nanos(1_000_000_000)),
+            outdated_chunks: 1,
+        };
+        let expected = [
+            "missing members: 0, 4; parity gives back what was on them",
+            "missing from the takes: 1 packet",
+            "overwritten by the ring: 3 packets, the last before 1970-01-01T00:00:01Z",
+            "from a member that is out of date: 1 chunk",
+            "could not be read: 2,000 packets",
+            "overwritten by the ring before they were read: 4 packets",
+        ];
+        assert_eq!(completeness.lines(), expected);
+    }
 }

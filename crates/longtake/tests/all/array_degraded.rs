@@ -83,7 +83,7 @@ fn a_capture_file_says_in_its_header_what_is_missing_and_at_its_end_what_could_n
     let told = comments(&mut opened);
     let [header, end] = &told[..] else { panic!("the end tells nothing: {told:?}") };
     assert!(header.contains(every), "damage is found when it is read: {header}");
-    let unread = format!("{} could not be read", counted(summary.packets.into(), "packet"));
+    let unread = format!("could not be read: {}", counted(summary.packets.into(), "packet"));
     assert!(end.contains(&unread) && !end.contains(every), "{end}");
 
     array.remove(2);
@@ -95,7 +95,7 @@ fn a_capture_file_says_in_its_header_what_is_missing_and_at_its_end_what_could_n
     let array = Fixture::recorded(8_000_000, 1);
     array.remove(2);
     let header = &comments(&mut array.open())[0];
-    let by_parity = "missing members: 2; parity gives back what they held";
+    let by_parity = "missing members: 2; parity gives back what was on them";
     assert!(header.contains(every) && header.contains(by_parity), "{header}");
 }
 

@@ -12,11 +12,14 @@ pub fn text((drive, finding): &(String, Finding)) -> String {
         Question::Rate => "fast enough",
         Question::Whole => "all of it",
     };
-    let rest = match finding.extent() {
-        Extent::Beginning => " (--long records all of it)",
-        Extent::SteadyState | Extent::Whole => "",
-    };
+    let rest = if is_cut_short(finding) { " (--long records all of it)" } else { "" };
     format!("\n{}", wrapped(&format!("{drive}: proved by recording, {asked}: {finding}{rest}"), 0))
+}
+
+/// Whether there was too little work for all that was to be recorded.
+fn is_cut_short(finding: &Finding) -> bool {
+    let undecided = matches!(finding.enough, Some(Enough::Undecided(_)));
+    undecided || finding.extent() == Extent::Beginning
 }
 
 /// A design that was not proved, in words.
@@ -107,8 +110,9 @@ mod tests {
             let text = text(&named);
             assert!(fits(&text), "{text}");
             let extent = named.1.extent();
-            assert_eq!(text.contains("--long"), extent == Extent::Beginning, "{text}");
             let told = json(&named);
+            let is_short = extent == Extent::Beginning || told["enough"]["decided"] == false;
+            assert_eq!(text.contains("--long"), is_short, "{text}");
             assert_eq!(told["extent"], serde_json::to_value(extent).unwrap());
             assert_eq!(told["verdict"], serde_json::to_value(named.1.verdict()).unwrap());
             assert_eq!(told["planned_s"], 0.2);
