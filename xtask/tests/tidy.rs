@@ -130,28 +130,6 @@ fn arrows_between_rooms_point_down() {
 }
 
 #[test]
-fn a_room_is_asked_for_examples_if_its_documentation_has_some() {
-    for room in ARROWS.map(|(room, _)| root().join("crates").join(room)) {
-        if !room.join("src/lib.rs").exists() {
-            continue;
-        }
-        let sources = files(&room.join("src"), "rs");
-        // The first of each pair of fences names another language, or how the example is compiled.
-        let begins = |line: &str| !line.ends_with("```text");
-        let has_example = sources.iter().any(|path| {
-            let text = fs::read_to_string(path).unwrap();
-            let fences = text.lines().filter(|line| {
-                let line = line.trim_start();
-                (line.starts_with("//!") || line.starts_with("///")) && line.contains("```")
-            });
-            fences.step_by(2).any(begins)
-        });
-        let manifest = fs::read_to_string(room.join("Cargo.toml")).unwrap();
-        assert_ne!(has_example, manifest.contains("doctest = false"), "{}", relative(&room));
-    }
-}
-
-#[test]
 fn only_the_program_prints() {
     for (room, _) in ARROWS.iter().filter(|(room, _)| *room != "cli") {
         for file in files(&root().join("crates").join(room).join("src"), "rs") {

@@ -174,8 +174,8 @@ fn steady_bytes(spec: &Spec) -> f64 {
 }
 
 impl Trial {
-    /// Runs it, as far as the budget lasts, and on more drives if these are not enough. `watch` is told on how many drives it runs and
-    /// how it goes, and may break it off.
+    /// Runs it, as far as the budget lasts, and on more drives if these are not enough. `watch` is told how many drives it runs on and
+    /// how far it has come, and may break it off.
     ///
     /// # Errors
     /// [`MissionError`] if it can't be run.

@@ -135,7 +135,7 @@ impl Extraction {
         Ok((headers, Body::new(body)).into_response())
     }
 
-    /// Reads packets until all are sent or nobody receives them. Sends first how complete they can be.
+    /// Reads packets until all are sent or the client has left. Before that, it sends how complete they can be.
     fn run(
         self,
         limits: &Limits,

@@ -77,8 +77,17 @@ impl Completeness {
         }
     }
 
-    /// What a file of packets says of itself: a line for each thing.
-    pub fn lines(&self) -> Vec<String> {
+    /// What the end of a file of packets says of it: a line for each thing.
+    pub(super) fn at_the_end(&self) -> Vec<String> {
+        self.lines("it has every packet of the selection that was stored")
+    }
+
+    /// What its header says, which is written before anything is read: a file that was cut off must not claim to be whole.
+    pub(super) fn at_the_start(&self) -> Vec<String> {
+        self.lines("nothing of the selection was missing when the extraction began")
+    }
+
+    fn lines(&self, if_complete: &str) -> Vec<String> {
         let packets = |what: &str, count: Count| {
             let told = || format!("{what}: {}", counted(count.packets, "packet"));
             (count.packets > 0).then(told)
@@ -90,8 +99,7 @@ impl Completeness {
         let until = self.overwritten_to.map(|to| format!(", the last before {}", utc(to)));
         let overwritten = packets("overwritten by the ring", self.overwritten);
         let lines = [
-            self.complete
-                .then(|| "it has every packet of the selection that was stored".to_owned()),
+            self.complete.then(|| if_complete.to_owned()),
             self.missing_members(),
             packets("missing from the takes", self.missing),
             overwritten.map(|line| line + &until.unwrap_or_default()),
@@ -132,7 +140,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_complete_if_parity_makes_up_for_the_members_that_are_missing() {
-        // No gap tells of the last chunk of a take.
+        // A gap is noticed by the chunks behind it, and nothing lies behind the last one.
         for (missing, parity, complete) in
             [(vec![], 0, true), (vec![1], 1, true), (vec![1], 0, false), (vec![0, 1], 1, false)]
         {
@@ -141,7 +149,8 @@ mod tests {
             let completeness = Completeness::of_packets(&read);
             assert_eq!(completeness.complete, complete, "{completeness:?}");
             let every = "it has every packet of the selection that was stored".to_owned();
-            assert_eq!(completeness.lines().contains(&every), complete, "{completeness:?}");
+            assert_eq!(completeness.at_the_end().contains(&every), complete, "{completeness:?}");
+            assert!(!completeness.at_the_start().contains(&every), "{completeness:?}");
         }
     }
 
@@ -166,6 +175,6 @@ mod tests {
             "could not be read: 2,000 packets",
             "overwritten by the ring before they were read: 4 packets",
         ];
-        assert_eq!(completeness.lines(), expected);
+        assert_eq!(completeness.at_the_end(), expected);
     }
 }

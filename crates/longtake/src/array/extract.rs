@@ -194,7 +194,7 @@ impl<W: Write> Buffered<W> {
 
 /// What the header of a file of an array's packets says: where they come from, and how complete they are, as far as that is known.
 pub(super) fn comment(array: &str, known: Option<&Completeness>) -> String {
-    let lines = known.map(Completeness::lines).unwrap_or_default();
+    let lines = known.map(Completeness::at_the_start).unwrap_or_default();
     std::iter::once(format!("extracted from array '{array}'"))
         .chain(lines)
         .collect::<Vec<_>>()
@@ -257,7 +257,7 @@ impl<W: Write, P> FileVisitor<W, P> {
     /// Ends the file; at its end it says how complete it is, if that is not in its header. Returns its packets and its bytes.
     pub(super) fn finish(self, completeness: Option<&Completeness>) -> Result<(u64, u64)> {
         let Self { encoder, mut out, packets, .. } = self;
-        let comment = completeness.map(|found| found.lines().join("\n"));
+        let comment = completeness.map(|found| found.at_the_end().join("\n"));
         encoder.finish(comment.as_deref(), &mut out.buffer)?;
         out.write(1)?;
         Ok((packets, out.out.finish()?))

@@ -65,8 +65,7 @@ impl Trial {
             if budget.is_spent() {
                 return Ok(Some(Enough::Undecided(drives)));
             }
-            let Some(mission) = self.on(drives) else { return Ok(None) };
-            let mission = Mission { work_max: budget.left(), ..mission };
+            let Some(mission) = self.on(drives, budget.left()) else { return Ok(None) };
             let outcome = mission.run(|progress| {
                 let lost = progress.first_loss.is_some();
                 let told = watch(drives, progress);
@@ -83,16 +82,17 @@ impl Trial {
         Ok(Some(Enough::MoreThan(most)))
     }
 
-    /// The same recording on so many drives. How long it takes to write them all over grows with their number.
-    fn on(&self, drives: usize) -> Option<Mission> {
+    /// The same recording on so many drives, for as much work. How long it takes to write them all over grows with their number.
+    fn on(&self, drives: usize, work_max: Option<u64>) -> Option<Mission> {
         let mut mission = self.planned.as_ref()?.on(drives)?;
         let longer = match self.question {
             Question::Rate => drives as f64 / self.mission.drives.len() as f64,
             Question::Whole => 1.0,
         };
-        let steady = self.steady.unwrap_or(self.mission.duration);
-        let duration = self.mission.duration.min(steady);
+        let steady = self.steady.filter(|_| work_max.is_some());
+        let duration = self.mission.duration.min(steady.unwrap_or(self.mission.duration));
         mission.duration = Duration::from_secs_f64(duration.as_secs_f64() * longer);
+        mission.work_max = work_max;
         Some(mission)
     }
 }
