@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::hint::select_unpredictable;
 
 use crate::earliest::{Earliest, NEVER};
-use crate::ftl::Program;
+use crate::ftl::{Pace, Program};
 use crate::health::Erases;
 use crate::link::Channel;
 use crate::spec::{Cache, Flash};
@@ -71,11 +71,26 @@ struct Timing {
     read_slc: u64,
     program: u64,
     program_slc: u64,
+    program_first: u64,
+    program_fold: u64,
     erase: u64,
     suspend: Option<u64>,
     suspend_erases: bool,
     program_bytes: u32,
     program_slc_bytes: u32,
+}
+
+impl Timing {
+    /// How long a program takes.
+    #[inline(always)]
+    const fn of(&self, program: &Program) -> u64 {
+        match (program.pace, program.slc) {
+            (Pace::Usual, false) => self.program,
+            (Pace::Usual, true) => self.program_slc,
+            (Pace::First, _) => self.program_first,
+            (Pace::Folding, _) => self.program_fold,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -150,6 +165,10 @@ impl Dies {
                 read_slc: ns(cache.map_or(flash.read_us, |cache| cache.read_us)),
                 program: ns(flash.program_us),
                 program_slc: ns(cache.map_or(flash.program_us, |cache| cache.program_us)),
+                program_first: ns(cache
+                    .and_then(|cache| cache.first_program_us)
+                    .unwrap_or(flash.program_us)),
+                program_fold: ns(cache.and_then(|cache| cache.fold_us).unwrap_or(flash.program_us)),
                 erase: ns(flash.erase_us),
                 suspend: flash.suspend_us.map(ns),
                 suspend_erases: flash.suspend_erases,
@@ -323,8 +342,8 @@ impl Dies {
         prefetch_index::prefetch_index(die.queue.as_slices().0, 1);
         let start = std::mem::replace(&mut die.loaded, NEVER).max(at);
         let length = match work {
-            Work::Program { program, .. } if program.slc => self.timing.program_slc,
-            Work::Program { .. } | Work::Upkeep => self.timing.program,
+            Work::Program { program, .. } => self.timing.of(&program),
+            Work::Upkeep => self.timing.program,
             Work::Copy { slc: true, .. } => self.timing.read_slc,
             Work::Copy { slc: false, .. } => self.timing.read,
             Work::Erase => self.timing.erase,
@@ -440,8 +459,7 @@ mod tests {
             } else {
                 dies.add(0, 0, Work::Erase);
             }
-            let program =
-                Program { die: 0, superblock: 0, wordline: 0, slc: false, host_units: 12 };
+            let program = Program { host_units: 12, ..Program::default() };
             let program_at = 100 * NS_PER_US;
             let mut erased_at = None;
             let access = Access { command: 0, channel_bytes: 4096, link_bytes: 4096 };

@@ -125,6 +125,7 @@ impl Set {
             cache: spec.cache.map(|mut cache| {
                 cache.static_bytes = (cache.static_bytes as f64 * shared) as u64;
                 cache.dynamic_bytes = (cache.dynamic_bytes as f64 * shared) as u64;
+                cache.first_bytes = (cache.first_bytes as f64 * shared) as u64;
                 cache
             }),
             unit_bytes: spec.mapping.unit_bytes,

@@ -33,7 +33,7 @@ pub trait Flash {
 }
 
 /// A program of one wordline on one die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// The die, from 0 in the set.
     pub die: u32,
@@ -45,6 +45,20 @@ pub struct Program {
     pub slc: bool,
     /// Units that it takes out of the host's buffer: all but padding, and none if they are copies.
     pub host_units: u32,
+    /// How long it takes.
+    pub pace: Pace,
+}
+
+/// What decides how long a program takes, beside the bits of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pace {
+    /// Nothing else.
+    #[default]
+    Usual,
+    /// It goes into the first stage of the cache.
+    First,
+    /// It takes data out of the cache.
+    Folding,
 }
 
 /// A log: data of one kind, in a superblock of its own.
@@ -358,6 +372,7 @@ impl Ftl {
         );
         let next = open.next + count;
         let stripe = self.setup.stripe;
+        let pace = if slc { self.cache.pace } else { Pace::Usual };
         stripe.programs(open.next, next, slc, |die, wordline| {
             let superblock = open.superblock;
             let host_units = match (stream, first) {
@@ -368,7 +383,7 @@ impl Ftl {
                 }
                 _ => stripe.program_units(slc),
             };
-            flash.program(Program { die, superblock, wordline, slc, host_units });
+            flash.program(Program { die, superblock, wordline, slc, host_units, pace });
         });
         if next == capacity {
             self.close(stream, Open { superblock: open.superblock, next });
@@ -386,6 +401,9 @@ impl Ftl {
         // The last free superblock belongs to the collector, or it could never free another.
         while stream != Stream::Copied && self.free.len() < 2 {
             self.collect_one(flash);
+        }
+        if stream == Stream::Cached {
+            self.cache.pace = self.cache_stage();
         }
         let taken = self.free.take().expect("over-provisioning leaves the collector a superblock");
         let index = taken.superblock;

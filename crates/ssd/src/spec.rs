@@ -169,8 +169,15 @@ pub struct Cache {
     pub shrink_to: f64,
     /// Time to program a page of each plane with one bit a cell.
     pub program_us: f64,
+    /// Bytes of data that go in first, each page in `first_program_us`: a cache of two stages. 0 for one stage.
+    pub first_bytes: u64,
+    /// Time to program a page of each plane in the first stage; None where there is none.
+    pub first_program_us: Option<f64>,
     /// Time to read such a page.
     pub read_us: f64,
+    /// Time of a program that takes data out of the cache; None for that of the flash. Drives fold with fewer planes or dies at a
+    /// time, or check what they move, so that it takes longer.
+    pub fold_us: Option<f64>,
     /// Where writes go when it is full.
     pub when_full: WhenFull,
     /// Idle time in milliseconds after which it is emptied in the background.

@@ -178,6 +178,7 @@ fn scaled(spec: &Spec, parts: u64) -> Spec {
     if let Some(cache) = &mut small.cache {
         cache.static_bytes /= parts;
         cache.dynamic_bytes /= parts;
+        cache.first_bytes /= parts;
         cache.idle_ms /= parts as f64;
     }
     if let Some(upkeep) = &mut small.upkeep {

@@ -1,6 +1,6 @@
 //! The part of the flash that is used with one bit a cell: when the host writes into it, when it is folded into the rest.
 
-use crate::ftl::{Flash, Ftl, State as Use, Stream};
+use crate::ftl::{Flash, Ftl, Pace, State as Use, Stream};
 use crate::spec::WhenFull;
 
 /// What the cache remembers.
@@ -10,6 +10,8 @@ pub(super) struct State {
     pub(super) superblocks: u32,
     /// It was full, and writes go past it until idle time has emptied it.
     bypassed: bool,
+    /// The stage that its open superblock belongs to.
+    pub(super) pace: Pace,
 }
 
 impl Ftl {
@@ -48,6 +50,18 @@ impl Ftl {
         Stream::Host
     }
 
+    /// The stage that the next superblock of the cache belongs to.
+    pub(super) fn cache_stage(&self) -> Pace {
+        let first_bytes = self.setup.cache.map_or(0, |cache| cache.first_bytes);
+        let held = (f64::from(self.cache.superblocks) + 0.5) * self.cached_superblock_bytes();
+        if held < first_bytes as f64 { Pace::First } else { Pace::Usual }
+    }
+
+    /// Bytes of data that a superblock holds with one bit a cell.
+    fn cached_superblock_bytes(&self) -> f64 {
+        f64::from(self.setup.stripe.units(true)) * f64::from(self.setup.unit_bytes)
+    }
+
     /// Superblocks that the cache may have at this fill.
     fn cache_limit(&self) -> u32 {
         let Some(cache) = self.setup.cache else { return 0 };
@@ -55,9 +69,7 @@ impl Ftl {
             (self.fill() - cache.shrink_from) / (cache.shrink_to - cache.shrink_from).max(1e-9);
         let dynamic = cache.dynamic_bytes as f64 * (1.0 - shrunk.clamp(0.0, 1.0));
         let bytes = cache.static_bytes as f64 + dynamic;
-        let superblock =
-            f64::from(self.setup.stripe.units(true)) * f64::from(self.setup.unit_bytes);
-        (bytes / superblock).round() as u32
+        (bytes / self.cached_superblock_bytes()).round() as u32
     }
 
     /// Whether the cache has more than it may, and a superblock that can be folded.

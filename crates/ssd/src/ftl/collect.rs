@@ -1,6 +1,6 @@
 //! Winning space back: which superblock is emptied next, and how fast.
 
-use crate::ftl::{Flash, Ftl, Open, Program, State, Stream, Superblock};
+use crate::ftl::{Flash, Ftl, Open, Pace, Program, State, Stream, Superblock};
 use crate::map::NOWHERE;
 use crate::spec::Collector;
 use crate::stripe::Stripe;
@@ -236,6 +236,7 @@ impl Ftl {
         let count = units.len().min((capacity - next) as usize);
         let Self { map, superblocks, spare, .. } = self;
         superblocks[from].valid -= count as u32;
+        let pace = if superblocks[from].slc { Pace::Folding } else { Pace::Usual };
         let to = &mut superblocks[superblock as usize];
         to.valid += count as u32;
         let mut place = next;
@@ -246,7 +247,7 @@ impl Ftl {
             place += length;
         }
         self.setup.stripe.programs(next, place, false, |die, wordline| {
-            flash.program(Program { die, superblock, wordline, slc: false, host_units: 0 });
+            flash.program(Program { die, superblock, wordline, slc: false, host_units: 0, pace });
         });
         let open = Open { superblock, next: place };
         if place == capacity {

@@ -300,10 +300,10 @@ impl Cache {
         ensure(self.static_bytes > 0 || self.dynamic_bytes > 0, "cache.static_bytes", || {
             "a cache without static_bytes and dynamic_bytes is none: give one, or leave the section out".to_owned()
         })?;
-        let room = spec.capacity_bytes / u64::from(spec.flash.pages_per_program);
+        let room = spec.physical_bytes() / u64::from(spec.flash.pages_per_program);
         ensure(self.dynamic_bytes <= room, "cache.dynamic_bytes", || {
             format!(
-                "{} is more than all flash of the capacity holds with one bit a cell ({room} bytes)",
+                "{} is more than all flash holds with one bit a cell ({room} bytes)",
                 self.dynamic_bytes
             )
         })?;
@@ -315,6 +315,16 @@ impl Cache {
             format!("{to} is not a fill from shrink_from ({from}) to 1")
         })?;
         time("cache.program_us", self.program_us, true)?;
+        let whole = self.static_bytes.saturating_add(self.dynamic_bytes);
+        ensure(self.first_bytes <= whole, "cache.first_bytes", || {
+            format!("{} is more than the whole cache ({whole} bytes)", self.first_bytes)
+        })?;
+        let staged = (self.first_bytes > 0) == self.first_program_us.is_some();
+        ensure(staged, "cache.first_program_us", || {
+            "first_bytes and first_program_us belong together: give both or neither".to_owned()
+        })?;
+        self.first_program_us.map_or(Ok(()), |us| time("cache.first_program_us", us, true))?;
+        self.fold_us.map_or(Ok(()), |us| time("cache.fold_us", us, true))?;
         time("cache.read_us", self.read_us, true)?;
         ensure((0.0..=1e9).contains(&self.idle_ms), "cache.idle_ms", || {
             format!("{} is not between 0 and 10^9 ms", self.idle_ms)
@@ -375,7 +385,10 @@ mod tests {
             shrink_from: 0.5,
             shrink_to: 0.9,
             program_us: 200.0,
+            first_bytes: 0,
+            first_program_us: None,
             read_us: 25.0,
+            fold_us: None,
             when_full: WhenFull::Native,
             idle_ms: 100.0,
         }

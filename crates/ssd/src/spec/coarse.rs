@@ -53,6 +53,8 @@ fn with_longer_pages(spec: &Spec) -> Option<Spec> {
     if let Some(cache) = &mut long.cache {
         cache.read_us *= 2.0;
         cache.program_us *= 2.0;
+        cache.first_program_us = cache.first_program_us.map(|us| us * 2.0);
+        cache.fold_us = cache.fold_us.map(|us| us * 2.0);
     }
     let wordlines = spec.flash.pages_per_block / spec.flash.pages_per_program;
     let program = long.flash.program_bytes();

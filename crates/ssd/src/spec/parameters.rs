@@ -59,7 +59,7 @@ const fn without(
 }
 
 /// Every parameter, in the order in which files are written.
-pub const PARAMETERS: [Known; 46] = [
+pub const PARAMETERS: [Known; 49] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
     needed(
         "controller",
@@ -128,7 +128,20 @@ pub const PARAMETERS: [Known; 46] = [
     or("cache", "shrink_from", "0.0", "fill, 0 to 1, from which the dynamic part shrinks"),
     or("cache", "shrink_to", "1.0", "fill at which nothing of the dynamic part is left"),
     needed("cache", "program_us", "time to program a page of each plane with one bit a cell"),
+    or("cache", "first_bytes", "0", "bytes that go in first, each page in first_program_us"),
+    without(
+        "cache",
+        "first_program_us",
+        "one stage",
+        "time to program such a page in the first stage, microseconds",
+    ),
     needed("cache", "read_us", "time to read such a page, microseconds"),
+    without(
+        "cache",
+        "fold_us",
+        "as `flash.program_us`",
+        "time of a program that takes data out of the cache, microseconds",
+    ),
     or("cache", "when_full", "\"native\"", "native: writes go past a full cache; fold: through it"),
     or("cache", "idle_ms", "1000.0", "idle time after which it is emptied, milliseconds"),
     or(

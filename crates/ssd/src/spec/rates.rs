@@ -28,11 +28,12 @@ impl Spec {
         self.through_the_link(self.flash.program_bytes_per_s() / share)
     }
 
-    /// Bytes a second of writes one behind the other into the cache; None without one.
+    /// Bytes a second of writes one behind the other into the cache, its first stage if it has two; None without one.
     pub fn cached_write_bytes_per_s(&self) -> Option<f64> {
         let (flash, cache) = (&self.flash, self.cache?);
         let page = f64::from(flash.planes) * f64::from(flash.page_bytes);
-        let dies = f64::from(flash.dies()) * page / (cache.program_us / 1e6);
+        let dies = f64::from(flash.dies()) * page
+            / (cache.first_program_us.unwrap_or(cache.program_us) / 1e6);
         Some(self.through_the_link(dies))
     }
 

@@ -216,7 +216,10 @@ impl Reader<'_> {
             shrink_from: self.get("cache", "shrink_from")?,
             shrink_to: self.get("cache", "shrink_to")?,
             program_us: self.get("cache", "program_us")?,
+            first_bytes: self.get("cache", "first_bytes")?,
+            first_program_us: self.maybe("cache", "first_program_us")?,
             read_us: self.get("cache", "read_us")?,
+            fold_us: self.maybe("cache", "fold_us")?,
             when_full: self.get("cache", "when_full")?,
             idle_ms: self.get("cache", "idle_ms")?,
         }))
@@ -345,7 +348,14 @@ impl Writer {
         self.put("cache", "shrink_from", &cache.shrink_from);
         self.put("cache", "shrink_to", &cache.shrink_to);
         self.put("cache", "program_us", &cache.program_us);
+        self.put("cache", "first_bytes", &cache.first_bytes);
+        if let Some(first_us) = &cache.first_program_us {
+            self.put("cache", "first_program_us", first_us);
+        }
         self.put("cache", "read_us", &cache.read_us);
+        if let Some(fold_us) = &cache.fold_us {
+            self.put("cache", "fold_us", fold_us);
+        }
         self.put("cache", "when_full", &cache.when_full);
         self.put("cache", "idle_ms", &cache.idle_ms);
     }
@@ -643,7 +653,10 @@ mod tests {
             shrink_from: 0.0,
             shrink_to: 1.0,
             program_us: 1.0,
+            first_bytes: 1,
+            first_program_us: Some(1.0),
             read_us: 1.0,
+            fold_us: Some(1.0),
             when_full: WhenFull::Fold,
             idle_ms: 0.0,
         });
@@ -665,7 +678,10 @@ mod tests {
                 shrink_from: from,
                 shrink_to: to,
                 program_us: us,
+                first_bytes: (fixed / 2).into(),
+                first_program_us: fold.then_some(us / 2.0),
                 read_us: us / 3.0,
+                fold_us: fold.then_some(us * 3.0),
                 when_full: if fold { WhenFull::Fold } else { WhenFull::Native },
                 idle_ms: us * 7.0,
             },

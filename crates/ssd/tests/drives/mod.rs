@@ -63,7 +63,10 @@ pub fn cached() -> Spec {
         shrink_from: 0.5,
         shrink_to: 0.9,
         program_us: 150.0,
+        first_bytes: 0,
+        first_program_us: None,
         read_us: 30.0,
+        fold_us: None,
         when_full: WhenFull::Native,
         idle_ms: 50.0,
     });

@@ -164,3 +164,50 @@ fn what_is_folded_on_the_way_is_as_slow_as_writing_it_twice() {
     assert_near("milliseconds when full", seconds * 1e3, expected * 1e3, 0.05);
     assert!((after.media_written_bytes - before.media_written_bytes) as f64 > 1.9 * bytes);
 }
+
+#[test]
+fn its_first_stage_goes_in_at_a_rate_of_its_own() {
+    let mut spec = drive();
+    let second = spec.cached_write_bytes_per_s().expect("a cache");
+    let first_bytes = 40 << 20;
+    let cache = spec.cache.as_mut().expect("a cache");
+    (cache.first_bytes, cache.first_program_us) = (first_bytes, Some(cache.program_us / 2.0));
+    let (first, slow) =
+        (spec.cached_write_bytes_per_s().expect("a cache"), spec.native_write_bytes_per_s());
+    assert!(first > 1.8 * second, "{first} {second}");
+    let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+    let through = write_on(&mut run, 0, 128 << 20);
+    assert_near("first stage", rate(&through, 4 << 20, 34 << 20), first, 0.03);
+    assert_near("second stage", rate(&through, 46 << 20, 66 << 20), second, 0.05);
+    assert_near("past both", rate(&through, 90 << 20, 120 << 20), slow, 0.02);
+}
+
+#[test]
+fn when_flash_runs_out_the_rate_falls_to_what_folding_leaves_and_stays_there_to_the_end() {
+    let mut spec = drive();
+    spec.flash.erase_us = 1.0;
+    let cache = spec.cache.as_mut().expect("a cache");
+    (cache.static_bytes, cache.dynamic_bytes) = (0, 150 << 20);
+    (cache.shrink_from, cache.shrink_to) = (1.0, 1.0);
+    for times in [1.0, 4.0, 20.0] {
+        let fold_us = times * spec.flash.program_us;
+        spec.cache.as_mut().expect("a cache").fold_us = Some(fold_us);
+        let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+        let through = write_on(&mut run, 0, spec.capacity_bytes);
+        // What lies in the cache takes a cell for each bit: so much fits beside it.
+        let bits = u64::from(spec.flash.pages_per_program);
+        let kept = u64::from(spec.mapping.reserve_superblocks) * bits * superblock_bytes(&spec);
+        let out = spec.physical_bytes() - kept - (bits - 1) * (150 << 20);
+        let native = spec.native_write_bytes_per_s();
+        assert_near("before", rate(&through, 170 << 20, out - (16 << 20)), native, 0.02);
+        // A byte that is folded frees `bits - 1` of flash, and takes a read and a program.
+        let flash = &spec.flash;
+        let row = f64::from(flash.dies()) * f64::from(flash.planes * flash.page_bytes);
+        let read_us = spec.cache.expect("a cache").read_us;
+        let folding = (read_us + fold_us / bits as f64) * 1e-6 / row;
+        let expected = 1.0 / (1.0 / native + folding / (bits - 1) as f64);
+        for (from, to) in [(out + (16 << 20), 420 << 20), (420 << 20, 500 << 20)] {
+            assert_near(&format!("{times} x, {from}"), rate(&through, from, to), expected, 0.05);
+        }
+    }
+}

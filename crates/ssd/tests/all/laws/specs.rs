@@ -95,6 +95,9 @@ struct CacheShares {
     dynamic: f64,
     shrink: (f64, f64),
     program_us: f64,
+    /// Share of the cache that is a first stage; below 0 for one stage.
+    first: f64,
+    folds_slowly: bool,
     when_full: WhenFull,
     idle_ms: f64,
 }
@@ -180,12 +183,17 @@ fn mapping() -> impl Strategy<Value = Room> {
 
 fn cache() -> impl Strategy<Value = CacheShares> {
     let when_full = prop_oneof![Just(WhenFull::Native), Just(WhenFull::Fold)];
-    (0..=3_u32, 0.05..1.0, 0.0..1.0, 0.0..1.0, 50.0..500.0, when_full, 0.0..30.0).prop_map(
-        |(static_superblocks, dynamic, from, length, program_us, when_full, idle_ms)| CacheShares {
+    let shrink =
+        (0.0..1.0, 0.0..1.0).prop_map(|(from, length)| (from, from + length * (1.0 - from)));
+    let times = (50.0..500.0, -1.0..1.0, proptest::bool::ANY);
+    (0..=3_u32, 0.05..1.0, shrink, times, when_full, 0.0..30.0).prop_map(
+        |(static_superblocks, dynamic, shrink, times, when_full, idle_ms)| CacheShares {
             static_superblocks,
             dynamic,
-            shrink: (from, from + length * (1.0 - from)),
-            program_us,
+            shrink,
+            program_us: times.0,
+            first: times.1,
+            folds_slowly: times.2,
             when_full,
             idle_ms,
         },
@@ -235,18 +243,25 @@ fn assemble(
     let superblock = flash.block_bytes() * u64::from(flash.dies());
     let data = u64::from(room.data).max(CAPACITY_BYTES_MIN.div_ceil(superblock));
     let capacity_bytes = superblock * data;
-    let cache = cache.map(|cache| Cache {
-        static_bytes: (u64::from(cache.static_superblocks) * superblock
-            / u64::from(flash.pages_per_program))
-        .max(u64::from(flash.page_bytes)),
-        dynamic_bytes: (capacity_bytes as f64 / f64::from(flash.pages_per_program) * cache.dynamic)
-            as u64,
-        shrink_from: cache.shrink.0,
-        shrink_to: cache.shrink.1,
-        program_us: cache.program_us,
-        read_us: flash.read_us / 2.0,
-        when_full: cache.when_full,
-        idle_ms: cache.idle_ms,
+    let cache = cache.map(|shares| {
+        let bits = u64::from(flash.pages_per_program);
+        let fixed = u64::from(shares.static_superblocks) * superblock / bits;
+        let static_bytes = fixed.max(u64::from(flash.page_bytes));
+        let dynamic_bytes = (capacity_bytes as f64 / bits as f64 * shares.dynamic) as u64;
+        let first_bytes = ((static_bytes + dynamic_bytes) as f64 * shares.first.max(0.0)) as u64;
+        Cache {
+            static_bytes,
+            dynamic_bytes,
+            shrink_from: shares.shrink.0,
+            shrink_to: shares.shrink.1,
+            program_us: shares.program_us,
+            first_bytes,
+            first_program_us: (first_bytes > 0).then_some(shares.program_us / 2.0),
+            read_us: flash.read_us / 2.0,
+            fold_us: shares.folds_slowly.then_some(flash.program_us * 3.0),
+            when_full: shares.when_full,
+            idle_ms: shares.idle_ms,
+        }
     });
     let cells = cache.map_or(0, |cache| cache.static_bytes * u64::from(flash.pages_per_program));
     // What is kept free, one for each stream of data, one that is being emptied, one lost to rounding.
