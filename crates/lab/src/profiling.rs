@@ -1,8 +1,9 @@
 //! Profiling: what experiments found of one drive, as the profile that planning and simulating read.
 
 use load::Measurement;
-use profile::{Known, Profile, Source, SourceKind};
+use profile::{FillCurve, Known, Profile, Source, SourceKind};
 
+use crate::analysis::Series;
 use crate::answer::{Figure, Unit};
 use crate::fitting::trials::point_name;
 
@@ -71,6 +72,30 @@ pub fn add(profile: &mut Profile, figures: &[Figure], source: &Source) {
             source: source.clone(),
         });
     }
+}
+
+/// Steps that a profile keeps of a fill curve, at most; neighbours whose rates differ by less than this share are one.
+const STEPS_MAX: usize = 200;
+const SAME_SHARE: f64 = 0.02;
+
+/// The curve of a pass over an empty drive, in few steps; None if nothing was written.
+pub fn fill_curve(pass: &Series, source: &Source) -> Option<FillCurve> {
+    let mut steps: Vec<(u64, f64)> = Vec::new();
+    let (mut written, mut begun, mut spent_s) = (0, 0, 0.0);
+    for point in pass.by_equal_bytes(STEPS_MAX).points() {
+        let (rate, seconds) = (point.rate(), point.duration_ns as f64 / 1e9);
+        let same = |last: f64| (rate / last - 1.0).abs() < SAME_SHARE;
+        match steps.last_mut().filter(|last| same(last.1)) {
+            None => (begun, spent_s) = (written, seconds),
+            Some(_) => {
+                steps.pop();
+                spent_s += seconds;
+            }
+        }
+        written += point.bytes;
+        steps.push((written, (written - begun) as f64 / spent_s));
+    }
+    (!steps.is_empty()).then(|| FillCurve { steps, source: source.clone() })
 }
 
 /// What a single workload tells of a drive: rates and latencies of sequential streams and of random reads, each running alone. A

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 pub mod figures;
+mod fill;
 pub mod library;
 pub mod merge;
 pub mod name;
@@ -13,6 +14,7 @@ pub mod text;
 pub mod trust;
 
 pub use figures::{Direction, PcieLink};
+pub use fill::FillCurve;
 pub use library::UnknownModel;
 pub use merge::MergeError;
 pub use nearest::nearest;
@@ -41,6 +43,9 @@ pub struct Profile {
     pub notes: Vec<String>,
     /// Figures by name: those of [`name`], and any others.
     pub figures: BTreeMap<String, Known>,
+    /// How fast it took data from empty to full, if that is known as a curve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fill: Option<FillCurve>,
     /// What a simulation of it is made of.
     #[serde(skip_serializing_if = "Simulated::is_empty")]
     pub simulated: Simulated,
@@ -120,6 +125,7 @@ impl Profile {
             capacity_bytes,
             notes: Vec::new(),
             figures: BTreeMap::new(),
+            fill: None,
             simulated: Simulated::default(),
         }
     }

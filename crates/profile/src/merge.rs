@@ -4,7 +4,7 @@ use std::fmt;
 
 use base::ByteSize;
 
-use crate::{Known, Profile};
+use crate::{FillCurve, Profile, Source};
 
 /// Why two profiles can't be one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +62,15 @@ impl Profile {
             });
         }
         for (name, theirs) in other.figures {
-            if self.figures.get(&name).is_none_or(|ours| is_better(&theirs, ours)) {
+            if self.figures.get(&name).is_none_or(|ours| is_better(&theirs.source, &ours.source)) {
                 self.figures.insert(name, theirs);
             }
+        }
+        let better = |theirs: &FillCurve| {
+            self.fill.as_ref().is_none_or(|ours| is_better(&theirs.source, &ours.source))
+        };
+        if other.fill.as_ref().is_some_and(better) {
+            self.fill = other.fill;
         }
         if self.simulated.is_empty() {
             self.simulated = other.simulated;
@@ -79,15 +85,15 @@ impl Profile {
 }
 
 /// Whether `new` is worth more than `old`. Dates compare as text; one that isn't known is the oldest.
-fn is_better(new: &Known, old: &Known) -> bool {
-    let worth = |known: &Known| (known.source.kind, known.source.when.clone());
+fn is_better(new: &Source, old: &Source) -> bool {
+    let worth = |source: &Source| (source.kind, source.when.clone());
     worth(new) > worth(old)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Source, SourceKind, Unit, name};
+    use crate::{Known, SourceKind, Unit, name};
 
     fn profile(value: f64, kind: SourceKind, when: Option<&str>) -> Profile {
         let mut profile = Profile::new("it", "Model", "nvme", 1 << 40);

@@ -12,6 +12,10 @@ pub const WRITE_CACHE: &str = "write.cache_bytes";
 pub const WRITE_NATIVE: &str = "write.native";
 /// Bytes on the drive from which its cache shrinks.
 pub const WRITE_SHRINK: &str = "write.shrink_bytes";
+/// Writing while the cache shrinks or the flash has run out, bytes a second.
+pub const WRITE_SHRUNK: &str = "write.shrunk";
+/// All of an empty drive's bytes over all the time that they took, bytes a second.
+pub const WRITE_MEAN: &str = "write.mean";
 /// Writing over stale data, bytes a second.
 pub const WRITE_OVERWRITE: &str = "write.overwrite";
 /// What every minute of a long write reaches, bytes a second.
@@ -44,11 +48,13 @@ pub const BLOCK_UNIT: &str = "unit.block_bytes";
 pub const TRIM_UNIT: &str = "unit.trim_bytes";
 
 /// What the named figures count.
-const UNITS: [(&str, Unit); 19] = [
+const UNITS: [(&str, Unit); 21] = [
     (WRITE_FAST, Unit::BytesPerSecond),
     (WRITE_CACHE, Unit::Bytes),
     (WRITE_NATIVE, Unit::BytesPerSecond),
     (WRITE_SHRINK, Unit::Bytes),
+    (WRITE_SHRUNK, Unit::BytesPerSecond),
+    (WRITE_MEAN, Unit::BytesPerSecond),
     (WRITE_OVERWRITE, Unit::BytesPerSecond),
     (WRITE_SUSTAINED, Unit::BytesPerSecond),
     (WRITE_WORST_SECOND, Unit::BytesPerSecond),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::simulated::{self, Simulated};
-use crate::{Known, Profile, name};
+use crate::{FillCurve, Known, Profile, name};
 
 /// Why a text is no profile, or a profile can't be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ struct Placed {
     notes: Vec<String>,
     #[serde(default)]
     figures: BTreeMap<String, Spanned<Known>>,
+    fill: Option<Spanned<FillCurve>>,
     #[serde(default)]
     simulated: simulated::Placed,
 }
@@ -92,6 +93,7 @@ impl Profile {
         ]
         .into_iter()
         .map(|(field, span)| (field.to_owned(), span))
+        .chain(placed.fill.iter().map(|fill| ("fill".to_owned(), fill.span())))
         .chain(placed.figures.iter().map(|(name, known)| (figure(name), known.span())))
         .map(|(field, span)| (field, span.start))
         .chain(places.into_iter().map(|((section, name), at)| (parameter(&section, &name), at)))
@@ -104,6 +106,7 @@ impl Profile {
             capacity_bytes: placed.capacity_bytes.into_inner(),
             notes: placed.notes,
             figures: placed.figures.into_iter().map(|(n, known)| (n, known.into_inner())).collect(),
+            fill: placed.fill.map(Spanned::into_inner),
             simulated,
         };
         match profile.problem() {
@@ -157,7 +160,11 @@ impl Profile {
             let (part, problem) = figure_problem(name, known)?;
             Some(Problem { of: figure(name), part, problem })
         });
-        of_figures.or_else(|| {
+        let of_fill = || {
+            let problem = self.fill.as_ref()?.problem()?;
+            field("fill", problem)
+        };
+        of_figures.or_else(of_fill).or_else(|| {
             let fault = self.simulated.fault()?;
             let of = parameter(&fault.section, &fault.name);
             Some(Problem { of, part: "", problem: fault.problem })
@@ -349,6 +356,20 @@ source = { kind = "measured", origin = "longtake on host", when = "2026-11-21T10
         )
     }
 
+    fn fill() -> impl Strategy<Value = FillCurve> {
+        let step = (1..=1u64 << 40, 1.0..1e11f64);
+        prop::collection::vec(step, 1..5).prop_map(|steps| {
+            let mut end = 0;
+            let ends = steps.into_iter().map(|(bytes, rate)| {
+                end += bytes;
+                (end, rate)
+            });
+            let source =
+                Source { kind: SourceKind::Published, origin: "a page".to_owned(), when: None };
+            FillCurve { steps: ends.collect(), source }
+        })
+    }
+
     proptest! {
         #[test]
         fn what_is_written_reads_back_as_the_same(
@@ -356,9 +377,10 @@ source = { kind = "measured", origin = "longtake on host", when = "2026-11-21T10
             model in "[ -~é\\n\"']{0,20}",
             notes in prop::collection::vec("[ -~]{0,10}", 0..3),
             figures in prop::collection::btree_map("[a-z.\" ]{1,12}0", known(), 0..5),
+            fill in prop::option::of(fill()),
         ) {
             let profile = Profile {
-                model, notes, figures,
+                model, notes, figures, fill,
                 ..Profile::new("it", "", "nvme", capacity_bytes)
             };
             let text = profile.to_toml().unwrap();

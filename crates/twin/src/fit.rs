@@ -9,9 +9,9 @@ use base::units::grouped;
 use lab::Go;
 use lab::experiment::any::ExperimentOutcome;
 use lab::fitting::trials::{Measured, of_profile, read};
-use lab::fitting::{Fit, Knob, difference, fit};
+use lab::fitting::{Fit, Knob, Target, difference, fit};
 use lab::run::Run;
-use profile::{Parameter, Profile, Simulated, SourceKind};
+use profile::{Parameter, Profile, Simulated, SourceKind, name};
 use ssd::Spec;
 use ssd::spec::listed::ListedParameter;
 use target::profiles::{self, Profiles};
@@ -56,6 +56,28 @@ pub struct Search<'a> {
     left_out: Vec<Part>,
     rest: String,
     like: Vec<ListedParameter>,
+}
+
+/// The figures of a fill that make a drive what it is for recording.
+const LEVELS: [&str; 7] = [
+    name::WRITE_FAST,
+    name::WRITE_CACHE,
+    name::WRITE_NATIVE,
+    name::WRITE_SHRINK,
+    name::WRITE_SHRUNK,
+    name::WRITE_OVERWRITE,
+    name::WRITE_MEAN,
+];
+/// By how much a twin may miss one of them, as a share.
+const MISS_SHARE: f64 = 0.1;
+
+/// A figure of the fill that a twin lacks or misses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Miss<'a> {
+    /// What was measured.
+    pub target: &'a Target,
+    /// What the twin does; None if it has no such level.
+    pub twin: Option<f64>,
 }
 
 /// What came of a search.
@@ -124,6 +146,7 @@ impl<'a> Search<'a> {
         let has_cache = spec.cache.is_some();
         let (parts, left_out): (Vec<Part>, Vec<Part>) =
             PARTS.into_iter().partition(|part| part.needs.are_met(&drive.measured));
+        let parts = parts.into_iter().filter(|part| part.is_in(&spec)).collect();
         let left_out =
             left_out.into_iter().filter(|part| has_cache || !part.is_of_cache()).collect();
         let rest = name.map_or_else(
@@ -239,6 +262,17 @@ impl Fitted<'_> {
         (squares.iter().sum::<f64>() / squares.len().max(1) as f64).sqrt()
     }
 
+    /// The levels of the fill, the places between them and its mean that the twin lacks or misses by more than a tenth: with any of
+    /// these it isn't the drive that was measured.
+    pub fn misses(&self) -> Vec<Miss<'_>> {
+        let all = self.drive.measured.targets.iter().zip(self.fit.figures.iter().copied());
+        let of_fill = all.filter(|(target, _)| LEVELS.contains(&target.name.as_str()));
+        let missed = of_fill.filter(|(target, figure)| {
+            difference(target, *figure).is_none_or(|off| off.abs() > MISS_SHARE)
+        });
+        missed.map(|(target, twin)| Miss { target, twin }).collect()
+    }
+
     /// The twin as a profile: what was known of the drive, and the parameters that were found, each with how.
     pub fn profile(&self) -> Profile {
         let mut profile = self.drive.profile.clone();
@@ -248,6 +282,7 @@ impl Fitted<'_> {
             "A simulated twin: its figures differ from those measured by {:.1} % (root mean square).",
             100.0 * self.off()
         ));
+        profile.notes.extend(self.rejected());
         let all = self.spec.to_parameters();
         let mut simulated = Simulated::default();
         for (section, parameters) in all.sections() {

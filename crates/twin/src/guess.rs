@@ -1,14 +1,15 @@
 //! The first drive to try: what the figures say by plain arithmetic, on flash as drives of that size have it.
 
+mod cache;
+
+use lab::Unit;
 use lab::experiment::any::ExperimentOutcome;
 use lab::experiment::link::DriveLink;
 use lab::fitting::trials::Measured;
 use lab::run::Run;
 use profile::{Profile, name};
 use ssd::Spec;
-use ssd::spec::{
-    Buffer, Cache, Collector, Controller, Endurance, Flash, Link, Mapping, Media, Sets, WhenFull,
-};
+use ssd::spec::{Buffer, Collector, Controller, Endurance, Flash, Link, Mapping, Media, Sets};
 
 /// What is assumed where nothing better is known. Flash of three bits a cell with two planes of 16 KiB pages is what most
 /// drives of today have (ISSCC, 2016 to 2020); dies of 256 Gb on eight channels, so do most controllers.
@@ -40,8 +41,6 @@ const IDLE_MS: f64 = 1000.0;
 const CYCLES: u32 = 3000;
 /// Cells of one bit are read so much faster.
 const CACHED_READ_SHARE: f64 = 0.6;
-/// A cache is thought to have this much that doesn't shrink.
-const FIXED_SHARE: f64 = 0.1;
 /// A drive that is not known to have another link has this many lanes.
 const LANES: u8 = 4;
 /// Payload's share on PCI Express, until it is fitted.
@@ -80,7 +79,8 @@ pub fn guess(identity: &Identity, measured: &Measured, from: Option<Spec>) -> Sp
     figures.reads(&mut spec);
     figures.spare(&mut spec, native.unwrap_or(NATIVE_BYTES_PER_S));
     if native.is_some() {
-        spec.cache = figures.cache(&spec);
+        spec.cache = None;
+        cache::put_cache(&mut spec, measured);
     }
     spec
 }
@@ -150,13 +150,14 @@ struct MeasuredFigures<'a> {
 
 impl MeasuredFigures<'_> {
     fn value(&self, name: &str) -> Option<f64> {
-        self.measured.targets.iter().find(|target| target.name == name).map(|target| target.value)
+        value(self.measured, name)
     }
 
     /// The greatest of the figures whose names begin like this, in bytes a second.
     fn greatest(&self, prefixes: &[&str]) -> Option<f64> {
         let named = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let all = self.measured.targets.iter().filter(|target| named(&target.name));
+        let all = all.filter(|target| target.unit != Unit::Bytes);
         all.map(|target| target.value).reduce(f64::max)
     }
 
@@ -170,7 +171,7 @@ impl MeasuredFigures<'_> {
     /// The link as it is known, or the least that carries what was reached.
     fn link(&self, spec: &mut Spec, known: Option<Link>) {
         let reached =
-            self.greatest(&["stream.read.", "read.sequential", "write.fast", "stream.write."]);
+            self.greatest(&["stream.", "read.sequential", "random.read.", "write.", "fill."]);
         let carries = |link: &Link| reached.is_none_or(|reached| link.bytes_per_s() >= reached);
         let likely = || {
             let of = |generation| Link::Pcie { generation, lanes: LANES, efficiency: EFFICIENCY };
@@ -231,31 +232,11 @@ impl MeasuredFigures<'_> {
             spec.mapping.over_provisioning += 0.01;
         }
     }
+}
 
-    /// The cache, if a fill showed one.
-    fn cache(&self, spec: &Spec) -> Option<Cache> {
-        let bytes = self.value(name::WRITE_CACHE)?;
-        let fast = self.value(name::WRITE_FAST).or_else(|| self.native())?;
-        let page = f64::from(spec.flash.planes) * f64::from(spec.flash.page_bytes);
-        let shrink = self.value(name::WRITE_SHRINK).map(|at| at / spec.capacity_bytes as f64);
-        let fixed = if shrink.is_some() { FIXED_SHARE } else { 0.0 };
-        let shrink_from = shrink.unwrap_or(1.0).min(1.0);
-        let mut cache = Cache {
-            static_bytes: (bytes * fixed) as u64,
-            dynamic_bytes: (bytes * (1.0 - fixed)) as u64,
-            shrink_from,
-            shrink_to: f64::midpoint(shrink_from, 1.0),
-            program_us: f64::from(spec.flash.dies()) * page / fast * 1e6,
-            read_us: spec.flash.read_us * CACHED_READ_SHARE,
-            when_full: WhenFull::Native,
-            idle_ms: IDLE_MS,
-        };
-        let with = Spec { cache: Some(cache), ..spec.clone() };
-        if with.check().is_err() {
-            (cache.static_bytes, cache.dynamic_bytes) = (0, bytes as u64);
-        }
-        Some(cache)
-    }
+/// A figure of this name.
+fn value(measured: &Measured, name: &str) -> Option<f64> {
+    measured.targets.iter().find(|target| target.name == name).map(|target| target.value)
 }
 
 /// The link that a run or a profile knows of, with all of it payload.

@@ -33,6 +33,8 @@ pub enum Needs {
     Fill,
     /// Writing the whole drive past a cache.
     Cliff,
+    /// Writing the whole drive until its cache shrinks.
+    Shrunk,
     /// Writing the whole drive past a cache, and reads.
     CachedReads,
     /// Random writes until they are steady.
@@ -45,7 +47,7 @@ const SPARE: Scale = Scale::Factor { step: 0.08 };
 const SHARE: Scale = Scale::Difference { step: 0.02 };
 
 /// Every parameter that can be fitted.
-pub const PARTS: [Part; 16] = [
+pub const PARTS: [Part; 19] = [
     Part {
         name: "flash.program_us",
         fields: &[("flash", "program_us")],
@@ -97,6 +99,33 @@ pub const PARTS: [Part; 16] = [
         scale: FACTOR,
         get: |spec| of_cache(spec, |cache| cache.program_us),
         set: |spec, value| with_cache(spec, |cache| cache.program_us = value),
+    },
+    Part {
+        name: "cache.first_bytes",
+        fields: &[("cache", "first_bytes")],
+        needs: Needs::Cliff,
+        bounds: (1e6, 1e13),
+        scale: FACTOR,
+        get: |spec| of_cache(spec, |cache| cache.first_bytes as f64),
+        set: |spec, value| with_cache(spec, |cache| cache.first_bytes = value.round() as u64),
+    },
+    Part {
+        name: "cache.first_program_us",
+        fields: &[("cache", "first_program_us")],
+        needs: Needs::Cliff,
+        bounds: (5.0, 1e5),
+        scale: FACTOR,
+        get: |spec| of_cache(spec, |cache| cache.first_program_us.unwrap_or(0.0)),
+        set: |spec, value| with_cache(spec, |cache| cache.first_program_us = Some(value)),
+    },
+    Part {
+        name: "cache.fold_us",
+        fields: &[("cache", "fold_us")],
+        needs: Needs::Shrunk,
+        bounds: (5.0, 1e7),
+        scale: FACTOR,
+        get: |spec| of_cache(spec, |cache| cache.fold_us.unwrap_or(0.0)),
+        set: |spec, value| with_cache(spec, |cache| cache.fold_us = Some(value)),
     },
     Part {
         name: "fixed share of the cache",
@@ -223,7 +252,12 @@ impl Part {
 
     /// Whether it is one of a cache, which not every drive has.
     pub const fn is_of_cache(&self) -> bool {
-        matches!(self.needs, Needs::Cliff | Needs::CachedReads)
+        matches!(self.needs, Needs::Cliff | Needs::Shrunk | Needs::CachedReads)
+    }
+
+    /// Whether a drive has it: what is sought by factors of itself begins above 0.
+    pub fn is_in(&self, spec: &Spec) -> bool {
+        matches!(self.scale, Scale::Difference { .. }) || self.value(spec) > 0.0
     }
 
     /// As the search takes it, beginning at what it is in `spec`.
@@ -247,6 +281,7 @@ impl Needs {
             Self::Writes => writes(),
             Self::Fill => fill() || writes(),
             Self::Cliff => cliff(),
+            Self::Shrunk => measured.targets.iter().any(|target| target.name == name::WRITE_SHRUNK),
             Self::CachedReads => cliff() && reads(),
             Self::Rounds => shows(|shows| matches!(shows, Shows::Round { .. })),
         }
@@ -258,7 +293,7 @@ impl Needs {
             Self::Reads => "measure link or stream",
             Self::Writes => "measure stream",
             Self::Fill => "measure fill",
-            Self::Cliff => "measure fill, on the whole drive",
+            Self::Cliff | Self::Shrunk => "measure fill, on the whole drive",
             Self::CachedReads => "measure fill and link",
             Self::Rounds => "measure snia",
         }

@@ -156,6 +156,8 @@ pub struct Phase {
 const CLIFF_MIN: f64 = 0.10;
 /// A second drop within this share of the capacity after the cliff is the cliff's own slope.
 const SLOPE_SHARE: f64 = 0.02;
+/// A pass that wrote less than this share of the capacity did not fill the drive.
+const FILLED_SHARE: f64 = 0.99;
 /// Lengths of the worst windows, in nanoseconds.
 const WORST_NS: [u64; 3] = [1_000_000_000, 10_000_000_000, 60_000_000_000];
 
@@ -205,6 +207,13 @@ impl Fill {
             .filter(|phase| phase.kind == kind)
             .max_by_key(|phase| phase.segment.bytes.1 - phase.segment.bytes.0)
             .map(|phase| phase.segment.mean)
+    }
+
+    /// The mean rate of the empty pass, in bytes a second; None if it did not fill the drive.
+    pub fn whole_mean(&self) -> Option<f64> {
+        let pass = self.passes.first()?;
+        let filled = pass.total_bytes as f64 >= FILLED_SHARE * self.capacity_bytes as f64;
+        filled.then_some(pass.mean_rate)
     }
 
     /// The lowest mean rate of any level, in bytes a second: what can be relied on for long. None
@@ -302,6 +311,21 @@ fn thresholds(pass: &Pass, capacity_bytes: u64) -> (Option<usize>, Option<usize>
     (Some(cliff), shrink)
 }
 
+/// The last segment of the phase behind a shrink point: from then on the rate is nearer to what it was before than to the lowest.
+pub(crate) fn last_shrunk(segments: &[Segment], cliff: usize, shrink: usize) -> usize {
+    let native = longest(&segments[cliff + 1..=shrink]);
+    let lowest = segments[shrink + 1..].iter().map(|one| one.mean).reduce(f64::min);
+    let (Some(native), Some(lowest)) = (native, lowest) else { return shrink };
+    let shrunk = |segment: &&Segment| segment.mean < f64::midpoint(native, lowest);
+    shrink + segments[shrink + 1..].iter().take_while(shrunk).count()
+}
+
+/// The mean rate of a phase is that of its level with most bytes.
+pub(crate) fn longest(segments: &[Segment]) -> Option<f64> {
+    let longest = segments.iter().max_by_key(|segment| segment.bytes.1 - segment.bytes.0);
+    longest.map(|segment| segment.mean)
+}
+
 fn phases(
     passes: &[Pass],
     cliff: Option<usize>,
@@ -310,12 +334,17 @@ fn phases(
 ) -> Vec<Phase> {
     let all = [Some(input.empty), input.overwrite];
     let mut phases = Vec::new();
+    let last_shrunk = shrink
+        .zip(cliff)
+        .map_or(0, |(shrink, cliff)| last_shrunk(&passes[0].segmentation.segments, cliff, shrink));
     for (pass, series) in all.into_iter().flatten().enumerate() {
         let dips = &passes[pass].dips;
         for (i, segment) in passes[pass].segmentation.segments.iter().enumerate() {
             let kind = match pass {
                 0 if cliff.is_some_and(|cliff| i <= cliff) => PhaseKind::Fast,
-                0 if shrink.is_some_and(|shrink| i > shrink) => PhaseKind::Shrunk,
+                0 if shrink.is_some_and(|shrink| i > shrink && i <= last_shrunk) => {
+                    PhaseKind::Shrunk
+                }
                 0 => PhaseKind::Native,
                 _ => PhaseKind::Overwrite,
             };

@@ -14,7 +14,7 @@ pub use folder::read;
 pub use known::of_profile;
 
 use super::Target;
-use crate::analysis::{ChangeOptions, Point, Segment, Series, changes};
+use crate::analysis::{ChangeOptions, Point, Series, changes, fill};
 use crate::answer::Unit;
 
 /// Deviations that figures are thought to have, as shares of them, beside what short intervals add: rates and latencies of
@@ -26,6 +26,8 @@ const PLACE_NOISE: f64 = 0.04;
 const PARTS: u32 = 20;
 /// Beside those, about the place where the cache was full: these shares of it.
 const ABOUT_CLIFF: [f64; 10] = [0.25, 0.5, 0.75, 0.85, 0.95, 1.05, 1.15, 1.25, 1.5, 2.0];
+/// Points of a curve, at most: more than these are joined to as many pieces of equal bytes.
+const POINTS_MAX: usize = 2000;
 /// A point of a curve holds so many blocks at least.
 const POINT_BLOCKS: u64 = 4;
 /// A workload that only reads leaves the drive as it was, so that any time is long enough that has enough commands.
@@ -36,6 +38,8 @@ const INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// shrank. As `analysis::fill` has them.
 const CLIFF_MIN: f64 = 0.10;
 const SLOPE_SHARE: f64 = 0.02;
+/// A pass of this share of the capacity went over the whole drive.
+const WHOLE_SHARE: f64 = 0.99;
 /// Rounds of steady random writes whose mean is a figure.
 const WINDOW: usize = 5;
 
@@ -248,7 +252,8 @@ fn curve(measurement: &Measurement, block_bytes: u64) -> Series {
         }
     }
     points.retain(|point| point.duration_ns > 0);
-    Series::new(points).unwrap_or_default()
+    let series = Series::new(points).unwrap_or_default();
+    if series.len() > POINTS_MAX { series.by_equal_bytes(POINTS_MAX) } else { series }
 }
 
 /// The rate of each part of a pass, by when its end was reached. Within a point bytes move evenly.
@@ -311,18 +316,21 @@ fn levels(series: &Series, empty: bool, capacity_bytes: u64) -> Vec<Target> {
         let bytes = index.map_or(0.0, |index| found.changes[index].bytes as f64);
         target(name, bytes, Unit::Bytes, PLACE_NOISE)
     };
-    // The mean of a phase is that of its level with most bytes.
-    let level = |segments: &[Segment]| {
-        let longest = segments.iter().max_by_key(|segment| segment.bytes.1 - segment.bytes.0);
-        longest.map(|segment| segment.mean)
-    };
+    let level = fill::longest;
     let first = cliff.map_or(0, |cliff| cliff + 1);
     let end = shrink.map_or(found.segments.len(), |shrink| shrink + 1);
+    let shrunk = shrink.zip(cliff).map(|(shrink, cliff)| {
+        let last = fill::last_shrunk(&found.segments, cliff, shrink);
+        &found.segments[(shrink + 1)..=last]
+    });
+    let whole = series.total_bytes() as f64 >= WHOLE_SHARE * capacity_bytes as f64;
     [
         rate(name::WRITE_FAST, level(&found.segments[..first])),
         place(name::WRITE_CACHE, cliff),
         rate(name::WRITE_NATIVE, level(&found.segments[first..end])),
         place(name::WRITE_SHRINK, shrink),
+        rate(name::WRITE_SHRUNK, shrunk.and_then(level)),
+        rate(name::WRITE_MEAN, whole.then(|| series.mean_rate())),
     ]
     .into_iter()
     .flatten()

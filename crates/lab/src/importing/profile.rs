@@ -202,6 +202,7 @@ impl Inputs {
             &passes.overwrite,
         );
         profiling::add(profile, &fill.figures(), source);
+        profile.fill = profiling::fill_curve(&passes.empty, source);
         fill.answer()
     }
 

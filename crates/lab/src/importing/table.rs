@@ -197,7 +197,48 @@ pub fn read(text: &str, options: &TableOptions) -> Result<Series, TableError> {
         }
         rows.push(Row { line: *line, at, rate });
     }
-    series(&joined(rows)?, time_unit)
+    if !time_unit.is_time() && is_turning(&rows) {
+        return turning(&rows);
+    }
+    series(&joined(rows)?, time_unit, options.capacity_bytes)
+}
+
+/// Turning points are few; more lines with two rates at one place are a log whose places are rounded.
+const TURNING_MAX: usize = 64;
+/// Rates at one place that differ by more than this share are a step.
+const STEP_SHARE: f64 = 0.05;
+/// Pieces of the line between two turning points, and of a table of few lines.
+const PIECES: usize = 50;
+const PIECES_MIN: usize = 400;
+
+/// Whether rows are the corners of a curve: some place has two of them, one for the rate before a step and one for that behind it.
+fn is_turning(rows: &[Row]) -> bool {
+    let step = |pair: &[Row]| {
+        pair[0].at == pair[1].at && (pair[0].rate / pair[1].rate - 1.0).abs() > STEP_SHARE
+    };
+    rows.len() <= TURNING_MAX && rows.windows(2).any(step)
+}
+
+/// Corners as intervals: between two of them the rate goes in a straight line over the bytes written.
+fn turning(rows: &[Row]) -> Result<Series, TableError> {
+    let first = rows.first().ok_or(TableError::Size)?;
+    let mut pieces: Vec<Row> = Vec::new();
+    let mut before = Row { line: first.line, at: 0.0, rate: first.rate };
+    for row in rows {
+        if row.at < before.at {
+            return Err(TableError::Order { line: row.line });
+        }
+        for piece in 1..=PIECES {
+            let share = |at: f64, from: f64, to: f64| from + (to - from) * at / PIECES as f64;
+            let at = share(piece as f64, before.at, row.at);
+            let rate = share(piece as f64 - 0.5, before.rate, row.rate);
+            if at > pieces.last().map_or(0.0, |last| last.at) {
+                pieces.push(Row { line: row.line, at, rate });
+            }
+        }
+        before = Row { line: row.line, ..*row };
+    }
+    series(&pieces, ScaleUnit::Written(1.0), None)
 }
 
 /// Lines with anything on them, but for remarks, with their number and their fields.
@@ -339,12 +380,24 @@ fn joined(rows: Vec<Row>) -> Result<Vec<Row>, TableError> {
     Ok(joined.into_iter().map(|(row, _)| row).collect())
 }
 
+/// A table whose last line is at this share of the capacity ends with the drive.
+const END_SHARE: f64 = 0.999;
+
 /// The rows as intervals.
-fn series(rows: &[Row], unit: ScaleUnit) -> Result<Series, TableError> {
+fn series(
+    rows: &[Row],
+    unit: ScaleUnit,
+    capacity_bytes: Option<u64>,
+) -> Result<Series, TableError> {
     let [first, second, ..] = rows else { return Err(TableError::Size) };
     let count = rows.len();
     let begins = first.at == 0.0;
-    let edges: Vec<f64> = if begins {
+    let full =
+        |at: f64| !unit.is_time() && capacity_bytes.is_some_and(|all| at >= END_SHARE * all as f64);
+    let edges: Vec<f64> = if begins && full(rows[count - 1].at) {
+        // The drive was full there: nothing was written at the last line's rate.
+        rows.iter().map(|row| row.at).collect()
+    } else if begins {
         let last = 2.0 * rows[count - 1].at - rows[count - 2].at;
         rows.iter().map(|row| row.at).chain([last]).collect()
     } else {
@@ -376,7 +429,9 @@ fn series(rows: &[Row], unit: ScaleUnit) -> Result<Series, TableError> {
         points.push(Point { start_ns: at_ns, duration_ns, bytes: bytes.round() as u64 });
         at_ns += duration_ns;
     }
-    Series::new(points).map_err(|_| TableError::Size)
+    let series = Series::new(points).map_err(|_| TableError::Size)?;
+    // Levels are found among many intervals.
+    Ok(if series.len() < PIECES_MIN / 4 { series.by_equal_bytes(PIECES_MIN) } else { series })
 }
 
 #[cfg(test)]

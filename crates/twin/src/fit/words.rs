@@ -6,7 +6,7 @@ use lab::Unit;
 use lab::fitting::{Target, difference};
 use serde_json::{Value, json};
 
-use super::{Fitted, value};
+use super::{Fitted, Miss, value};
 use crate::parts::Part;
 
 /// Figures whose names begin with these are many, and told together.
@@ -54,11 +54,32 @@ impl Fitted<'_> {
                 ". The budget ended the search: more evaluations may come closer"
             }
         )];
+        said.extend(self.rejected());
         for part in &self.left_out {
             said.push(format!("Not fitted: {}. To know it, {}.", part.name, part.needs.remedy()));
         }
         said.extend(self.drive.measured.notes.iter().cloned());
         said
+    }
+
+    /// Why the twin must not stand for the drive; None if it may.
+    pub fn rejected(&self) -> Option<String> {
+        let missed = |miss: &Miss<'_>| {
+            let Miss { target, twin } = miss;
+            let measured = quantity(target.value, target.unit);
+            let twin = twin.map_or_else(
+                || "the twin has none".to_owned(),
+                |value| format!("the twin has {}", quantity(value, target.unit)),
+            );
+            format!("{} is {measured}, {twin}", target.name)
+        };
+        let all: Vec<String> = self.misses().iter().map(missed).collect();
+        (!all.is_empty()).then(|| {
+            format!(
+                "Rejected: this twin is not the drive that was measured. {}. Do not plan with it.",
+                all.join("; ")
+            )
+        })
     }
 
     /// Everything that was found, as JSON.
@@ -89,6 +110,7 @@ impl Fitted<'_> {
         let left_out = |part: &Part| json!({"name": part.name, "needs": part.needs.remedy()});
         json!({
             "residual": self.off(),
+            "rejected": self.misses().iter().map(|miss| miss.target.name.as_str()).collect::<Vec<_>>(),
             "misfit": self.fit.misfit,
             "settled": self.fit.settled,
             "evaluations": self.tried,

@@ -3,6 +3,7 @@
 extern crate ssd as longtake_ssd;
 
 mod counters;
+mod fill_curves;
 mod findings;
 mod links;
 #[path = "../../../ssd/tests/all/laws/specs.rs"]

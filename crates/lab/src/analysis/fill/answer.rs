@@ -7,15 +7,12 @@ use super::super::cause::Cause;
 use super::super::changes::Change;
 use super::super::compare::Comparison;
 use super::super::dips::DipSummary;
-use super::{Fill, Pass, PhaseKind, Sought, Threshold};
+use super::{FILLED_SHARE, Fill, Pass, PhaseKind, Sought, Threshold};
 use crate::finding::{Finding, FindingKind, Quantity};
 
 /// What findings on the rate past the cache are about, and on the step to overwriting.
 const NATIVE: &str = "write.past-cache";
 const OVERWRITE: &str = "write.to-overwriting";
-
-/// A pass that wrote less than this share of the capacity did not fill the drive.
-const FILLED_SHARE: f64 = 0.99;
 
 pub(super) fn findings(fill: &Fill) -> Vec<Finding> {
     let mut found = Vec::new();

@@ -40,6 +40,13 @@ impl Answer for FillResult {
             threshold(name::WRITE_CACHE, "cache of the empty drive", &self.fill.cache),
             self.phase(name::WRITE_NATIVE, "writing past the cache", PhaseKind::Native),
             threshold(name::WRITE_SHRINK, "written when the cache shrinks", &self.fill.shrink),
+            self.phase(name::WRITE_SHRUNK, "writing with the cache shrunk", PhaseKind::Shrunk),
+            Figure::new(
+                name::WRITE_MEAN,
+                "from empty to full",
+                self.fill.whole_mean(),
+                Unit::BytesPerSecond,
+            ),
             self.phase(name::WRITE_OVERWRITE, "overwriting", PhaseKind::Overwrite),
         ];
         let windows = [

@@ -4,10 +4,11 @@ use base::{Duration, Rate};
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Pattern, Stop, Stream};
 use load::{Verb, Workload};
-use profile::{Direction, Known, Profile, name};
+use profile::{Direction, FillCurve, Known, Profile, name};
 
 use super::folder::{MIX_BLOCKS, STREAM_BLOCKS, STREAM_DEPTHS};
-use super::{Begins, Measured, NOISE, Shows, Trial, ends};
+use super::{Begins, Measured, NOISE, POINTS_MAX, Shows, Trial, ends, parts};
+use crate::analysis::{Point, Series};
 use crate::answer::Unit;
 use crate::fitting::Target;
 
@@ -18,6 +19,8 @@ const POINT: Duration = Duration::from_secs(5);
 const ROUND: Duration = Duration::from_secs(60);
 /// Intervals of a pass over the drive, and the rate by which they are made so long where none is known.
 const INTERVALS: u64 = 500;
+/// Intervals until a cache is full, at least.
+const CACHE_INTERVALS: u64 = 20;
 const NATIVE: Rate = Rate(1e9);
 const RANDOM_DEPTHS: [u32; 4] = [1, 4, 16, 32];
 
@@ -74,11 +77,21 @@ fn once(block: u64, size: u64, depth: u32) -> Stream {
 }
 
 fn fill(profile: &Profile, measured: &mut Measured) {
-    let of_empty = [name::WRITE_FAST, name::WRITE_CACHE, name::WRITE_NATIVE, name::WRITE_SHRINK];
+    let of_empty = [
+        name::WRITE_FAST,
+        name::WRITE_CACHE,
+        name::WRITE_NATIVE,
+        name::WRITE_SHRINK,
+        name::WRITE_SHRUNK,
+        name::WRITE_MEAN,
+    ];
     let empty = of_empty.map(|name| measured.aim(profile, name)).contains(&true);
     let overwrite = measured.aim(profile, name::WRITE_OVERWRITE);
     let whole = profile.capacity_bytes >> 20 << 20;
     let cliff = profile.cache().map(|cache| cache.0);
+    if let Some(curve) = &profile.fill {
+        measured.targets.extend(parts(&series_of(curve), &ends(true, whole, cliff)));
+    }
     for (name, empty) in [
         (empty || overwrite).then_some(("fill/empty", true)),
         overwrite.then_some(("fill/overwrite", false)),
@@ -91,9 +104,26 @@ fn fill(profile: &Profile, measured: &mut Measured) {
         measured.trial(name, once(1 << 20, whole, 8), bytes(whole), shows);
         if let Some(trial) = measured.trials.last_mut() {
             let pass_ns = native.time_for(whole).as_nanos();
-            trial.workload.interval = Time(Duration::from_nanos(pass_ns / INTERVALS));
+            // A cache that is full in a small part of the pass must show, too.
+            let cached = profile.cache().zip(profile.fast_write()).filter(|_| empty);
+            let cache_ns = cached.map(|(cache, fast)| fast.time_for(cache.0).as_nanos());
+            let interval_ns =
+                (pass_ns / INTERVALS).min(cache_ns.unwrap_or(u64::MAX) / CACHE_INTERVALS);
+            trial.workload.interval = Time(Duration::from_nanos(interval_ns));
         }
     }
+}
+
+/// A curve as if it had been measured in so many intervals of equal bytes.
+fn series_of(curve: &FillCurve) -> Series {
+    let mut start_ns = 0;
+    let points = curve.pieces().map(|(bytes, rate)| {
+        let duration_ns = ((bytes as f64 * 1e9 / rate) as u64).max(1);
+        let point = Point { start_ns, duration_ns, bytes };
+        start_ns += duration_ns;
+        point
+    });
+    Series::new(points.collect()).unwrap_or_default().by_equal_bytes(POINTS_MAX)
 }
 
 fn points(profile: &Profile, measured: &mut Measured) {
