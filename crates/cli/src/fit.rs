@@ -15,7 +15,7 @@ use twin::{Budget, Fitted, MeasuredDrive, Search};
 use crate::arguments::FitArguments;
 use crate::profiles::known;
 use crate::signals::stop_or_go_on;
-use crate::{printer, progress};
+use crate::{exit, printer, progress};
 
 /// Steps of the bar.
 const BAR_LENGTH: u64 = 1000;
@@ -56,7 +56,7 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let text = fitted.profile().to_toml()?;
     outputs.write(output, &text)?;
     show(&fitted, output, arguments.json)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(exit::lossless(fitted.misses().is_empty()))
 }
 
 /// A bar over the budget; it shows on a terminal only, and only if `shown`.

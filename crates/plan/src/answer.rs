@@ -78,6 +78,8 @@ pub struct Design {
     pub datasheet_drives: Option<u32>,
     /// What the rate rests on that it was computed from.
     pub evidence: Option<Trust>,
+    /// Whether the drives get fuller than they were in the measurement that the plan rests on.
+    pub relies_on_unseen: bool,
     /// What is taken for granted of a drive of which only a description is known; empty for all others.
     pub assumed: Vec<String>,
     /// What can't be told of such a drive; empty for all others.
@@ -162,7 +164,10 @@ pub fn plan(requirement: &Requirement, candidates: &[Candidate]) -> Answer {
         Some(array) if priced => array.cost.unwrap_or(f64::INFINITY),
         Some(array) => f64::from(array.drives),
     };
-    designs.sort_by(|a, b| weight(a).total_cmp(&weight(b)));
+    // A drive that may be slower than anybody has seen comes behind those that were seen to the end.
+    designs.sort_by(|a, b| {
+        a.relies_on_unseen.cmp(&b.relies_on_unseen).then(weight(a).total_cmp(&weight(b)))
+    });
     Answer { designs }
 }
 
@@ -190,6 +195,7 @@ impl Design {
             datasheet_bytes_per_s: None,
             datasheet_drives: None,
             evidence: None,
+            relies_on_unseen: false,
             assumed: Vec::new(),
             unknown: Vec::new(),
             doubts: Vec::new(),
@@ -262,6 +268,8 @@ fn designed(requirement: &Requirement, candidate: &Candidate) -> Design {
         let array = array_of(&case, data, binds);
         let stripe = requirement.placement == Placement::Stripe;
         design.evidence = Some(subject.phases.slowest(case.fill(data), stripe).figure.evidence);
+        let reached = subject.phases.reached(case.fill(data));
+        design.relies_on_unseen = reached.iter().any(|phase| !phase.seen);
         design.doubts.extend(doubts(&case, &array));
         design.series = Some(Series::of(&case, data));
         design.sets = Split::of(&case, &array);

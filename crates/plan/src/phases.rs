@@ -5,6 +5,7 @@ use profile::{Trust, name};
 use serde::Serialize;
 
 use crate::candidate::{Candidate, Figure};
+use crate::explain;
 
 /// How long a dip is taken to last where the profile doesn't tell: a figure of the worst second is of a second.
 const DIP_S: f64 = 1.0;
@@ -36,6 +37,8 @@ pub struct Phase {
     pub worst_bytes_per_s: f64,
     /// Where the mean comes from.
     pub figure: Figure,
+    /// Whether a measurement went so far.
+    pub seen: bool,
 }
 
 /// All of them, in order.
@@ -93,6 +96,7 @@ impl Phases {
                 mean_bytes_per_s: rate,
                 worst_bytes_per_s: rate,
                 figure: figure.clone(),
+                seen: true,
             });
         };
         let capacity = profile.capacity_bytes as f64;
@@ -106,7 +110,8 @@ impl Phases {
         match shrink {
             Some(shrink) => {
                 phase(Stage::Native, Some(shrink.value), &native);
-                phase(Stage::Shrunk, Some(capacity), slowest.as_ref().unwrap_or(&native));
+                let shrunk = candidate.rate(name::WRITE_SHRUNK).or(slowest);
+                phase(Stage::Shrunk, Some(capacity), shrunk.as_ref().unwrap_or(&native));
                 figures.push(shrink);
             }
             None => phase(Stage::Native, Some(capacity), &native),
@@ -118,8 +123,40 @@ impl Phases {
             ));
         }
         let mut all = Self { phases, dip_s: DIP_S, figures, doubts };
+        if let Some(curve) =
+            profile.fill.as_ref().filter(|curve| !curve.is_whole(profile.capacity_bytes))
+        {
+            all.ends_at(curve.bytes() as f64, capacity, &measure);
+        }
         all.dip(candidate);
         Some(all)
+    }
+
+    /// Nothing was measured behind so many bytes: from there on rates are assumed.
+    fn ends_at(&mut self, seen_bytes: f64, capacity: f64, measure: &str) {
+        let origin =
+            format!("nothing was measured behind the first {}", explain::bytes(seen_bytes));
+        let mut cut = Vec::new();
+        for phase in self.phases.drain(..) {
+            let beyond = phase.ends_at_bytes.filter(|end| *end > seen_bytes);
+            let (Some(end), Stage::Native | Stage::Shrunk | Stage::Cache) = (beyond, phase.stage)
+            else {
+                cut.push(phase);
+                continue;
+            };
+            let begins = cut.last().and_then(|last: &Phase| last.ends_at_bytes).unwrap_or(0.0);
+            if begins < seen_bytes {
+                cut.push(Phase { ends_at_bytes: Some(seen_bytes), ..phase.clone() });
+            }
+            let figure =
+                Figure { evidence: Trust::Assumed, origin: origin.clone(), ..phase.figure };
+            cut.push(Phase { ends_at_bytes: Some(end), figure, seen: false, ..phase });
+        }
+        self.phases = cut;
+        self.doubts.push(format!(
+            "{origin} of {}; it is taken to go on at the same rate, and a cache may shrink or flash run out there: {measure}",
+            explain::bytes(capacity)
+        ));
     }
 
     /// The same with a share of the flash, which is a share of the rate.

@@ -199,8 +199,9 @@ impl MeasuredFigures<'_> {
             spec.controller.write_iops = spec.controller.write_iops.max(1.5 * writes);
         }
         let per_channel = |rate: f64| 1.25 * rate / 1e6 / f64::from(spec.flash.channels);
-        let reads = self.greatest(&["stream.read.", "read.sequential"]).unwrap_or(0.0);
-        spec.flash.channel_mb_s = spec.flash.channel_mb_s.max(per_channel(reads));
+        let moved = ["stream.", "read.sequential", "write.", "fill."];
+        let most = self.greatest(&moved).unwrap_or(0.0);
+        spec.flash.channel_mb_s = spec.flash.channel_mb_s.max(per_channel(most));
         let lone = self.value(&name::random_rate(4096, 1)).map(|rate| 4096.0 * 1e6 / rate);
         if let Some(lone_us) = lone {
             let beside = spec.lone_read_us(4096) - spec.flash.read_us;

@@ -2,6 +2,7 @@
 
 mod error;
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -198,8 +199,8 @@ impl Inputs {
             &profile.name,
             capacity,
             *block,
-            &passes.empty,
-            &passes.overwrite,
+            &fine(&passes.empty),
+            &fine(&passes.overwrite),
         );
         profiling::add(profile, &fill.figures(), source);
         profile.fill = profiling::fill_curve(&passes.empty, source);
@@ -336,6 +337,18 @@ impl Inputs {
             Piece { path: path.to_owned(), checksum, source: source.clone(), figures: Vec::new() };
         self.pieces.push(piece);
         source
+    }
+}
+
+/// Levels are found among many intervals: a table of fewer lines is cut into as many pieces of equal bytes.
+const LINES_MIN: usize = 100;
+const PIECES: usize = 1000;
+
+fn fine(pass: &Series) -> Cow<'_, Series> {
+    if (1..LINES_MIN).contains(&pass.len()) {
+        Cow::Owned(pass.by_equal_bytes(PIECES))
+    } else {
+        Cow::Borrowed(pass)
     }
 }
 

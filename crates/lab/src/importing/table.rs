@@ -207,9 +207,8 @@ pub fn read(text: &str, options: &TableOptions) -> Result<Series, TableError> {
 const TURNING_MAX: usize = 64;
 /// Rates at one place that differ by more than this share are a step.
 const STEP_SHARE: f64 = 0.05;
-/// Pieces of the line between two turning points, and of a table of few lines.
+/// Pieces of the line between two turning points.
 const PIECES: usize = 50;
-const PIECES_MIN: usize = 400;
 
 /// Whether rows are the corners of a curve: some place has two of them, one for the rate before a step and one for that behind it.
 fn is_turning(rows: &[Row]) -> bool {
@@ -429,9 +428,7 @@ fn series(
         points.push(Point { start_ns: at_ns, duration_ns, bytes: bytes.round() as u64 });
         at_ns += duration_ns;
     }
-    let series = Series::new(points).map_err(|_| TableError::Size)?;
-    // Levels are found among many intervals.
-    Ok(if series.len() < PIECES_MIN / 4 { series.by_equal_bytes(PIECES_MIN) } else { series })
+    Series::new(points).map_err(|_| TableError::Size)
 }
 
 #[cfg(test)]

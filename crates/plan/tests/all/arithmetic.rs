@@ -115,6 +115,51 @@ fn a_mission_that_fits_in_the_caches_is_as_fast_as_they_are() {
 }
 
 #[test]
+fn the_rate_of_a_shrunken_cache_is_the_one_that_was_measured() {
+    let mut figures = EVEN.to_vec();
+    figures.extend([(name::WRITE_SHRINK, 800e9), (name::WRITE_SHRUNK, 0.5e9)]);
+    figures.retain(|(name, _)| *name != name::WRITE_WORST_SECOND);
+    let candidate = drive(1_000_000_000_000, &figures);
+    let text = "rate = \"1.9GB/s\"\nraw = \"64KiB\"\nmission = ";
+    // 1.9 GB/s for 15 minutes are 1.71 TB: on two drives, 855 GB each, of which the last are taken at half a gigabyte a second.
+    let full = design(&format!("{text}\"15m\""), &candidate).array.unwrap();
+    assert_eq!((full.data_drives, full.slowest), (3, Stage::Native));
+    let short = design(&format!("{text}\"6m\""), &candidate).array.unwrap();
+    assert_eq!((short.data_drives, short.slowest), (1, Stage::Native));
+}
+
+#[test]
+fn what_was_never_written_stays_unknown_and_ranks_behind_what_was() {
+    let seen = drive(1_000_000_000_000, &EVEN);
+    let mut half = seen.clone();
+    half.profile.name = "half".to_owned();
+    let source = Source { kind: SourceKind::Measured, origin: "the test".to_owned(), when: None };
+    half.profile.fill = Some(profile::FillCurve { steps: vec![(500_000_000_000, 2e9)], source });
+    let text = "rate = \"1.9GB/s\"\nraw = \"64KiB\"\nmission = ";
+    let both = |mission: &str| {
+        let required = required(&format!("{text}\"{mission}\""));
+        plan(&required, &[half.clone(), seen.clone()]).designs
+    };
+    // 228 GB lie within what was measured, 855 GB do not.
+    let short = both("2m");
+    assert_eq!(short.iter().map(|one| one.drive.as_str()).collect::<Vec<_>>(), ["half", "drive"]);
+    assert!(short.iter().all(|one| !one.relies_on_unseen));
+    let long = both("7m30s");
+    assert_eq!(long.iter().map(|one| one.drive.as_str()).collect::<Vec<_>>(), ["drive", "half"]);
+    let [whole, half] = long.as_slice() else { panic!("two drives were planned with") };
+    assert_eq!((whole.evidence, half.evidence), (Some(Trust::Measured), Some(Trust::Assumed)));
+    assert!(
+        half.relies_on_unseen
+            && half
+                .doubts
+                .iter()
+                .any(|doubt| { doubt.contains("nothing was measured behind the first 500 GB") }),
+        "{:?}",
+        half.doubts
+    );
+}
+
+#[test]
 fn memory_carries_a_mission_over_the_end_of_the_caches() {
     let mut figures = EVEN.to_vec();
     (figures[0].1, figures[1].1, figures[2].1) = (1e9, 1e9, 1e9);

@@ -38,6 +38,41 @@ fn every_dialect_is_read_by_what_its_head_says() {
 }
 
 #[test]
+fn turning_points_are_the_corners_of_a_curve() {
+    let options = TableOptions { capacity_bytes: Some(10_000_000_000), ..TableOptions::default() };
+    let series = read("Written (GB),MB/s\n0,2000\n4,2000\n4,1000\n10,500\n", &options).unwrap();
+    assert_eq!(series.total_bytes(), 10_000_000_000);
+    let at = |bytes: u64| {
+        let place = series.cumulative_bytes().partition_point(|&written| written < bytes);
+        series.points()[place].rate() / 1e6
+    };
+    for (bytes, rate) in
+        [(1e9, 2000.0), (3.9e9, 2000.0), (4.1e9, 1000.0), (7e9, 750.0), (9.9e9, 508.0)]
+    {
+        assert!((at(bytes as u64) / rate - 1.0).abs() < 0.01, "{bytes}: {}", at(bytes as u64));
+    }
+    // Of a log with rounded places there are many lines, and those with one stamp are averaged.
+    let log: String = (0..200).map(|i| format!("{},{}\n", i / 2, 100 + i % 2 * 100)).collect();
+    let series = read(&format!("%,MB/s\n{log}"), &options).unwrap();
+    assert!(series.rates().iter().all(|rate| (rate / 150e6 - 1.0).abs() < 0.01));
+}
+
+#[test]
+fn a_last_line_at_the_end_of_the_drive_ends_the_fill() {
+    let options = TableOptions { capacity_bytes: Some(10_000_000_000), ..TableOptions::default() };
+    for text in ["Written (GB),MB/s\n0,2000\n4,1000\n10,1000\n", "%,MB/s\n0,2000\n40,1000\n100,7\n"]
+    {
+        let series = read(text, &options).unwrap();
+        assert_eq!(series.total_bytes(), 10_000_000_000, "{text}");
+        let rates: Vec<f64> = series.rates().iter().map(|rate| (rate / 1e6).round()).collect();
+        assert_eq!(rates, [2000.0, 1000.0], "{text}");
+    }
+    // Before the end the last line has an interval like the others.
+    let series = read("Written (GB),MB/s\n0,2000\n4,1000\n", &options).unwrap();
+    assert_eq!(series.total_bytes(), 8_000_000_000);
+}
+
+#[test]
 fn options_say_what_a_head_does_not() {
     let both = |time: &str, rate: &str, time_unit: &str, rate_unit: &str| TableOptions {
         time_column: Some(time.to_owned()),
