@@ -5,6 +5,7 @@ mod attack;
 mod bench;
 mod chaos;
 mod commands;
+mod curves;
 mod dist;
 mod fuzz;
 mod golden;
@@ -32,6 +33,8 @@ enum Chore {
     Chaos(chaos::Arguments),
     /// Write the pages below docs/commands from the program's help.
     Commands(commands::Arguments),
+    /// Compare twins with published fill curves of drives that the library does not have.
+    Curves(curves::Arguments),
     /// Write manual pages, completions and a Debian package to target/dist.
     Dist(dist::Arguments),
     /// Give every reader of what comes from outside whatever bytes reach most of it.
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Chore::Bench(arguments) => bench::run(&arguments),
         Chore::Chaos(arguments) => chaos::run(&arguments),
         Chore::Commands(arguments) => commands::run(&arguments),
+        Chore::Curves(arguments) => curves::run(&arguments),
         Chore::Dist(arguments) => dist::run(&arguments),
         Chore::Fuzz(arguments) => fuzz::run(&arguments),
         Chore::Golden(arguments) => golden::run(&arguments),

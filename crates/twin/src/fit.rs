@@ -109,7 +109,32 @@ impl MeasuredDrive {
     /// # Errors
     /// [`FitError`] if it can't be read, is of several drives, or tells nothing of how a drive is made.
     pub fn read(path: &Path, name: &str, profiles: &Profiles) -> Result<Self, FitError> {
-        if path.is_dir() { of_folder(path, name) } else { of_file(path, name, profiles) }
+        if path.is_dir() {
+            return of_folder(path, name);
+        }
+        let profile = profiles
+            .find(&path.to_string_lossy())
+            .map_err(|reason| FitError::Neither { path: path.to_owned(), reason })?;
+        Self::of_profile(profile, path, name)
+    }
+
+    /// The drive of a profile that was read from this path. Its twin will be called `name`.
+    ///
+    /// # Errors
+    /// [`FitError::Nothing`] if it tells nothing of how a drive is made.
+    pub fn of_profile(profile: Profile, path: &Path, name: &str) -> Result<Self, FitError> {
+        let measured = of_profile(&profile);
+        enough(&measured, path, std::iter::empty())?;
+        let unit = profile.block_unit().and_then(|unit| unit.0.try_into().ok());
+        let identity = Identity {
+            name: name.to_owned(),
+            model: profile.model.clone(),
+            capacity_bytes: profile.capacity_bytes,
+            block_bytes: unit.unwrap_or(512),
+            link: known_link(None, Some(&profile)),
+        };
+        let origin = path.display().to_string();
+        Ok(Self { identity, profile, measured, origin })
     }
 }
 
@@ -209,25 +234,6 @@ fn of_folder(folder: &Path, name: &str) -> Result<MeasuredDrive, FitError> {
     } else {
         Profile::new(name, &identity.model, &subject.kind, identity.capacity_bytes)
     };
-    Ok(MeasuredDrive { identity, profile, measured, origin })
-}
-
-/// What is in a profile.
-fn of_file(path: &Path, name: &str, profiles: &Profiles) -> Result<MeasuredDrive, FitError> {
-    let profile = profiles
-        .find(&path.to_string_lossy())
-        .map_err(|reason| FitError::Neither { path: path.to_owned(), reason })?;
-    let measured = of_profile(&profile);
-    enough(&measured, path, std::iter::empty())?;
-    let block_bytes = profile.block_unit().and_then(|unit| unit.0.try_into().ok()).unwrap_or(512);
-    let identity = Identity {
-        name: name.to_owned(),
-        model: profile.model.clone(),
-        capacity_bytes: profile.capacity_bytes,
-        block_bytes,
-        link: known_link(None, Some(&profile)),
-    };
-    let origin = path.display().to_string();
     Ok(MeasuredDrive { identity, profile, measured, origin })
 }
 

@@ -20,6 +20,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod curves;
 pub mod described;
 pub mod fit;
 pub mod guess;

@@ -11,70 +11,14 @@ use load::quantity::{Size, Time};
 use load::workload::{Blocks, Stop, Stream};
 use longtake_ssd::spec::{Cache, WhenFull};
 use longtake_ssd::{SimBank, Slot, Spec, Start};
+use longtake_twin::curves::{Division, PublishedCurve};
 use longtake_twin::{Budget, MeasuredDrive, Search};
 use profile::{Profile, library};
-use serde::Deserialize;
-use target::Profiles;
 
-#[derive(Deserialize)]
-struct Curves {
-    drive: Vec<Published>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Use {
-    Learn,
-    Judge,
-    Contradicts,
-}
-
-#[derive(Deserialize)]
-struct Published {
-    model: String,
-    #[serde(rename = "use")]
-    of: Use,
-    capacity_gb: u64,
-    levels: Vec<(f64, f64)>,
-    mean_mb_s: Option<f64>,
-    source: String,
-}
-
-fn curves(of: Use) -> Vec<Published> {
-    let all: Curves =
-        toml::from_str(include_str!("../../data/fill-curves.toml")).expect("it is TOML");
-    all.drive.into_iter().filter(|drive| drive.of == of).collect()
-}
-
-impl Published {
-    /// The corners of its curve, as somebody would type them in.
-    fn table(&self) -> String {
-        let mut text = "written GB,MB/s\n".to_owned();
-        let mut from = 0.0;
-        for &(to, rate) in &self.levels {
-            writeln!(text, "{from},{rate}\n{to},{rate}").expect("a string takes all");
-            from = to;
-        }
-        text
-    }
-
-    /// The mean that its levels come to, in MB/s.
-    fn mean(&self) -> f64 {
-        let starts = std::iter::once(0.0).chain(self.levels.iter().map(|level| level.0));
-        let all = self.levels.iter().zip(starts);
-        let seconds: f64 = all.map(|(&(to, rate), from)| (to - from) / rate).sum();
-        self.capacity_gb as f64 / seconds
-    }
-
-    fn profile(&self) -> Profile {
-        let options = ImportOptions {
-            capacity_bytes: Some(self.capacity_gb * 1_000_000_000),
-            model: Some(self.model.clone()),
-            published: Some(self.source.clone()),
-            ..ImportOptions::default()
-        };
-        read_in(&self.table(), options)
-    }
+/// What an import makes of a published curve.
+fn profile_of(curve: &PublishedCurve) -> Profile {
+    let folder = tempfile::tempdir().expect("a folder");
+    curve.profile(folder.path()).expect("it is a table")
 }
 
 /// A table as a profile.
@@ -87,10 +31,7 @@ fn read_in(table: &str, options: ImportOptions) -> Profile {
 
 /// Why the twin of a profile must not stand for its drive, after so many drives were tried.
 fn rejected(profile: &Profile, evaluations: u32) -> Option<String> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("profile.toml");
-    std::fs::write(&path, profile.to_toml().expect("it reads back")).expect("writing a profile");
-    let drive = MeasuredDrive::read(&path, "twin", &Profiles::in_folder("/nonexistent".into()));
+    let drive = MeasuredDrive::of_profile(profile.clone(), "curve.csv".as_ref(), "twin");
     let drive = drive.expect("it tells of a drive");
     let search = Search::new(&drive, None).expect("a drive to begin with");
     let budget = Budget { evaluations, time: None };
@@ -105,12 +46,14 @@ fn twins_of_published_curves_have_every_level_and_the_mean_within_a_tenth() {
     let slice = ["Corsair MP700 Elite 2 TB", "Kingston NV2 1 TB", "WD Blue SN580 1 TB"];
     let evaluations = if long { 60 } else { 12 };
     let mut judged = 0;
-    for drive in curves(Use::Judge).into_iter().chain(curves(Use::Learn)) {
+    for drive in
+        PublishedCurve::of(Division::Judge).into_iter().chain(PublishedCurve::of(Division::Learn))
+    {
         if !long && !slice.contains(&drive.model.as_str()) {
             continue;
         }
         judged += 1;
-        let rejected = rejected(&drive.profile(), evaluations);
+        let rejected = rejected(&profile_of(&drive), evaluations);
         // A cache of less than a hundredth of the drive is more than a twin's curve can show.
         let small = drive.levels[0].0 < 0.01 * drive.capacity_gb as f64;
         assert_eq!(rejected.is_some(), small, "{}: {rejected:?}", drive.model);
@@ -120,12 +63,12 @@ fn twins_of_published_curves_have_every_level_and_the_mean_within_a_tenth() {
 
 #[test]
 fn curves_that_may_be_fitted_agree_with_the_mean_that_their_source_states() {
-    let off = |drive: &Published| Some(drive.mean() / drive.mean_mb_s? - 1.0);
-    for of in [Use::Learn, Use::Judge, Use::Contradicts] {
-        assert!(!curves(of).is_empty());
-        for drive in curves(of) {
+    let off = |drive: &PublishedCurve| Some(drive.mean_of_levels() / drive.mean_mb_s? - 1.0);
+    for of in [Division::Learn, Division::Judge, Division::Contradicts] {
+        assert!(!PublishedCurve::of(of).is_empty());
+        for drive in PublishedCurve::of(of) {
             let agrees = off(&drive).is_none_or(|off| off.abs() < 0.1);
-            assert_eq!(agrees, of != Use::Contradicts, "{} {:?}", drive.model, off(&drive));
+            assert_eq!(agrees, of != Division::Contradicts, "{} {:?}", drive.model, off(&drive));
             assert!(library::get(&drive.model).is_err(), "{} is in the library", drive.model);
         }
     }
@@ -133,8 +76,10 @@ fn curves_that_may_be_fitted_agree_with_the_mean_that_their_source_states() {
 
 #[test]
 fn a_published_curve_is_kept_and_its_levels_are_those_that_were_typed_in() {
-    for drive in curves(Use::Learn).into_iter().chain(curves(Use::Judge)) {
-        let profile = drive.profile();
+    for drive in
+        PublishedCurve::of(Division::Learn).into_iter().chain(PublishedCurve::of(Division::Judge))
+    {
+        let profile = profile_of(&drive);
         let value = |name| profile.known(name).map(|known| known.value);
         let near = |name, expected: f64| {
             let found = value(name).unwrap_or_else(|| panic!("{}: no {name}", drive.model));
@@ -146,7 +91,7 @@ fn a_published_curve_is_kept_and_its_levels_are_those_that_were_typed_in() {
         near(profile::name::WRITE_FAST, fast * 1e6);
         near(profile::name::WRITE_CACHE, cache * 1e9);
         near(profile::name::WRITE_NATIVE, second * 1e6);
-        near(profile::name::WRITE_MEAN, drive.mean() * 1e6);
+        near(profile::name::WRITE_MEAN, drive.mean_of_levels() * 1e6);
         match rest {
             [] => assert_eq!(value(profile::name::WRITE_SHRINK), None, "{}", drive.model),
             [(_, third), ..] => {
@@ -157,7 +102,10 @@ fn a_published_curve_is_kept_and_its_levels_are_those_that_were_typed_in() {
         assert_eq!(value(profile::name::WRITE_OVERWRITE), None, "{}", drive.model);
         let curve = profile.fill.as_ref().expect("it is kept");
         assert!(curve.is_whole(profile.capacity_bytes) && curve.steps.len() < 10, "{curve:?}");
-        assert!((curve.mean_rate() / (drive.mean() * 1e6) - 1.0).abs() < 0.01, "{curve:?}");
+        assert!(
+            (curve.mean_rate() / (drive.mean_of_levels() * 1e6) - 1.0).abs() < 0.01,
+            "{curve:?}"
+        );
     }
 }
 
