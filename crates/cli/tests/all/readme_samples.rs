@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{line, new_in, scratch, unbroken};
+use crate::harness::{line, long, new_in, scratch, unbroken};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -53,14 +53,20 @@ fn samples_that_follow_a_command_come_out_as_they_stand_there() {
         }
         let output = if command.starts_with("measure") { " -q -o @/sample" } else { "" };
         let command = command.split(" -o ").next().unwrap().replace('\'', "");
+        // Half an hour at 100 Gb/s takes a minute without optimization: all but the proof, unless `LONGTAKE_LONG=1`. Other pages have
+        // shorter proofs.
+        let unproved = command.replace(" --prove", "");
+        let (command, proof) = if long() { (command, true) } else { (unproved, false) };
+        let lines = sample.lines.iter().take_while(|line| proof || !line.contains(": proved by "));
+        let lines: Vec<&String> = lines.collect();
         let printed = line(&(command.clone() + output), folder.path()).text();
         let printed: Vec<String> = printed.lines().map(unbroken).collect();
-        for line in &sample.lines {
+        for &line in &lines {
             assert!(printed.contains(line), "{command}: '{line}' is not printed: {printed:#?}");
         }
-        compared += sample.lines.len();
+        compared += lines.len();
     }
-    assert!(compared >= 15, "only {compared} lines were compared");
+    assert!(compared >= 13, "only {compared} lines were compared");
 }
 
 /// A line without what differs from one recording to the next: each word with a digit in it, and units.
