@@ -281,11 +281,11 @@ impl Drive {
             under_way: 0,
             busy_since: 0,
             idle_ns: ns(idle_ms * 1e3),
-            upkeep_left: spec.upkeep.map_or(u64::MAX, |upkeep| match slot.start {
-                Start::Empty => upkeep.every_bytes,
-                // What was written before left each drive somewhere on its way to the next time.
-                _ => 1 + Random::new(slot.seed).below(upkeep.every_bytes),
-            }),
+            // What was written before left each drive somewhere on its way to the next time: if only in the factory, or before it was
+            // erased. Drives that had the same way to go would all stall at once.
+            upkeep_left: spec
+                .upkeep
+                .map_or(u64::MAX, |upkeep| 1 + Random::new(slot.seed).below(upkeep.every_bytes)),
             upkeep_die: 0,
             health: Health::default(),
             namespaces,

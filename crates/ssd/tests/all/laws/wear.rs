@@ -1,14 +1,17 @@
 //! Laws of wear: superblocks are erased as often as what was written needs, each set's on its own, and evenly.
 
 use base::{DriveId, Random};
-use longtake_ssd::spec::Collector;
-use longtake_ssd::{Start, Uplink};
+use longtake_ssd::spec::{Collector, Upkeep};
+use longtake_ssd::{Spec, Start, Uplink};
 use proptest::prelude::*;
 
 use super::specs;
 use crate::drives;
 use crate::laws::mapping::ftl_of;
 use crate::laws::work::{self, Run, write};
+
+/// Bytes of a write.
+const BLOCK: u64 = 64 << 10;
 
 proptest! {
     #![proptest_config(specs::cases(40))]
@@ -69,4 +72,31 @@ fn superblocks_wear_evenly_under_even_writing() {
         let (mean, most) = ftl.erases();
         assert!(f64::from(most) <= 1.3 * mean, "{collector:?}: {most} at most, {mean} on average");
     }
+}
+
+/// Bytes that a drive of this seed takes while empty until it writes for itself.
+fn first_upkeep(spec: &Spec, seed: u64) -> u64 {
+    let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, seed)], None, 1);
+    for block in 0..spec.capacity_bytes / BLOCK {
+        run.closed_loop(1, 1, || write(block * BLOCK, BLOCK as u32));
+        let set = &run.bank.health(0).sets[0];
+        if set.media_written_bytes > set.written_bytes {
+            return set.written_bytes;
+        }
+    }
+    panic!("it never did")
+}
+
+#[test]
+fn drives_of_one_kind_write_for_themselves_at_times_of_their_own() {
+    let mut spec = drives::small();
+    let program = spec.flash.program_bytes();
+    let every_bytes = 8 << 20;
+    spec.upkeep = Some(Upkeep { every_bytes, bytes: 64 * program });
+    let first: Vec<u64> = (1..=6).map(|seed| first_upkeep(&spec, seed)).collect();
+    assert!(first.iter().all(|&bytes| bytes <= every_bytes + BLOCK), "{first:?}");
+    let mut apart = first.clone();
+    apart.sort_unstable();
+    apart.dedup();
+    assert!(apart.len() > 3, "they stall alike: {first:?}");
 }
