@@ -111,6 +111,25 @@ pub struct Segmentation {
 }
 
 impl Segmentation {
+    /// Takes over the drop that a close look at the beginning has found, if it leads to the level that the first segment has.
+    fn begin_with(&mut self, close: Self, series: &Series, options: &ChangeOptions) {
+        let ([change], [before, after]) = (close.changes.as_slice(), close.segments.as_slice())
+        else {
+            return;
+        };
+        let rest = &mut self.segments[0];
+        if !change.is_drop()
+            || step(change.before, change.after) < BEGINNING_STEP_MIN
+            || step(after.level, rest.level) >= options.step_min
+        {
+            return;
+        }
+        (rest.first, rest.bytes.0, rest.ns.0) = (change.index, change.bytes, change.at_ns);
+        rest.mean = series.slice(rest.first, rest.end).mean_rate();
+        self.segments.insert(0, before.clone());
+        self.changes.insert(0, change.clone());
+    }
+
     /// Whether the drop of this number ends lower than everything between it and the change before it of number `after`: a level that
     /// was there already is nothing new.
     pub fn is_new_low(&self, change: usize, after: usize) -> bool {
@@ -161,8 +180,24 @@ const EXCURSION_BYTES_MAX: f64 = 0.02;
 /// See [`EXCURSION_BYTES_MAX`].
 const EXCURSION_TIME_MAX: f64 = 0.10;
 
+/// The beginning of a series that is looked at closely if nothing changes there otherwise, as a share of its bytes, and the least
+/// step, as a share of the greater level, that is taken for one there. A small cache is full within it.
+const BEGINNING_SHARE: f64 = 0.1;
+const BEGINNING_STEP_MIN: f64 = 0.1;
+
 /// Cuts a series into levels.
 pub fn find(series: &Series, options: &ChangeOptions) -> Segmentation {
+    let mut found = find_at_once(series, options);
+    let bytes = series.cumulative_bytes();
+    let close = (BEGINNING_SHARE * series.total_bytes() as f64) as u64;
+    let end = bytes.partition_point(|&before| before < close);
+    if end >= 4 * SEGMENT_CELLS_MIN && found.segments.first().is_some_and(|one| one.end > end) {
+        found.begin_with(find_at_once(&series.slice(0, end), options), series, options);
+    }
+    found
+}
+
+fn find_at_once(series: &Series, options: &ChangeOptions) -> Segmentation {
     if series.is_empty() {
         return Segmentation::default();
     }
@@ -491,6 +526,21 @@ mod tests {
             bytes,
         });
         Series::new(points.collect()).unwrap()
+    }
+
+    #[test]
+    fn a_drop_in_the_first_hundredth_is_found_where_intervals_are_short_enough() {
+        let wave = |i: u64| i * 7919 % 13;
+        let rates =
+            |cached: u64| (0..2000).map(move |i| if i < cached { 480 } else { 400 } + wave(i));
+        let found = find(&series(rates(12)), &ChangeOptions::default());
+        let places: Vec<usize> = found.changes.iter().map(|change| change.index).collect();
+        assert_eq!(places, [12]);
+        assert_eq!((found.segments[0].end, found.segments[1].first), (12, 12));
+        assert!((found.segments[1].mean / 406.0 - 1.0).abs() < 0.01, "{:?}", found.segments[1]);
+        assert_eq!(find(&series(rates(0)), &ChangeOptions::default()).changes, []);
+        // Too short to be told from noise.
+        assert_eq!(find(&series(rates(3)), &ChangeOptions::default()).changes, []);
     }
 
     #[test]
