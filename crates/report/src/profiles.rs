@@ -2,7 +2,7 @@
 
 use base::{ByteSize, Rate};
 use device::shell::quoted;
-use profile::Profile;
+use profile::{FillCurve, Profile};
 use serde_json::{Value, json};
 
 use crate::text::{inline, table, trimmed};
@@ -84,6 +84,7 @@ pub fn figures(profile: &Profile) -> String {
         ]);
     }
     lines.push(format!("\n{}", trimmed(&shown)));
+    lines.extend(profile.fill.as_ref().map(|fill| fill_curve(fill, profile.capacity_bytes)));
     lines.push(
         "\nTrust: measured closely (within a tenth), measured (it strays further, or by an unknown amount), published by a \
          measurer, datasheet (the maker's word), assumed."
@@ -96,6 +97,14 @@ pub fn figures(profile: &Profile) -> String {
         format!("What it is simulated by: longtake sim show {}", quoted(&profile.name))
     });
     lines.join("\n")
+}
+
+/// How far a fill curve goes, in a sentence.
+fn fill_curve(fill: &FillCurve, capacity_bytes: u64) -> String {
+    let whole = fill.is_whole(capacity_bytes);
+    let reach = if whole { "the whole drive" } else { "part of the drive" };
+    let (steps, bytes, mean) = (fill.steps.len(), ByteSize(fill.bytes()), Rate(fill.mean_rate()));
+    format!("\nFill curve: {reach}, {bytes} in {steps} steps, {mean} in the mean.")
 }
 
 /// The same as JSON.

@@ -69,6 +69,9 @@ fn a_table_becomes_a_profile_of_ones_own_with_its_source() {
     // It is there by its name from now on.
     let shown = with(&folder, "profiles show reviewed --json", &csv).code(0).json();
     assert_eq!(shown["figures"], profile["figures"]);
+    assert_eq!(shown["fill"], profile["fill"]);
+    let text = with(&folder, "profiles show reviewed", &csv).code(0).text();
+    assert!(text.contains("Fill curve: the whole drive, 400 GB in "), "{text}");
     let listed = with(&folder, "profiles list --json", &csv).code(0).json();
     let row = listed["profiles"].as_array().unwrap().iter().find(|row| row["name"] == "reviewed");
     assert_eq!(row.expect("it is listed")["simulated"], false);
