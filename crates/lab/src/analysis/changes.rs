@@ -108,6 +108,9 @@ pub struct Segmentation {
     pub noise: f64,
     /// How many pieces carry as much as an independent one: 1 for white noise.
     pub memory: f64,
+    /// Bytes that a level at the beginning must hold to be told from noise: a smaller cache is not seen.
+    #[serde(default)]
+    pub shortest_bytes: u64,
 }
 
 impl Segmentation {
@@ -191,7 +194,11 @@ pub fn find(series: &Series, options: &ChangeOptions) -> Segmentation {
     let bytes = series.cumulative_bytes();
     let close = (BEGINNING_SHARE * series.total_bytes() as f64) as u64;
     let end = bytes.partition_point(|&before| before < close);
-    if end >= 4 * SEGMENT_CELLS_MIN && found.segments.first().is_some_and(|one| one.end > end) {
+    let is_close = end >= 4 * SEGMENT_CELLS_MIN;
+    let share = SEGMENT_CELLS_MIN as f64 / series.len().max(1) as f64;
+    let share = if is_close { share } else { share.max(options.segment_min_share) };
+    found.shortest_bytes = (share * series.total_bytes() as f64).ceil() as u64;
+    if is_close && found.segments.first().is_some_and(|one| one.end > end) {
         found.begin_with(find_at_once(&series.slice(0, end), options), series, options);
     }
     found
@@ -492,7 +499,8 @@ impl<'o> Judged<'o> {
                 }
             })
             .collect();
-        Segmentation { segments, changes, noise: self.noise.sd, memory: self.noise.memory() }
+        let (noise, memory) = (self.noise.sd, self.noise.memory());
+        Segmentation { segments, changes, noise, memory, shortest_bytes: 0 }
     }
 }
 
@@ -539,7 +547,10 @@ mod tests {
         assert_eq!((found.segments[0].end, found.segments[1].first), (12, 12));
         assert!((found.segments[1].mean / 406.0 - 1.0).abs() < 0.01, "{:?}", found.segments[1]);
         assert_eq!(find(&series(rates(0)), &ChangeOptions::default()).changes, []);
-        // Too short to be told from noise.
+        // Six intervals are the shortest level, as it says.
+        let least = find(&series(rates(6)), &ChangeOptions::default());
+        assert_eq!(least.changes.len(), 1);
+        assert!(least.changes[0].bytes >= least.shortest_bytes, "{least:?}");
         assert_eq!(find(&series(rates(3)), &ChangeOptions::default()).changes, []);
     }
 

@@ -114,6 +114,7 @@ fn a_drive_without_cache_is_said_to_have_no_cliff_and_what_could_have_been_misse
         let answer = found.answer().join("\n");
         assert!(answer.contains("No cliff"), "{answer}");
         assert!(answer.contains("would have been seen"), "{answer}");
+        assert!(answer.contains("A cache of less than "), "{answer}");
         assert!(answer.contains("Overwriting is no slower"), "{answer}");
     }
 }

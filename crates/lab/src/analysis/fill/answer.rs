@@ -62,9 +62,13 @@ fn cache(fill: &Fill) -> Finding {
             Finding::new(
                 "write",
                 FindingKind::Averages,
-                vec![Quantity::rate(pass.mean_rate), Quantity::bytes(pass.total_bytes)],
+                vec![
+                    Quantity::rate(pass.mean_rate),
+                    Quantity::bytes(pass.total_bytes),
+                    Quantity::bytes(pass.segmentation.shortest_bytes),
+                ],
                 &format!(
-                    "No cliff: the empty drive took {{1}} at {{0}} on average. {}",
+                    "No cliff: the empty drive took {{1}} at {{0}} on average. {} A cache of less than {{2}} would not show.",
                     missed(*drop_missed_max)
                 ),
             )
