@@ -97,6 +97,25 @@ impl Candidate {
         Some(self.of_model(name::WRITE_NATIVE, rate))
     }
 
+    /// Bytes written from which its cache shrinks, and the rate from there on: as known, or where nobody has written the whole drive,
+    /// as the simulated drive's parts come to. `native` is the rate before.
+    pub fn shrunk(&self, native: &Figure) -> Option<(Figure, Option<Figure>)> {
+        let model = self.model.as_ref().and_then(|spec| Some((spec, spec.folding()?)));
+        let level = self.rate(name::WRITE_SHRUNK).or_else(|| {
+            let (spec, folding) = model?;
+            let share = folding.bytes_per_s / spec.native_write_bytes_per_s();
+            Some(self.of_model(name::WRITE_SHRUNK, native.value * share))
+        });
+        if let Some(place) = self.figure(name::WRITE_SHRINK) {
+            return Some((place, level));
+        }
+        let seen_whole = self.figure(name::WRITE_MEAN).is_some()
+            || self.profile.fill.as_ref().is_some_and(|f| f.is_whole(self.profile.capacity_bytes));
+        let (_, folding) = model.filter(|_| !seen_whole)?;
+        let place = self.of_model(name::WRITE_SHRINK, folding.from_bytes as f64);
+        Some((Figure { unit: Unit::Bytes, ..place }, level))
+    }
+
     /// Reading in order: the figure, or what the simulated drive's parts come to.
     pub fn read(&self) -> Option<Figure> {
         self.rate(name::READ_SEQUENTIAL).or_else(|| {

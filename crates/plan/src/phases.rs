@@ -106,12 +106,12 @@ impl Phases {
             phase(Stage::Cache, Some(cache.value.min(capacity)), fast);
             figures.push(cache);
         }
-        let shrink = candidate.figure(name::WRITE_SHRINK).filter(|shrink| shrink.value < capacity);
-        match shrink {
-            Some(shrink) => {
+        let shrunk = candidate.shrunk(&native).filter(|(shrink, _)| shrink.value < capacity);
+        match shrunk {
+            Some((shrink, level)) => {
                 phase(Stage::Native, Some(shrink.value), &native);
-                let shrunk = candidate.rate(name::WRITE_SHRUNK).or(slowest);
-                phase(Stage::Shrunk, Some(capacity), shrunk.as_ref().unwrap_or(&native));
+                let level = candidate.rate(name::WRITE_SHRUNK).or(slowest).or(level);
+                phase(Stage::Shrunk, Some(capacity), level.as_ref().unwrap_or(&native));
                 figures.push(shrink);
             }
             None => phase(Stage::Native, Some(capacity), &native),

@@ -2,6 +2,15 @@
 
 use super::{Flash, Spec};
 
+/// The part of a fill in which a drive empties its cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Folding {
+    /// Bytes written when it begins.
+    pub from_bytes: u64,
+    /// Bytes a second that the host writes meanwhile.
+    pub bytes_per_s: f64,
+}
+
 impl Flash {
     /// Bytes a second that the dies can read together, before channels and link.
     pub fn read_bytes_per_s(&self) -> f64 {
@@ -35,6 +44,35 @@ impl Spec {
         let dies = f64::from(flash.dies()) * page
             / (cache.first_program_us.unwrap_or(cache.program_us) / 1e6);
         Some(self.through_the_link(dies))
+    }
+
+    /// Where an empty drive that is written from its beginning to its end begins to empty its cache, and what the host is left
+    /// meanwhile: from a fill level on, or when no free flash is left. None if it need not before it is full.
+    ///
+    /// A byte that leaves the cache costs a read and a program, and frees `pages_per_program` - 1 bytes of flash.
+    pub fn folding(&self) -> Option<Folding> {
+        let cache = self.cache?;
+        let (capacity, bits) =
+            (self.capacity_bytes as f64, f64::from(self.flash.pages_per_program));
+        let cached = (cache.static_bytes + cache.dynamic_bytes) as f64;
+        let superblock = (self.flash.block_bytes() * u64::from(self.flash.dies())) as f64;
+        let kept = f64::from(self.mapping.reserve_superblocks) * superblock;
+        let out = self.physical_bytes() as f64 - kept - (bits - 1.0) * cached;
+        let shrinks = cache.shrink_from * capacity;
+        let width = (cache.shrink_to - cache.shrink_from) * capacity;
+        let (from_bytes, folded) = if shrinks < out.min(capacity) && cache.dynamic_bytes > 0 {
+            (shrinks, cache.dynamic_bytes as f64 / width.max(1e-3 * capacity))
+        } else if out < capacity {
+            (out.max(cached), 1.0 / (bits - 1.0).max(1e-3))
+        } else {
+            return None;
+        };
+        let row =
+            f64::from(self.flash.dies() * self.flash.planes) * f64::from(self.flash.page_bytes);
+        let fold_us = cache.fold_us.unwrap_or(self.flash.program_us) / bits;
+        let per_byte = (cache.read_us + fold_us) / 1e6 / row;
+        let bytes_per_s = 1.0 / (1.0 / self.native_write_bytes_per_s() + folded * per_byte);
+        Some(Folding { from_bytes: from_bytes as u64, bytes_per_s })
     }
 
     /// Microseconds of a read of so many bytes, of one unit at most, while nothing else is under way.

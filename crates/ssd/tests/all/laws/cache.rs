@@ -126,6 +126,26 @@ fn it_shrinks_in_a_straight_line_between_its_thresholds() {
 }
 
 #[test]
+fn while_it_shrinks_the_host_is_left_what_arithmetic_says() {
+    let mut spec = drive();
+    spec.flash.erase_us = 1.0;
+    let cache = spec.cache.as_mut().expect("a cache");
+    (cache.static_bytes, cache.dynamic_bytes) = (0, 64 << 20);
+    (cache.shrink_from, cache.shrink_to) = (0.5, 0.8);
+    let folding = spec.folding().expect("it shrinks");
+    assert_eq!(folding.from_bytes, spec.capacity_bytes / 2);
+    let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+    let through = write_on(&mut run, 0, spec.capacity_bytes);
+    let at = |share: f64| (share * spec.capacity_bytes as f64) as u64;
+    assert_near("shrinking", rate(&through, at(0.52), at(0.78)), folding.bytes_per_s, 0.05);
+    let native = spec.native_write_bytes_per_s();
+    assert!(folding.bytes_per_s < 0.9 * native, "{folding:?}");
+    assert_near("after", rate(&through, at(0.85), at(0.98)), native, 0.03);
+    spec.cache = None;
+    assert_eq!(spec.folding(), None);
+}
+
+#[test]
 fn idle_time_empties_it_and_it_takes_as_much_again() {
     let spec = drive();
     let fast = spec.cached_write_bytes_per_s().expect("a cache");
@@ -206,6 +226,9 @@ fn when_flash_runs_out_the_rate_falls_to_what_folding_leaves_and_stays_there_to_
         let read_us = spec.cache.expect("a cache").read_us;
         let folding = (read_us + fold_us / bits as f64) * 1e-6 / row;
         let expected = 1.0 / (1.0 / native + folding / (bits - 1) as f64);
+        let folding = spec.folding().expect("flash runs out");
+        assert_near("where", folding.from_bytes as f64, out as f64, 0.02);
+        assert_near("arithmetic", folding.bytes_per_s, expected, 0.02);
         for (from, to) in [(out + (16 << 20), 420 << 20), (420 << 20, 500 << 20)] {
             assert_near(&format!("{times} x, {from}"), rate(&through, from, to), expected, 0.05);
         }
