@@ -109,7 +109,9 @@ impl Candidate {
         if let Some(place) = self.figure(name::WRITE_SHRINK) {
             return Some((place, level));
         }
-        let seen_whole = self.figure(name::WRITE_MEAN).is_some()
+        // Nobody writes over a drive, or knows its slowest minute, who hasn't filled it.
+        let of_all = [name::WRITE_MEAN, name::WRITE_OVERWRITE, name::WRITE_SUSTAINED];
+        let seen_whole = of_all.iter().any(|name| self.figure(name).is_some())
             || self.profile.fill.as_ref().is_some_and(|f| f.is_whole(self.profile.capacity_bytes));
         let (_, folding) = model.filter(|_| !seen_whole)?;
         let place = self.of_model(name::WRITE_SHRINK, folding.from_bytes as f64);
