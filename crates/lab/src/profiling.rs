@@ -32,7 +32,7 @@ pub fn profile(figures: &[Figure], drive: &Identity<'_>, when: &str, place: &str
     let name = if drive.name.is_empty() { drive.model } else { drive.name };
     let mut profile = Profile::new(&file_name(name), drive.model, drive.kind, drive.capacity_bytes);
     let source = |kind, origin| Source { kind, origin, when: Some(when.to_owned()) };
-    add(&mut profile, figures, &source(SourceKind::Measured, format!("longtake on {place}")));
+    add(&mut profile, figures, &measured(when, place));
     let told = [
         (profile::name::BLOCK_UNIT, Some(u64::from(drive.block_bytes))),
         (profile::name::TRIM_UNIT, drive.trim_bytes.map(u64::from)),
@@ -53,6 +53,12 @@ pub fn profile(figures: &[Figure], drive: &Identity<'_>, when: &str, place: &str
         );
     }
     profile
+}
+
+/// Longtake itself as a source, on a day as `2026-11-21` and on this machine.
+pub fn measured(when: &str, place: &str) -> Source {
+    let origin = format!("longtake on {place}");
+    Source { kind: SourceKind::Measured, origin, when: Some(when.to_owned()) }
 }
 
 /// Adds figures from one source. Those without a value are left out, and so are those below zero: they are differences

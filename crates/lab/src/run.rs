@@ -202,7 +202,13 @@ impl Run {
         let mut figures = self.figures();
         // What the drive did on links that aren't its own is nothing that it does.
         figures.retain(|figure| !figure.name.starts_with(sweep::FIGURES));
-        Some(profiling::profile(&figures, &subject.identity(), when, place))
+        let mut profile = profiling::profile(&figures, &subject.identity(), when, place);
+        let source = profiling::measured(when, place);
+        profile.fill = self.outcomes.iter().find_map(|outcome| match outcome {
+            ExperimentOutcome::Fill(fill) => fill.curve(&source),
+            _ => None,
+        });
+        Some(profile)
     }
 
     /// What a folder of results holds. Without the run's own file (a run that was killed) the experiments' results are read one

@@ -104,7 +104,7 @@ fn fill_curve(fill: &FillCurve, capacity_bytes: u64) -> String {
     let whole = fill.is_whole(capacity_bytes);
     let reach = if whole { "the whole drive" } else { "part of the drive" };
     let (steps, bytes, mean) = (fill.steps.len(), ByteSize(fill.bytes()), Rate(fill.mean_rate()));
-    format!("\nFill curve: {reach}, {bytes} in {steps} steps, {mean} in the mean.")
+    format!("\nFill curve: {reach}, {bytes} in {steps} steps, {mean} on average.")
 }
 
 /// The same as JSON.

@@ -9,6 +9,7 @@ use base::{Duration, Geometry};
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Stop, Stream};
 use load::{Verb, Workload};
+use profile::{FillCurve, Source};
 use serde::{Deserialize, Serialize};
 
 use super::preparation::trim;
@@ -18,6 +19,7 @@ use crate::analysis::series::WorstWindow;
 use crate::analysis::{self, ChangeOptions, DipOptions, FillInput, Point, Recovery, Series};
 use crate::cost::Cost;
 use crate::lab::{Lab, LabError, Step};
+use crate::profiling;
 
 const NAME: &str = "fill";
 
@@ -280,6 +282,15 @@ impl Fill {
 
     fn scaled(&self, rest: Duration) -> Duration {
         Duration::from_secs_f64(rest.as_secs_f64() * self.rest_scale)
+    }
+}
+
+impl FillResult {
+    /// The curve of the empty pass; None if nothing was written, or if the result has not kept all of its intervals.
+    pub fn curve(&self, source: &Source) -> Option<FillCurve> {
+        let pass = Series::new(self.empty.clone()).ok()?;
+        let whole = pass.total_bytes() == self.fill.passes.first()?.total_bytes;
+        whole.then(|| profiling::fill_curve(&pass, source)).flatten()
     }
 }
 

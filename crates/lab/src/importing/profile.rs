@@ -340,8 +340,9 @@ impl Inputs {
     }
 }
 
-/// Levels are found among many intervals: a table of fewer lines is cut into as many pieces of equal bytes.
-const LINES_MIN: usize = 100;
+/// Levels are found among many intervals. A table of fewer lines than this has a line for each level, and is cut into many pieces of
+/// equal bytes; with more, lines are samples, whose noise tells which steps are levels.
+const LINES_MIN: usize = 20;
 const PIECES: usize = 1000;
 
 fn fine(pass: &Series) -> Cow<'_, Series> {
@@ -384,4 +385,31 @@ fn day_of(ns: u64) -> Option<String> {
 fn file_day(path: &Path) -> Option<String> {
     let written = fs::metadata(path).and_then(|data| data.modified()).ok()?;
     Some(jiff::Timestamp::try_from(written).ok()?.strftime("%F").to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::Point;
+
+    fn lines(count: u64) -> Series {
+        let line = |i: u64| Point {
+            start_ns: i * 1_000_000_000,
+            duration_ns: 1_000_000_000,
+            bytes: 100_000_000 + i * 7919 % 13 * 1_000_000,
+        };
+        Series::new((0..count).map(line).collect()).expect("they follow one another")
+    }
+
+    #[test]
+    fn a_line_of_a_short_table_is_a_level_and_one_of_a_long_table_is_a_sample() {
+        assert_eq!(fine(&lines(4)).len(), PIECES);
+        for samples in [60, 5000] {
+            assert_eq!(*fine(&lines(samples)), lines(samples));
+        }
+        let noisy = lines(60);
+        let fill =
+            FillResult::of_series("it", noisy.total_bytes(), 0, &fine(&noisy), &Series::default());
+        assert_eq!(fill.fill.phases.len(), 1, "noise is no level: {:?}", fill.fill.phases);
+    }
 }

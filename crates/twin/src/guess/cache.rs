@@ -18,7 +18,11 @@ const FOLDING_MAX: f64 = 50.0;
 /// The levels of a fill, in bytes a second and bytes.
 #[derive(Clone, Copy, Debug)]
 struct Levels {
+    /// Bytes and rate of the cache's first stage, if it has two.
+    first: Option<(f64, f64)>,
+    /// The rate of the cache, or of its second stage.
     fast: f64,
+    /// What the whole cache holds.
     cache: f64,
     native: f64,
     /// Where the third level begins and how high it is, if there is one.
@@ -30,43 +34,37 @@ pub(super) fn put_cache(spec: &mut Spec, measured: &Measured) {
     let Some(levels) = Levels::of(measured) else { return };
     let bits = fitting_bits(spec, levels.cache);
     spec.flash.pages_per_program = bits;
-    let staged = levels.as_stages(bits, spec.physical_bytes() as f64);
-    let (levels, first_bytes) = match staged {
-        Some(whole) => (whole, levels.cache),
-        None => (levels, 0.0),
-    };
+    let levels = levels.in_stages(bits, spec.physical_bytes() as f64);
     let row = f64::from(spec.flash.dies() * spec.flash.planes) * f64::from(spec.flash.page_bytes);
     let page_us = |bytes_per_s: f64| row / bytes_per_s * 1e6;
     spec.flash.program_us = page_us(levels.native) * f64::from(bits);
-    let second = if first_bytes > 0.0 { stage_rate(measured) } else { None };
     let read_us = spec.flash.read_us * CACHED_READ_SHARE;
     let mut cache = Cache {
         static_bytes: 0,
         dynamic_bytes: levels.cache as u64,
         shrink_from: 1.0,
         shrink_to: 1.0,
-        program_us: page_us(second.unwrap_or(levels.fast)),
-        first_bytes: first_bytes as u64,
-        first_program_us: second.map(|_| page_us(levels.fast)),
+        program_us: page_us(levels.fast),
+        first_bytes: levels.first.map_or(0, |(bytes, _)| bytes as u64),
+        first_program_us: levels.first.map(|(_, rate)| page_us(rate)),
         read_us,
         fold_us: None,
         when_full: WhenFull::Native,
         idle_ms: IDLE_MS,
     };
-    let folding =
-        Folding { spec, levels, bits: f64::from(bits), row, read_s: read_us * 1e-6 / row };
+    let (bits, read_s) = (f64::from(bits), read_us * 1e-6 / row);
+    let capacity = spec.capacity_bytes as f64;
+    let folding = Folding { spec, levels, bits, row, read_s };
     match levels.shrunk {
         Some((from, rate)) => {
             let until = back(measured, from, f64::midpoint(rate, levels.native));
-            folding.slows(&mut cache, from, rate, until.unwrap_or(spec.capacity_bytes as f64));
-            let needed = folding.flash_until(from);
-            let spare = needed / spec.capacity_bytes as f64 - 1.0;
-            let spare = spec.mapping.over_provisioning.max(spare).min(OVER_PROVISIONING_MAX);
-            spec.mapping.over_provisioning = spare;
+            folding.slows(&mut cache, from, rate, until.unwrap_or(capacity));
+            let spare = (folding.flash_until(from) / capacity - 1.0).min(OVER_PROVISIONING_MAX);
+            spec.mapping.over_provisioning = spec.mapping.over_provisioning.max(spare);
         }
-        None if folding.flash_until(spec.capacity_bytes as f64) > spec.physical_bytes() as f64 => {
+        None if folding.flash_until(capacity) > spec.physical_bytes() as f64 => {
             // It must be folded on the way, and no level tells of it: so it is all the way.
-            spec.flash.program_us = folding.goes_on(&mut cache) * row * f64::from(bits) * 1e6;
+            spec.flash.program_us = folding.goes_on(&mut cache) * row * bits * 1e6;
         }
         None => {}
     }
@@ -80,11 +78,6 @@ pub(super) fn put_cache(spec: &mut Spec, measured: &Measured) {
 fn fitting_bits(spec: &Spec, cache: f64) -> u32 {
     let fits = |bits: &u32| f64::from(*bits) * cache <= spec.physical_bytes() as f64;
     (1..=spec.flash.pages_per_program).rev().find(fits).unwrap_or(1)
-}
-
-/// The rate between the end of the first stage and that of the second.
-fn stage_rate(measured: &Measured) -> Option<f64> {
-    value(measured, name::WRITE_NATIVE)
 }
 
 /// Where a rate comes back above this one, behind a place on the drive, by the parts of its curve.
@@ -109,16 +102,20 @@ impl Levels {
         let fast = of(name::WRITE_FAST).unwrap_or(native);
         let shrunk = of(name::WRITE_SHRINK)
             .map(|from| (from, of(name::WRITE_SHRUNK).unwrap_or(native * STAGE_SHARE)));
-        Some(Self { fast, cache, native, shrunk })
+        Some(Self { first: None, fast, cache, native, shrunk })
     }
 
-    /// The levels past a cache of two stages, if these are such ones: its first stage, its second, and flash.
-    fn as_stages(&self, bits: u32, physical: f64) -> Option<Self> {
-        let (whole, past) = self.shrunk?;
+    /// The same if the second level is a cache's second stage, and the third that of the flash.
+    fn in_stages(self, bits: u32, physical: f64) -> Self {
+        let Some((whole, past)) = self.shrunk else { return self };
         let fits = f64::from(bits) * whole <= physical;
         let stages =
             fits && self.native >= STAGE_SHARE * self.fast && past <= STAGE_SHARE * self.native;
-        stages.then_some(Self { fast: self.fast, cache: whole, native: past, shrunk: None })
+        if !stages {
+            return self;
+        }
+        let first = Some((self.cache, self.fast));
+        Self { first, fast: self.native, cache: whole, native: past, shrunk: None }
     }
 }
 

@@ -69,6 +69,9 @@ fn cache_native_rate_overwriting_and_rests_are_found() {
     near("recovery.after_1s", 100e6, 0.4);
     near("recovery.after_2s", 200e6, 0.3);
     near("recovery.rate", 100e6, 0.25);
+    let curve = result.curve(&crate::profiling::measured("2026-01-01", "here")).unwrap();
+    assert_eq!(curve.bytes(), capacity);
+    assert!((curve.mean_rate() / result.fill.passes[0].mean_rate - 1.0).abs() < 0.01, "{curve:?}");
     assert_eq!(figure(&result, "write.shrink_bytes").value, None);
     assert_eq!(figure(&result, "dip.count").value, Some(0.0));
     let cost = fill.cost(&[drive(capacity)]);
