@@ -67,7 +67,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 
 fn row(curve: &PublishedCurve, evaluations: u32) -> Result<String> {
     let folder = tempfile::tempdir()?;
-    let profile = curve.profile(folder.path())?;
+    let table = folder.path().join("curve.csv");
+    fs::write(&table, curve.table())?;
+    let profile = curve.profile(&table)?;
     let drive = MeasuredDrive::of_profile(profile.clone(), Path::new("curve.csv"), "twin")?;
     let budget = Budget { evaluations, time: None };
     let fitted = Search::new(&drive, None)?.run(budget, &mut |_, _| Go::On)?;

@@ -81,16 +81,13 @@ impl PublishedCurve {
         self.capacity_gb as f64 / seconds
     }
 
-    /// What `profiles import` makes of its table, which is written to this folder.
+    /// What `profiles import` makes of its table, which the caller has written to this path.
     ///
     /// # Errors
-    /// If it can't be.
-    pub fn profile(&self, folder: &Path) -> Result<Profile, ProfileImportError> {
-        let path = folder.join("curve.csv");
-        let file = |reason| ProfileImportError::File { path: path.clone(), reason };
-        std::fs::write(&path, self.table()).map_err(file)?;
+    /// If it can't be read.
+    pub fn profile(&self, path: &Path) -> Result<Profile, ProfileImportError> {
         let options = ImportOptions {
-            from: vec![path],
+            from: vec![path.to_owned()],
             capacity_bytes: Some(self.capacity_gb * 1_000_000_000),
             model: Some(self.model.clone()),
             published: Some(self.source.clone()),

@@ -18,7 +18,9 @@ use profile::{Profile, library};
 /// What an import makes of a published curve.
 fn profile_of(curve: &PublishedCurve) -> Profile {
     let folder = tempfile::tempdir().expect("a folder");
-    curve.profile(folder.path()).expect("it is a table")
+    let path = folder.path().join("curve.csv");
+    std::fs::write(&path, curve.table()).expect("writing a table");
+    curve.profile(&path).expect("it is a table")
 }
 
 /// A table as a profile.
