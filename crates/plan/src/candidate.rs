@@ -97,8 +97,8 @@ impl Candidate {
         Some(self.of_model(name::WRITE_NATIVE, rate))
     }
 
-    /// Bytes written from which its cache shrinks, and the rate from there on: as known, or where nobody has written the whole drive,
-    /// as the simulated drive's parts come to. `native` is the rate before.
+    /// Bytes written when its cache begins to shrink, and the rate from there on. If no measurement has filled the drive, both are
+    /// computed from the parameters of the simulated drive. `native` is the rate before.
     pub fn shrunk(&self, native: &Figure) -> Option<(Figure, Option<Figure>)> {
         let model = self.model.as_ref().and_then(|spec| Some((spec, spec.folding()?)));
         let level = self.rate(name::WRITE_SHRUNK).or_else(|| {
@@ -109,7 +109,7 @@ impl Candidate {
         if let Some(place) = self.figure(name::WRITE_SHRINK) {
             return Some((place, level));
         }
-        // Nobody writes over a drive, or knows its slowest minute, who hasn't filled it.
+        // Overwriting, and the slowest minute of a fill, can only be measured on a drive that was filled.
         let of_all = [name::WRITE_MEAN, name::WRITE_OVERWRITE, name::WRITE_SUSTAINED];
         let seen_whole = of_all.iter().any(|name| self.figure(name).is_some())
             || self.profile.fill.as_ref().is_some_and(|f| f.is_whole(self.profile.capacity_bytes));

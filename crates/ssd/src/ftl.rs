@@ -49,7 +49,7 @@ pub struct Program {
     pub pace: Pace,
 }
 
-/// What decides how long a program takes, beside the bits of a cell.
+/// Which of several program times applies; the number of bits per cell also matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Pace {
     /// Nothing else.

@@ -289,7 +289,7 @@ fn a_profile_of_a_few_figures_with_noise_gives_a_twin_of_them() {
     std::fs::write(&path, noisy_profile()).unwrap();
     let (said, profile, twin) = fit(&path, 80);
     near("cache", cache_bytes(&twin), 320e6);
-    // No level tells of flash that runs out, so the cache is folded beside all that is written past it, and both make the level.
+    // The profile has no third level, so the twin folds its cache during all native writes; the level includes both.
     let native =
         said["figures"].as_array().unwrap().iter().find(|one| one["name"] == "write.native");
     near("native", native.unwrap()["twin"].as_f64().unwrap(), 8.0 * 98_304.0 / 2300e-6);

@@ -2,6 +2,9 @@
 
 use super::{Flash, Spec};
 
+/// Bytes that are folded for each byte of the host's at most, as the translation layer does it.
+const FOLDED_MAX: f64 = 8.0;
+
 /// The part of a fill in which a drive empties its cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Folding {
@@ -61,7 +64,7 @@ impl Spec {
         let shrinks = cache.shrink_from * capacity;
         let width = (cache.shrink_to - cache.shrink_from) * capacity;
         let (from_bytes, folded) = if shrinks < out.min(capacity) && cache.dynamic_bytes > 0 {
-            (shrinks, cache.dynamic_bytes as f64 / width.max(1e-3 * capacity))
+            (shrinks, (cache.dynamic_bytes as f64 / width.max(1e-3 * capacity)).min(FOLDED_MAX))
         } else if out < capacity {
             (out.max(cached), 1.0 / (bits - 1.0).max(1e-3))
         } else {

@@ -63,7 +63,7 @@ pub(super) fn put_cache(spec: &mut Spec, measured: &Measured) {
             spec.mapping.over_provisioning = spec.mapping.over_provisioning.max(spare);
         }
         None if folding.flash_until(capacity) > spec.physical_bytes() as f64 => {
-            // It must be folded on the way, and no level tells of it: so it is all the way.
+            // Free flash runs out, but the curve shows no third level: the drive folds from the cliff to the end.
             spec.flash.program_us = folding.goes_on(&mut cache) * row * bits * 1e6;
         }
         None => {}

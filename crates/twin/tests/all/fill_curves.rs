@@ -108,7 +108,7 @@ fn a_published_curve_is_kept_and_its_levels_are_those_that_were_typed_in() {
     }
 }
 
-/// A drive of 32 GiB with this cache, which nothing but its curve tells of.
+/// A drive of 32 GiB with this cache. The fit sees only its fill curve.
 fn hidden(over_provisioning: f64, cache: Cache) -> Spec {
     let mut spec =
         Spec::from_profile(&library::get("ideal").expect("it is there")).expect("a drive");

@@ -85,7 +85,8 @@ fn fill(profile: &Profile, measured: &mut Measured) {
         name::WRITE_SHRUNK,
         name::WRITE_MEAN,
     ];
-    let empty = of_empty.map(|name| measured.aim(profile, name)).contains(&true);
+    let levels = of_empty.map(|name| measured.aim(profile, name)).contains(&true);
+    let empty = levels || profile.fill.is_some();
     let overwrite = measured.aim(profile, name::WRITE_OVERWRITE);
     let whole = profile.capacity_bytes >> 20 << 20;
     let cliff = profile.cache().map(|cache| cache.0);
@@ -120,7 +121,8 @@ fn series_of(curve: &FillCurve) -> Series {
     let points = curve.pieces().map(|(bytes, rate)| {
         let duration_ns = ((bytes as f64 * 1e9 / rate) as u64).max(1);
         let point = Point { start_ns, duration_ns, bytes };
-        start_ns += duration_ns;
+        // A curve that takes longer than 64 bits count is no series.
+        start_ns = u64::saturating_add(start_ns, duration_ns);
         point
     });
     Series::new(points.collect()).unwrap_or_default().by_equal_bytes(POINTS_MAX)

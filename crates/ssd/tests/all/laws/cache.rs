@@ -214,7 +214,7 @@ fn when_flash_runs_out_the_rate_falls_to_what_folding_leaves_and_stays_there_to_
         spec.cache.as_mut().expect("a cache").fold_us = Some(fold_us);
         let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
         let through = write_on(&mut run, 0, spec.capacity_bytes);
-        // What lies in the cache takes a cell for each bit: so much fits beside it.
+        // Cached data occupies one cell per bit; the rest of the flash takes this much data.
         let bits = u64::from(spec.flash.pages_per_program);
         let kept = u64::from(spec.mapping.reserve_superblocks) * bits * superblock_bytes(&spec);
         let out = spec.physical_bytes() - kept - (bits - 1) * (150 << 20);
