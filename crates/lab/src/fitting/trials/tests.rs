@@ -158,3 +158,20 @@ fn a_folder_without_steps_gives_no_targets() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(read(folder.path(), 1 << 30).unwrap(), Measured::default());
 }
+
+#[test]
+fn a_curve_alone_is_something_to_fit_to_and_a_hostile_one_is_nothing() {
+    let source = crate::profiling::measured("2026-01-01", "here");
+    let of = |steps: &[(u64, f64)]| {
+        let mut profile = Profile::new("it", "It", "nvme", 1 << 40);
+        let (steps, source) = (steps.to_vec(), source.clone());
+        profile.fill = Some(profile::FillCurve { steps, source });
+        of_profile(&profile)
+    };
+    let measured = of(&[(1 << 39, 2e9), (1 << 40, 1e9)]);
+    assert_eq!(measured.trials.len(), 1);
+    let rates: Vec<f64> = measured.targets.iter().map(|target| target.value).collect();
+    assert!(rates.len() >= 20 && (rates[0] / 2e9 - 1.0).abs() < 0.01, "{rates:?}");
+    let hostile = of(&[(1 << 39, 1e-300), (u64::MAX / 2, 1e-300), (u64::MAX, 1e300)]);
+    assert_eq!(hostile.targets, []);
+}
