@@ -53,6 +53,9 @@ pub struct Arguments {
     /// As many at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
+    /// Compare this requirement alone, and print the profile and the plan.
+    #[arg(long, value_name = "NUMBER")]
+    case: Option<u64>,
     /// Write what came of it to this file, as Markdown.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
@@ -81,6 +84,10 @@ struct Case {
 pub fn run(arguments: &Arguments) -> Result<()> {
     if arguments.jobs == 0 {
         bail!("--jobs is 1 at least");
+    }
+    if let Some(number) = arguments.case {
+        println!("{}", case(number, arguments)?.line());
+        return Ok(());
     }
     let next = AtomicU64::new(0);
     let cases = Mutex::new(BTreeMap::new());
@@ -120,9 +127,13 @@ fn case(number: u64, arguments: &Arguments) -> Result<Case> {
         .context("a fill tells how fast a drive overwrites")?;
     let draft = requirement(&mut random, &spec, sustained);
     let requirement = draft.check()?;
-    let candidate = Candidate::new(profile, None);
+    let candidate = Candidate::new(profile.clone(), None);
+    let profile = profile.to_toml()?;
     let answer = plan::plan(&requirement, &[candidate]);
     let design = &answer.designs[0];
+    if arguments.case.is_some() {
+        println!("{profile}\n{}\n", plan::explain::lines(design).join("\n"));
+    }
     let mut case = Case {
         number,
         drive: spec.model.clone(),

@@ -266,8 +266,7 @@ fn designed(requirement: &Requirement, candidate: &Candidate) -> Design {
     design.phases.clone_from(&subject.phases.phases);
     if let Some((data, binds)) = sizing.answer {
         let array = array_of(&case, data, binds);
-        let stripe = requirement.placement == Placement::Stripe;
-        design.evidence = Some(subject.phases.slowest(case.fill(data), stripe).figure.evidence);
+        design.evidence = Some(subject.phases.slowest(case.fill(data)).figure.evidence);
         let reached = subject.phases.reached(case.fill(data));
         design.relies_on_unseen = reached.iter().any(|phase| !phase.seen);
         design.doubts.extend(doubts(&case, &array));
@@ -286,9 +285,8 @@ pub fn array_of(case: &Case<'_>, data: u32, binds: Limit) -> Array {
     let (candidate, overhead) = (case.subject.candidate, case.subject.overhead);
     let members = data + requirement.parity;
     let drives = members + requirement.spare;
-    let stripe = requirement.placement == Placement::Stripe;
-    let slowest = case.subject.phases.slowest(case.fill(data), stripe);
-    let each = if stripe { slowest.worst_bytes_per_s } else { slowest.mean_bytes_per_s };
+    let slowest = case.subject.phases.slowest(case.fill(data));
+    let each = case.each(data, requirement.placement);
     let written = each * f64::from(data) * case.left(data);
     let offered = case.load.offered_bytes_per_s;
     let usable = case.subject.usable_bytes(requirement.wraps(), requirement.placement);
@@ -343,7 +341,7 @@ fn used(needs: &[Need], subject: &Subject<'_>, peak: Option<Figure>) -> Vec<Figu
 fn doubts(case: &Case<'_>, array: &Array) -> Vec<String> {
     let requirement = case.requirement;
     let mut doubts = Vec::new();
-    let slowest = case.subject.phases.slowest(case.fill(array.data_drives), false);
+    let slowest = case.subject.phases.slowest(case.fill(array.data_drives));
     // What a description is taken to mean is said with it.
     let described = case.subject.candidate.described.is_some();
     if slowest.figure.evidence == Trust::Assumed && !described {

@@ -284,14 +284,21 @@ impl<'a> Case<'a> {
     /// Bytes of buffers that so many drives need; infinite if buffers fill up whatever their number.
     pub fn buffer_bytes(&self, drives: u32, placement: Placement) -> f64 {
         let pipeline = self.pipeline_bytes(drives);
-        if placement == Placement::Stripe {
-            return pipeline;
-        }
-        let (offered, count, left) =
-            (self.load.offered_bytes_per_s, f64::from(drives), self.left(drives));
-        let dips = self.subject.phases.dip_bytes(offered, self.fill(drives), count, left);
-        let waits = dips + self.backlog(drives);
+        let (offered, left) = (self.load.offered_bytes_per_s, self.left(drives));
+        let dips =
+            self.subject.phases.dip_bytes(offered, self.fill(drives), drives, left, placement);
+        let backlog = match placement {
+            Placement::Stripe => 0.0,
+            Placement::Adaptive => self.backlog(drives),
+        };
+        let waits = dips + backlog;
         pipeline + if self.subject.parts.is_some() { APART * waits } else { waits }
+    }
+
+    /// What each of so many drives writes in the slowest phase that it reaches, in bytes a second.
+    pub fn each(&self, drives: u32, placement: Placement) -> f64 {
+        let phases = &self.subject.phases;
+        phases.each(phases.slowest(self.fill(drives)), drives, placement)
     }
 
     /// Bytes that wait because a phase is slower than the stream.
@@ -309,8 +316,7 @@ impl<'a> Case<'a> {
         }
         match placement {
             Placement::Stripe => {
-                let slowest = self.subject.phases.slowest(self.fill(drives), true);
-                let rate = slowest.worst_bytes_per_s * f64::from(drives) * self.left(drives);
+                let rate = self.each(drives, placement) * f64::from(drives) * self.left(drives);
                 rate >= self.load.offered_bytes_per_s
             }
             Placement::Adaptive => {

@@ -2,6 +2,7 @@
 //! Also how much data waits in buffers when it arrives faster than that.
 
 use profile::{Trust, name};
+use recorder::Placement;
 use serde::Serialize;
 
 use crate::candidate::{Candidate, Figure};
@@ -9,6 +10,11 @@ use crate::explain;
 
 /// How long a dip is taken to last where the profile doesn't tell: a figure of the worst second is of a second.
 const DIP_S: f64 = 1.0;
+/// Of a thousand stripes over n drives, whose dips begin at places of a period drawn at random, one has more than so many times the
+/// square root of n dips in a row before its drives catch up: Kuiper's statistic (1960) of uniform places at 99.9 %.
+const DIPS_IN_A_ROW: f64 = 2.3;
+/// Buffers last for as many dips at once as there are in all but this share of the time: a quarter of a second in eight years.
+const MORE_AT_ONCE: f64 = 1e-9;
 
 /// What a drive goes through on its way from empty to going round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -48,10 +54,39 @@ pub struct Phases {
     pub phases: Vec<Phase>,
     /// How long slow moments last, in seconds.
     pub dip_s: f64,
+    /// What dips cost, if that was measured.
+    pub dips: Option<Dips>,
     /// Other figures that they were made with.
     pub figures: Vec<Figure>,
     /// What to know before they are relied on.
     pub doubts: Vec<String>,
+}
+
+/// What dips cost in time: writing any bytes in a row takes at most `together_s` longer than `1 + share` times what it takes at the
+/// level between dips.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Dips {
+    /// Time that dips close together cost, in seconds.
+    pub together_s: f64,
+    /// Time that dips cost in the long run, as a share of what writing takes at the level.
+    pub share: f64,
+}
+
+impl Dips {
+    /// As many of so many drives as dip at once in all but [`MORE_AT_ONCE`] of the time, if each dips when it likes: a binomial number.
+    fn at_once(&self, drives: u32) -> u32 {
+        let dipping = self.share / (1.0 + self.share);
+        let mut chance = (1.0 - dipping).powf(f64::from(drives));
+        let mut up_to = chance;
+        let mut at_once = 0;
+        while at_once < drives && 1.0 - up_to > MORE_AT_ONCE {
+            chance *=
+                f64::from(drives - at_once) / f64::from(at_once + 1) * dipping / (1.0 - dipping);
+            at_once += 1;
+            up_to += chance;
+        }
+        at_once
+    }
 }
 
 impl std::fmt::Display for Stage {
@@ -110,7 +145,10 @@ impl Phases {
         match shrunk {
             Some((shrink, level)) => {
                 phase(Stage::Native, Some(shrink.value), &native);
-                let level = candidate.rate(name::WRITE_SHRUNK).or(slowest).or(level);
+                // A long phase may have a slower minute; what follows from the parts is told by nobody else.
+                let measured = candidate.rate(name::WRITE_SHRUNK).into_iter().chain(slowest);
+                let measured = measured.min_by(|a, b| a.value.total_cmp(&b.value));
+                let level = measured.or(level);
                 phase(Stage::Shrunk, Some(capacity), level.as_ref().unwrap_or(&native));
                 figures.push(shrink);
             }
@@ -122,7 +160,7 @@ impl Phases {
                 "how fast it writes is the datasheet's word, which need not hold for long (REC-1): {measure}"
             ));
         }
-        let mut all = Self { phases, dip_s: DIP_S, figures, doubts };
+        let mut all = Self { phases, dip_s: DIP_S, dips: None, figures, doubts };
         if let Some(curve) =
             profile.fill.as_ref().filter(|curve| !curve.is_whole(profile.capacity_bytes))
         {
@@ -167,8 +205,15 @@ impl Phases {
         }
     }
 
-    /// Slow moments: the worst second, held against the slowest phase, in which it was; or how deep dips are.
+    /// Slow moments: what dips cost, if that was measured; otherwise the worst second, held against the slowest phase, in which it
+    /// was, or how deep dips are.
     fn dip(&mut self, candidate: &Candidate) {
+        let measured = |name| candidate.figure(name).filter(|figure| figure.value > 0.0);
+        if let (Some(lost), Some(share)) = (measured(name::DIP_LOST), measured(name::DIP_SHARE)) {
+            self.dips = Some(Dips { together_s: lost.value / 1e9, share: share.value / 100.0 });
+            self.figures.extend([lost, share]);
+            return;
+        }
         let floor = self.phases.iter().map(|p| p.mean_bytes_per_s).fold(f64::INFINITY, f64::min);
         let worst = candidate.rate(name::WRITE_WORST_SECOND);
         let depth = candidate.figure(name::DIP_DEPTH).filter(|depth| depth.value <= 100.0);
@@ -255,26 +300,60 @@ impl Phases {
         most
     }
 
-    /// What waits on top of that in slow moments of the phases reached, if all drives have them at once.
-    pub fn dip_bytes(&self, offered: f64, bytes_per_drive: f64, drives: f64, left: f64) -> f64 {
-        // What a phase as a whole falls short of waits in the backlog already.
-        let short = |phase: &Phase| {
-            let (mean, worst) = (phase.mean_bytes_per_s, phase.worst_bytes_per_s);
-            offered.min(mean * drives * left) - worst * drives * left
-        };
-        let reached = self.reached(bytes_per_drive).iter().map(short);
-        reached.fold(0.0, f64::max) * self.dip_s
+    /// What each of so many drives writes in a phase, in bytes a second. Under adaptive placement the others go on while one dips. In
+    /// a stripe all wait for it, so each second costs what the dips of all drives cost; where that wasn't measured, as much as the
+    /// worst second.
+    pub fn each(&self, phase: &Phase, drives: u32, placement: Placement) -> f64 {
+        match (placement, &self.dips) {
+            (Placement::Adaptive, _) => phase.mean_bytes_per_s,
+            (Placement::Stripe, None) => phase.worst_bytes_per_s,
+            (Placement::Stripe, Some(Dips { share, .. })) => {
+                phase.mean_bytes_per_s * (1.0 + share) / (1.0 + f64::from(drives) * share)
+            }
+        }
     }
 
-    /// The slowest of the phases reached, the last if several are, by its slow moments if `moments`, by its mean otherwise.
-    pub fn slowest(&self, bytes_per_drive: f64, moments: bool) -> &Phase {
-        let rate = |phase: &Phase| {
-            if moments { phase.worst_bytes_per_s } else { phase.mean_bytes_per_s }
-        };
+    /// What waits on top of the backlog in slow moments of the phases reached. Under adaptive placement, while as many drives have them
+    /// at once as ever will, or all where that isn't known; in a stripe, those of several drives in a row. `left` is the share of their
+    /// time that drives have for writing.
+    pub fn dip_bytes(
+        &self,
+        offered: f64,
+        bytes_per_drive: f64,
+        drives: u32,
+        left: f64,
+        placement: Placement,
+    ) -> f64 {
+        let count = f64::from(drives);
+        let all = |rate: f64| rate * count * left;
+        if let Some(dips) = self.dips {
+            // What a phase as a whole falls short of waits in the backlog already.
+            let missed = |phase: &Phase| {
+                let taken = offered.min(all(self.each(phase, drives, placement)));
+                match placement {
+                    Placement::Stripe => taken * count.min(DIPS_IN_A_ROW * count.sqrt()),
+                    Placement::Adaptive => {
+                        let others = f64::from(drives - dips.at_once(drives));
+                        taken - phase.mean_bytes_per_s * left * others
+                    }
+                }
+            };
+            let reached = self.reached(bytes_per_drive).iter();
+            return reached.map(missed).fold(0.0, f64::max) * dips.together_s;
+        }
+        if placement == Placement::Stripe {
+            return 0.0;
+        }
+        let short = |p: &Phase| offered.min(all(p.mean_bytes_per_s)) - all(p.worst_bytes_per_s);
+        self.reached(bytes_per_drive).iter().map(short).fold(0.0, f64::max) * self.dip_s
+    }
+
+    /// The slowest of the phases reached, the last if several are. Slow moments take the same share of all.
+    pub fn slowest(&self, bytes_per_drive: f64) -> &Phase {
         let reached = self.reached(bytes_per_drive);
         reached
             .iter()
-            .reduce(|a, b| if rate(b) <= rate(a) { b } else { a })
+            .reduce(|a, b| if b.mean_bytes_per_s <= a.mean_bytes_per_s { b } else { a })
             .unwrap_or(&self.phases[0])
     }
 }

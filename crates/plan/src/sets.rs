@@ -4,7 +4,6 @@
 //! part of every drive for a while and readers read the other parts, until it moves on to the next part.
 
 use profile::name;
-use recorder::Placement;
 use serde::Serialize;
 use ssd::spec::SetLayout;
 
@@ -58,11 +57,6 @@ impl Split {
         let answer = shared.as_ref().and_then(|shared| shared.size(placement).answer);
         let shared_data_drives = answer.map(|(data, _)| data);
         let beside = requirement.parity + requirement.spare;
-        let each = |case: &Case<'_>, drives: u32| {
-            let stripe = placement == Placement::Stripe;
-            let slowest = case.subject.phases.slowest(case.fill(drives), stripe);
-            if stripe { slowest.worst_bytes_per_s } else { slowest.mean_bytes_per_s }
-        };
         let of_shared = shared.as_ref().zip(shared_data_drives);
         let mut split = Self {
             layout: match parts.layout {
@@ -74,9 +68,9 @@ impl Split {
             share: parts.share,
             turn_s: turn.as_secs_f64(),
             apart_share: 1.0 - 1.0 / f64::from(parts.count),
-            write_bytes_per_s: each(case, array.data_drives),
+            write_bytes_per_s: case.each(array.data_drives, placement),
             shared_write_bytes_per_s: of_shared
-                .map(|(shared, drives)| each(shared, drives) * shared.left(drives)),
+                .map(|(shared, drives)| shared.each(drives, placement) * shared.left(drives)),
             read_bytes_per_s: case.read().map(|read| read.value * parts.quiet_share()),
             shared_drives: shared_data_drives.map(|data| data + beside),
             shared_data_drives,

@@ -30,6 +30,10 @@ pub const DIP_DEPTH: &str = "dip.depth";
 pub const DIP_LENGTH: &str = "dip.length";
 /// The time from one dip to the next, where they come regularly.
 pub const DIP_PERIOD: &str = "dip.period";
+/// The most time that dips close together cost, beyond what writing as many bytes at the level takes and [`DIP_SHARE`] explains.
+pub const DIP_LOST: &str = "dip.lost";
+/// The time that dips cost over a whole pass, percent of what writing its bytes at the level takes.
+pub const DIP_SHARE: &str = "dip.share";
 /// Bytes of cache that a second of rest gives back.
 pub const RECOVERY_RATE: &str = "recovery.rate";
 /// The rest after which all of the cache is there again.
@@ -48,7 +52,7 @@ pub const BLOCK_UNIT: &str = "unit.block_bytes";
 pub const TRIM_UNIT: &str = "unit.trim_bytes";
 
 /// What the named figures count.
-const UNITS: [(&str, Unit); 21] = [
+const UNITS: [(&str, Unit); 23] = [
     (WRITE_FAST, Unit::BytesPerSecond),
     (WRITE_CACHE, Unit::Bytes),
     (WRITE_NATIVE, Unit::BytesPerSecond),
@@ -62,6 +66,8 @@ const UNITS: [(&str, Unit); 21] = [
     (DIP_DEPTH, Unit::Percent),
     (DIP_LENGTH, Unit::Nanoseconds),
     (DIP_PERIOD, Unit::Nanoseconds),
+    (DIP_LOST, Unit::Nanoseconds),
+    (DIP_SHARE, Unit::Percent),
     (RECOVERY_RATE, Unit::BytesPerSecond),
     (RECOVERY_FULL_AFTER, Unit::Nanoseconds),
     (READ_SEQUENTIAL, Unit::BytesPerSecond),

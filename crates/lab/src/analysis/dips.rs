@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::changes::{Segment, Segmentation};
+use super::fill::Pass;
 use super::noise;
 use super::series::Series;
 
@@ -156,6 +157,64 @@ pub fn summarize_segments(
         .cloned()
         .collect();
     summarize(series, segments, &inside, threshold)
+}
+
+/// What dips cost a writer in time, as a bound: writing any bytes in a row takes at most `together_s` longer than `1 + share` times
+/// what it takes at the level. Two figures of this form are what network calculus calls an affine arrival curve (Cruz, 1991).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DipCost {
+    /// Time that dips close together cost, beyond the share, in seconds.
+    pub together_s: f64,
+    /// Time that dips cost over a whole pass, as a share of what its bytes take at the level.
+    pub share: f64,
+}
+
+/// What the dips of passes cost: of the pass in which they cost most. None without dips.
+pub fn cost(passes: &[Pass]) -> Option<DipCost> {
+    let all: Vec<(Vec<Lost>, f64)> = passes.iter().map(lost).collect();
+    let share = all.iter().map(|(lost, even_s)| {
+        if *even_s > 0.0 { lost.iter().map(|dip| dip.lost_s).sum::<f64>() / even_s } else { 0.0 }
+    });
+    let share = share.fold(0.0, f64::max);
+    let together_s = all.iter().map(|(lost, _)| together(lost, share)).fold(0.0, f64::max);
+    (together_s > 0.0).then_some(DipCost { together_s, share })
+}
+
+/// Time that one dip cost.
+struct Lost {
+    /// Time from the end of the dip before to its start, in seconds.
+    gap_s: f64,
+    /// What its length exceeds the time that its bytes take at the level by.
+    lost_s: f64,
+}
+
+/// What each dip of a pass cost, and the time that the pass took without that.
+fn lost(pass: &Pass) -> (Vec<Lost>, f64) {
+    let segments = &pass.segmentation.segments;
+    let mut ended_ns = pass.start_ns;
+    let mut lost = Vec::new();
+    for dip in &pass.dips.dips {
+        let level = segments.iter().find(|s| (s.first..s.end).contains(&dip.first));
+        let Some(level) = level.map(|s| s.level).filter(|level| *level > 0.0) else { continue };
+        lost.push(Lost {
+            gap_s: dip.start_ns.saturating_sub(ended_ns) as f64 / 1e9,
+            lost_s: dip.bytes_missed as f64 / level,
+        });
+        ended_ns = dip.start_ns + dip.length_ns;
+    }
+    let whole_s = if pass.mean_rate > 0.0 { pass.total_bytes as f64 / pass.mean_rate } else { 0.0 };
+    let even_s = whole_s - lost.iter().map(|dip| dip.lost_s).sum::<f64>();
+    (lost, even_s)
+}
+
+/// The most that dips in a row cost beyond their share of the time between them.
+fn together(lost: &[Lost], share: f64) -> f64 {
+    let (mut now, mut most) = (0.0, 0.0);
+    for dip in lost {
+        now = f64::max(now - share * dip.gap_s, 0.0) + dip.lost_s;
+        most = f64::max(most, now);
+    }
+    most
 }
 
 /// The line below which each interval is in a dip.

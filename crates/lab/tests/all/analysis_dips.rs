@@ -2,6 +2,7 @@
 
 use crate::synthetic::{GB_S, Noise, SECOND_NS, levels, noisy, seconds};
 use base::Random;
+use longtake_lab::analysis::fill::{FillInput, judge};
 use longtake_lab::analysis::{ChangeOptions, DipOptions, Dips, Series, changes, dips};
 
 fn dips_of(series: &Series) -> Dips {
@@ -123,4 +124,60 @@ fn a_noisier_series_says_that_only_deeper_dips_could_be_seen() {
     assert_eq!(threshold(0.01), 0.8);
     let lower = threshold(0.10);
     assert!(lower < 0.6 && lower > 0.3, "{lower}");
+}
+
+/// What the dips of an empty pass cost.
+fn cost_of(series: &Series) -> Option<dips::DipCost> {
+    dips::cost(&judge(&FillInput::new(series.total_bytes(), series)).passes)
+}
+
+#[test]
+fn dips_cost_their_length_together_and_their_share_in_the_long_run() {
+    // A second of standstill every twenty: nineteen seconds of writing take one more.
+    let rates: Vec<f64> = (0..400).map(|at| if at % 20 == 10 { 0.0 } else { GB_S }).collect();
+    let cost = cost_of(&seconds(&rates)).unwrap();
+    assert!((cost.share - 1.0 / 19.0).abs() < 1e-6, "{cost:?}");
+    assert!((cost.together_s - 1.0).abs() < 1e-6, "{cost:?}");
+    // Two in a row, once: they are together, and the share between them is counted once.
+    let mut rates = rates;
+    rates[211] = 0.0;
+    let cost = cost_of(&seconds(&rates)).unwrap();
+    assert!(cost.together_s > 1.9 && cost.together_s <= 2.1, "{cost:?}");
+    assert_eq!(cost_of(&seconds(&vec![GB_S; 400])), None);
+}
+
+#[test]
+fn what_dips_cost_bounds_the_time_that_any_bytes_take() {
+    for seed in 0..40 {
+        let mut random = Random::new(300 + seed);
+        let n = 400;
+        let mut rates = noisy(&vec![GB_S; n], Noise::White(0.005), &mut random);
+        let mut at = 5 + random.below(20) as usize;
+        while at + 4 < n {
+            let left = 0.6 * random.below(1000) as f64 / 1000.0;
+            for _ in 0..=random.below(3) {
+                rates[at] = left * GB_S;
+                at += 1;
+            }
+            at += 4 + random.below(40) as usize;
+        }
+        let series = seconds(&rates);
+        let cost = cost_of(&series).unwrap();
+        let points = series.points();
+        let mut closest = f64::INFINITY;
+        for first in 0..n {
+            let (mut bytes, mut time_s) = (0.0, 0.0);
+            for point in &points[first..] {
+                bytes += point.bytes as f64;
+                time_s += point.duration_ns as f64 / 1e9;
+                let bound = (1.0 + cost.share) * bytes / GB_S + cost.together_s;
+                // Noise is no dip: intervals of half a percent add up to little.
+                let noise = 0.05 + 0.002 * time_s;
+                assert!(time_s <= bound + noise, "seed {seed}: {time_s} s for {bytes} bytes");
+                closest = closest.min(bound - time_s);
+            }
+        }
+        let near = 0.2 + 0.05 * cost.together_s;
+        assert!(closest < near, "seed {seed}: nothing comes near the bound: {closest} s, {cost:?}");
+    }
 }

@@ -8,6 +8,7 @@ use super::{Case, DRIVES_MAX, Limit, Need, Obstacle};
 use crate::candidate::Figure;
 use crate::explain::{bytes, drives as count, factor, rate as gb, seconds};
 use crate::host::{MEMORY_CROSSINGS, MEMORY_CROSSINGS_CACHED};
+use crate::phases::Dips;
 use crate::requirement::Term;
 
 /// What each limit asks for, in the order in which they are told.
@@ -35,8 +36,8 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     };
     let phases = &case.subject.phases;
     let stripe = placement == Placement::Stripe;
-    let slowest = phases.slowest(case.fill(drives), stripe);
-    let each = if stripe { slowest.worst_bytes_per_s } else { slowest.mean_bytes_per_s };
+    let slowest = phases.slowest(case.fill(drives));
+    let each = case.each(drives, placement);
     let left = case.left(drives);
     let mut arithmetic = Vec::new();
     if !case.requirement.wraps() {
@@ -50,7 +51,11 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
             slowest.stage,
         ));
     }
-    let what = if stripe { "slowest moments" } else { "mean" };
+    let what = match phases.dips {
+        Some(_) if stripe => format!("while any of {drives} dips, all wait"),
+        None if stripe => "slowest moments".to_owned(),
+        _ => "mean".to_owned(),
+    };
     let flash = case
         .subject
         .parts
@@ -66,6 +71,7 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
         offered / (each * left),
         count(drives),
     ));
+    arithmetic.extend(phases.dips.map(dips_words));
     let waiting = case.backlog(drives);
     if !stripe && waiting > 0.0 {
         arithmetic.push(format!("{} wait in memory while a phase is slower", bytes(waiting)));
@@ -76,6 +82,12 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
         figures.extend(case.read());
     }
     Need { limit: Limit::Rate, drives: Some(drives), obstacle: None, arithmetic, figures }
+}
+
+/// What dips cost, as a line.
+fn dips_words(dips: Dips) -> String {
+    let (together, share) = (seconds(dips.together_s), dips.share * 100.0);
+    format!("dips cost a drive {together} together and {share:.2} % of its time")
 }
 
 /// Drives that hold what is to be held.

@@ -201,6 +201,47 @@ fn dips_cost_drives_when_striped_and_memory_when_adaptive() {
 }
 
 #[test]
+fn dips_that_were_measured_add_up_in_a_stripe_and_are_bridged_by_buffers() {
+    let mut figures = vec![
+        (name::WRITE_NATIVE, 2e9),
+        (name::WRITE_OVERWRITE, 2e9),
+        (name::DIP_LOST, 0.25e9),
+        (name::DIP_SHARE, 2.0),
+    ];
+    let text = "rate = \"9.9GB/s\"\nraw = \"64KiB\"\nkeep = \"5m\"";
+    let at = design(text, &drive(4_000_000_000_000, &figures));
+    let offered = at.load.unwrap().offered_bytes_per_s;
+    // A stripe of n writes n x 2.04 GB/s between dips, and stands still for 2 % of n times that: 5 x 2.04 / 1.1 = 9.27, 6 x 2.04 / 1.12 =
+    // 10.9 GB/s.
+    assert_eq!((at.stripe_rate_drives, at.adaptive_rate_drives), (Some(6), Some(5)));
+    // Five may all dip at once for a quarter of a second.
+    let of_dips = at.array.unwrap().buffer_bytes - 12.0 * 4_190_208.0;
+    assert!((of_dips / (0.25 * offered) - 1.0).abs() < 1e-9, "{of_dips}");
+    // 2.3 x the root of 6 dips in a row, of a stripe that stands still meanwhile.
+    let striped =
+        design(&format!("{text}\nplacement = \"stripe\""), &drive(4_000_000_000_000, &figures));
+    let of_dips = striped.array.unwrap().buffer_bytes - 14.0 * 4_190_208.0;
+    assert!((of_dips / (0.25 * 2.3 * 6f64.sqrt() * offered) - 1.0).abs() < 1e-9, "{of_dips}");
+    // Of many drives not all dip at once, so more of them take less memory.
+    let tight =
+        design(&format!("{text}\nmemory = \"1.25GB\""), &drive(4_000_000_000_000, &figures));
+    let array = tight.array.unwrap();
+    assert_eq!((array.data_drives, array.binds), (9, Limit::Memory));
+    // More than 6 of 9 dip at once for 4 parts in 10^11 of the time, more than 5 for 5 in 10^9: three go on writing.
+    let of_dips = array.buffer_bytes - 20.0 * 4_190_208.0;
+    assert!((of_dips / (0.25 * (offered - 3.0 * 2e9)) - 1.0).abs() < 1e-9, "{of_dips}");
+    // Each drive that is added is waited for as well: no number of them writes more than the level over the share.
+    figures[3].1 = 20.0;
+    let striped =
+        design(&format!("{text}\nplacement = \"stripe\""), &drive(4_000_000_000_000, &figures));
+    assert!(striped.array.is_some(), "2.4 / 0.2 = 12 GB/s at most");
+    figures[3].1 = 25.0;
+    let striped =
+        design(&format!("{text}\nplacement = \"stripe\""), &drive(4_000_000_000_000, &figures));
+    assert_eq!(striped.obstacles, [plan::limits::Obstacle::TooMany]);
+}
+
+#[test]
 fn readers_take_their_share_of_the_drives_time() {
     let mut figures = EVEN.to_vec();
     figures.push((name::READ_SEQUENTIAL, 4e9));
@@ -296,12 +337,18 @@ fn every_drive_of_the_library_is_planned_with_or_says_why_not() {
 }
 
 fn any_drive() -> impl Strategy<Value = Candidate> {
-    (0.2..4.0f64, 0.3..1.0f64, 0.3..1.0f64, 1.0..3.0f64, 1.0..200.0f64, 0.2..8.0f64, 0.1..5.0f64)
-        .prop_map(|(native, overwrite, worst, fast, cache, capacity, dip_s)| {
+    let rates = (0.2..4.0f64, 0.3..1.0f64, 0.3..1.0f64, 1.0..3.0f64);
+    let sizes = (1.0..200.0f64, 0.2..8.0f64);
+    let dips = (0.1..5.0f64, prop::option::of((0.01..2.0f64, 0.1..20.0f64)));
+    (rates, sizes, dips).prop_map(
+        |((native, overwrite, worst, fast), (cache, capacity), (dip_s, cost))| {
             let over = native * overwrite * 1e9;
+            let (lost_s, share) = cost.unwrap_or((0.0, 0.0));
             drive(
                 (capacity * 1e12) as u64,
                 &[
+                    (name::DIP_LOST, lost_s * 1e9),
+                    (name::DIP_SHARE, share),
                     (name::WRITE_NATIVE, native * 1e9),
                     (name::WRITE_OVERWRITE, over),
                     (name::WRITE_WORST_SECOND, over * worst),
@@ -312,7 +359,8 @@ fn any_drive() -> impl Strategy<Value = Candidate> {
                     (name::READ_SEQUENTIAL, 5e9),
                 ],
             )
-        })
+        },
+    )
 }
 
 fn any_requirement() -> impl Strategy<Value = String> {

@@ -5,7 +5,7 @@ use profile::name;
 
 use super::{Emptied, FillResult};
 use crate::analysis::Sought;
-use crate::analysis::dips::Dip;
+use crate::analysis::dips::{self, Dip};
 use crate::analysis::fill::{Phase, PhaseKind, Threshold};
 use crate::analysis::recovery::RecoveryRow;
 use crate::answer::{Answer, Figure, Unit};
@@ -201,12 +201,25 @@ impl FillResult {
         let length = median(|dip| dip.length_ns as f64);
         let period = rhythm.map(|rhythm| rhythm.period_ns as f64);
         let count = all().count() as f64;
+        let cost = dips::cost(&self.fill.passes);
         vec![
             Figure::new(name::DIP_COUNT, "dips in all passes", count, Unit::Count),
             Figure::new(name::DIP_DEPTH, "depth of a typical dip", depth, Unit::Percent),
             Figure::new(name::DIP_LENGTH, "length of a typical dip", length, Unit::Nanoseconds),
             Figure::new(name::DIP_PERIOD, "from dip to dip", period, Unit::Nanoseconds)
                 .noted(if period.is_none() { "no period was seen" } else { "" }),
+            Figure::new(
+                name::DIP_LOST,
+                "time that dips close together cost",
+                cost.map(|cost| cost.together_s * 1e9),
+                Unit::Nanoseconds,
+            ),
+            Figure::new(
+                name::DIP_SHARE,
+                "time that dips cost over a pass",
+                cost.map(|cost| cost.share * 100.0),
+                Unit::Percent,
+            ),
         ]
     }
 
