@@ -444,9 +444,9 @@ impl Book {
                 continue;
             }
             if !chunk.acknowledged {
-                // A group may not be whole yet when a small ring comes round to one of its chunks.
-                chunk.given_up = self.groups.parity > 0
-                    && chunk.segment == segment
+                // A group may not be whole yet when a small ring comes round to one of its chunks, and what an earlier recording
+                // wrote without an acknowledgement may lie there or not.
+                chunk.given_up = chunk.segment == segment
                     && !self.submitted_now.contains(&chunk.record.sequence);
                 continue;
             }
