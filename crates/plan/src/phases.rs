@@ -1,7 +1,7 @@
 //! How the write rate of a drive depends on the amount written: into the cache, past it, with a shrinking cache, over stale data (REC-2).
 //! Also how much data waits in buffers when it arrives faster than that.
 
-use profile::{Trust, name};
+use profile::{Profile, Trust, name};
 use recorder::Placement;
 use serde::Serialize;
 
@@ -145,10 +145,9 @@ impl Phases {
         match shrunk {
             Some((shrink, level)) => {
                 phase(Stage::Native, Some(shrink.value), &native);
-                // A long phase may have a slower minute; what follows from the parts is told by nobody else.
+                // A long phase may have a slower minute.
                 let measured = candidate.rate(name::WRITE_SHRUNK).into_iter().chain(slowest);
-                let measured = measured.min_by(|a, b| a.value.total_cmp(&b.value));
-                let level = measured.or(level);
+                let level = measured.min_by(|a, b| a.value.total_cmp(&b.value)).or(level);
                 phase(Stage::Shrunk, Some(capacity), level.as_ref().unwrap_or(&native));
                 figures.push(shrink);
             }
@@ -161,17 +160,19 @@ impl Phases {
             ));
         }
         let mut all = Self { phases, dip_s: DIP_S, dips: None, figures, doubts };
-        if let Some(curve) =
-            profile.fill.as_ref().filter(|curve| !curve.is_whole(profile.capacity_bytes))
-        {
-            all.ends_at(curve.bytes() as f64, capacity, &measure);
-        }
+        all.assume_what_was_not_seen(profile, &measure);
         all.dip(candidate);
         Some(all)
     }
 
-    /// Nothing was measured behind so many bytes: from there on rates are assumed.
-    fn ends_at(&mut self, seen_bytes: f64, capacity: f64, measure: &str) {
+    /// Nothing was measured behind the end of a fill that stopped before the drive was full: from there on rates are assumed.
+    fn assume_what_was_not_seen(&mut self, profile: &Profile, measure: &str) {
+        let capacity = profile.capacity_bytes as f64;
+        let Some(curve) = profile.fill.as_ref().filter(|c| !c.is_whole(profile.capacity_bytes))
+        else {
+            return;
+        };
+        let seen_bytes = curve.bytes() as f64;
         let origin =
             format!("nothing was measured behind the first {}", explain::bytes(seen_bytes));
         let mut cut = Vec::new();

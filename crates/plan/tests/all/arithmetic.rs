@@ -235,7 +235,7 @@ fn dips_that_were_measured_add_up_in_a_stripe_and_are_bridged_by_buffers() {
     let striped =
         design(&format!("{text}\nplacement = \"stripe\""), &drive(4_000_000_000_000, &figures));
     assert!(striped.array.is_some(), "2.4 / 0.2 = 12 GB/s at most");
-    figures[3].1 = 25.0;
+    figures[3].1 = 30.0;
     let striped =
         design(&format!("{text}\nplacement = \"stripe\""), &drive(4_000_000_000_000, &figures));
     assert_eq!(striped.obstacles, [plan::limits::Obstacle::TooMany]);
