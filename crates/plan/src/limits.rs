@@ -285,20 +285,23 @@ impl<'a> Case<'a> {
     pub fn buffer_bytes(&self, drives: u32, placement: Placement) -> f64 {
         let pipeline = self.pipeline_bytes(drives);
         let (offered, left) = (self.load.offered_bytes_per_s, self.left(drives));
-        let dips =
-            self.subject.phases.dip_bytes(offered, self.fill(drives), drives, left, placement);
-        let backlog = match placement {
-            Placement::Stripe => 0.0,
-            Placement::Adaptive => self.backlog(drives),
+        let phases = &self.subject.phases;
+        let members = drives + self.requirement.parity;
+        let waits = match placement {
+            Placement::Stripe => phases.dips.map_or(0.0, |d| offered * d.standstill_s(members)),
+            Placement::Adaptive => {
+                phases.dip_bytes(offered, self.fill(drives), drives, left) + self.backlog(drives)
+            }
         };
-        let waits = dips + backlog;
         pipeline + if self.subject.parts.is_some() { APART * waits } else { waits }
     }
 
-    /// What each of so many drives writes in the slowest phase that it reaches, in bytes a second.
+    /// What each of so many drives for data writes in the slowest phase that it reaches, in bytes a second. A stripe waits for those
+    /// that hold parity as well.
     pub fn each(&self, drives: u32, placement: Placement) -> f64 {
         let phases = &self.subject.phases;
-        phases.each(phases.slowest(self.fill(drives)), drives, placement)
+        let members = drives + self.requirement.parity;
+        phases.each(phases.slowest(self.fill(drives)), members, placement)
     }
 
     /// Bytes that wait because a phase is slower than the stream.

@@ -62,8 +62,8 @@ pub struct Phases {
     pub doubts: Vec<String>,
 }
 
-/// What dips cost in time: writing any bytes in a row takes at most `together_s` longer than `1 + share` times what it takes at the
-/// level between dips.
+/// The time that dips cost. If bytes written without a pause would take `t` seconds at the level between dips, they take at most
+/// `(1 + share) * t + together_s`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Dips {
     /// Time that dips close together cost, in seconds.
@@ -76,6 +76,9 @@ impl Dips {
     /// As many of so many drives as dip at once in all but [`MORE_AT_ONCE`] of the time, if each dips when it likes: a binomial number.
     fn at_once(&self, drives: u32) -> u32 {
         let dipping = self.share / (1.0 + self.share);
+        if dipping > 0.5 {
+            return drives;
+        }
         let mut chance = (1.0 - dipping).powf(f64::from(drives));
         let mut up_to = chance;
         let mut at_once = 0;
@@ -86,6 +89,12 @@ impl Dips {
             up_to += chance;
         }
         at_once
+    }
+
+    /// The longest time in seconds for which a stripe over so many members stands still: dips of one after another.
+    pub fn standstill_s(&self, members: u32) -> f64 {
+        let members = f64::from(members);
+        self.together_s * members.min(DIPS_IN_A_ROW * members.sqrt())
     }
 }
 
@@ -206,8 +215,8 @@ impl Phases {
         }
     }
 
-    /// Slow moments: what dips cost, if that was measured; otherwise the worst second, held against the slowest phase, in which it
-    /// was, or how deep dips are.
+    /// Enters slow moments by the best figures there are: the cost of dips; else the worst second, compared with the slowest phase,
+    /// in which it was; else the depth of dips.
     fn dip(&mut self, candidate: &Candidate) {
         let measured = |name| candidate.figure(name).filter(|figure| figure.value > 0.0);
         if let (Some(lost), Some(share)) = (measured(name::DIP_LOST), measured(name::DIP_SHARE)) {
@@ -301,52 +310,33 @@ impl Phases {
         most
     }
 
-    /// What each of so many drives writes in a phase, in bytes a second. Under adaptive placement the others go on while one dips. In
-    /// a stripe all wait for it, so each second costs what the dips of all drives cost; where that wasn't measured, as much as the
-    /// worst second.
-    pub fn each(&self, phase: &Phase, drives: u32, placement: Placement) -> f64 {
+    /// What each of so many members writes in a phase, in bytes a second. Under adaptive placement the others go on while one dips. In
+    /// a stripe all wait for it, so each loses the time that the dips of all members cost. If that cost wasn't measured, a stripe is
+    /// taken to be as slow as in the worst second.
+    pub fn each(&self, phase: &Phase, members: u32, placement: Placement) -> f64 {
         match (placement, &self.dips) {
             (Placement::Adaptive, _) => phase.mean_bytes_per_s,
             (Placement::Stripe, None) => phase.worst_bytes_per_s,
             (Placement::Stripe, Some(Dips { share, .. })) => {
-                phase.mean_bytes_per_s * (1.0 + share) / (1.0 + f64::from(drives) * share)
+                phase.mean_bytes_per_s * (1.0 + share) / (1.0 + f64::from(members) * share)
             }
         }
     }
 
-    /// What waits on top of the backlog in slow moments of the phases reached. Under adaptive placement, while as many drives have them
-    /// at once as ever will, or all where that isn't known; in a stripe, those of several drives in a row. `left` is the share of their
-    /// time that drives have for writing.
-    pub fn dip_bytes(
-        &self,
-        offered: f64,
-        bytes_per_drive: f64,
-        drives: u32,
-        left: f64,
-        placement: Placement,
-    ) -> f64 {
-        let count = f64::from(drives);
-        let all = |rate: f64| rate * count * left;
-        if let Some(dips) = self.dips {
-            // What a phase as a whole falls short of waits in the backlog already.
-            let missed = |phase: &Phase| {
-                let taken = offered.min(all(self.each(phase, drives, placement)));
-                match placement {
-                    Placement::Stripe => taken * count.min(DIPS_IN_A_ROW * count.sqrt()),
-                    Placement::Adaptive => {
-                        let others = f64::from(drives - dips.at_once(drives));
-                        taken - phase.mean_bytes_per_s * left * others
-                    }
-                }
+    /// What waits on top of the backlog in slow moments of the phases reached, under adaptive placement: while as many drives have
+    /// them at once as ever will, or all where that isn't known. `left` is the share of their time that drives have for writing.
+    pub fn dip_bytes(&self, offered: f64, bytes_per_drive: f64, drives: u32, left: f64) -> f64 {
+        let of = |rate: f64, drives: u32| rate * f64::from(drives) * left;
+        let missed = |phase: &Phase| {
+            let written = match self.dips {
+                Some(dips) => of(phase.mean_bytes_per_s, drives - dips.at_once(drives)),
+                None => of(phase.worst_bytes_per_s, drives),
             };
-            let reached = self.reached(bytes_per_drive).iter();
-            return reached.map(missed).fold(0.0, f64::max) * dips.together_s;
-        }
-        if placement == Placement::Stripe {
-            return 0.0;
-        }
-        let short = |p: &Phase| offered.min(all(p.mean_bytes_per_s)) - all(p.worst_bytes_per_s);
-        self.reached(bytes_per_drive).iter().map(short).fold(0.0, f64::max) * self.dip_s
+            // What a phase as a whole falls short of waits in the backlog already.
+            offered.min(of(phase.mean_bytes_per_s, drives)) - written
+        };
+        let seconds = self.dips.map_or(self.dip_s, |dips| dips.together_s);
+        self.reached(bytes_per_drive).iter().map(missed).fold(0.0, f64::max) * seconds
     }
 
     /// The slowest of the phases reached, the last if several are. Slow moments take the same share of all.

@@ -159,8 +159,8 @@ pub fn summarize_segments(
     summarize(series, segments, &inside, threshold)
 }
 
-/// What dips cost a writer in time, as a bound: writing any bytes in a row takes at most `together_s` longer than `1 + share` times
-/// what it takes at the level. Two figures of this form are what network calculus calls an affine arrival curve (Cruz, 1991).
+/// The time that dips cost a writer. If bytes written without a pause would take `t` seconds at the level, they take at most
+/// `(1 + share) * t + together_s`. Network calculus calls such a bound a rate-latency service curve (Le Boudec and Thiran, 2001).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DipCost {
     /// Time that dips close together cost, beyond the share, in seconds.
@@ -184,7 +184,7 @@ pub fn cost(passes: &[Pass]) -> Option<DipCost> {
 struct Lost {
     /// Time from the end of the dip before to its start, in seconds.
     gap_s: f64,
-    /// What its length exceeds the time that its bytes take at the level by.
+    /// Its length, less the time that its bytes take at the level, in seconds.
     lost_s: f64,
 }
 

@@ -52,7 +52,7 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
         ));
     }
     let what = match phases.dips {
-        Some(_) if stripe => format!("while any of {drives} dips, all wait"),
+        Some(_) if stripe => "while one dips, all wait".to_owned(),
         None if stripe => "slowest moments".to_owned(),
         _ => "mean".to_owned(),
     };

@@ -230,6 +230,11 @@ fn dips_that_were_measured_add_up_in_a_stripe_and_are_bridged_by_buffers() {
     // More than 6 of 9 dip at once for 4 parts in 10^11 of the time, more than 5 for 5 in 10^9: three go on writing.
     let of_dips = array.buffer_bytes - 20.0 * 4_190_208.0;
     assert!((of_dips / (0.25 * (offered - 3.0 * 2e9)) - 1.0).abs() < 1e-9, "{of_dips}");
+    // Two more drives for parity are waited for as well: six write 6 x 2.04 / 1.16 = 10.6 GB/s, and would write 10.9.
+    let with_parity = format!("{text}\nplacement = \"stripe\"\nparity = 2\nrate = \"10.7GB/s\"");
+    let with_parity = with_parity.replacen("rate = \"9.9GB/s\"\n", "", 1);
+    let striped = design(&with_parity, &drive(4_000_000_000_000, &figures)).array.unwrap();
+    assert_eq!((striped.data_drives, striped.parity_drives), (7, 2));
     // Each drive that is added is waited for as well: no number of them writes more than the level over the share.
     figures[3].1 = 20.0;
     let striped =
