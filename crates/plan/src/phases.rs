@@ -76,10 +76,11 @@ impl Dips {
     /// As many of so many drives as dip at once in all but [`MORE_AT_ONCE`] of the time, if each dips when it likes: a binomial number.
     fn at_once(&self, drives: u32) -> u32 {
         let dipping = self.share / (1.0 + self.share);
-        if dipping > 0.5 {
+        let mut chance = (1.0 - dipping).powf(f64::from(drives));
+        // A drive that mostly dips, or so many that none is ever alone.
+        if dipping > 0.5 || chance == 0.0 {
             return drives;
         }
-        let mut chance = (1.0 - dipping).powf(f64::from(drives));
         let mut up_to = chance;
         let mut at_once = 0;
         while at_once < drives && 1.0 - up_to > MORE_AT_ONCE {

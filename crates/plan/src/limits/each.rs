@@ -305,7 +305,7 @@ fn memory(case: &Case<'_>, placement: Placement) -> Need {
     };
     let mut drives = first;
     while case.buffer_bytes(drives, placement) > there {
-        if case.pipeline_bytes(drives) > there {
+        if case.pipeline_bytes(drives) > there || drives > DRIVES_MAX {
             let needed_bytes = case.buffer_bytes(drives, placement);
             return never(
                 Limit::Memory,

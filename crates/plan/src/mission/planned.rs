@@ -11,6 +11,8 @@ use crate::requirement::{Requirement, Sets};
 /// Reads under way of each reader: of long ones as many as extraction has, of random ones as many as come while a drive erases.
 const READ_DEPTH: u32 = 4;
 const RANDOM_DEPTH: u32 = 256;
+/// Chunk buffers that are simulated, at most: more than any host has memory for, and few enough to keep a list of.
+const BUFFERS_MAX: u32 = 1 << 24;
 
 impl Mission {
     /// The mission of a requirement on drives of this specification. Its load is the required one, beginning with the busiest part of
@@ -59,9 +61,9 @@ impl Mission {
             packet_bytes: (overhead.packet_bytes / u64::from(overhead.packets.max(1))) as u32,
         };
         let of_host = host.memory.map(|memory| memory.0 / overhead.chunk_max_bytes);
-        let of_host = of_host.map(|buffers| buffers.min(u64::from(u32::MAX)) as u32);
+        let of_host = of_host.map(|buffers| buffers.min(u64::from(BUFFERS_MAX)) as u32);
         let of_plan = design.array.as_ref().map(|array| array.take.buffers);
-        mission.buffers = of_host.or(of_plan).unwrap_or(mission.buffers).max(2);
+        mission.buffers = of_host.or(of_plan).unwrap_or(mission.buffers).clamp(2, BUFFERS_MAX);
         mission.placement = requirement.placement;
         mission.when_full = if requirement.wraps() { WhenFull::Wrap } else { WhenFull::Stop };
         mission.uplink = host.uplink.map(|uplink| Uplink {

@@ -105,6 +105,22 @@ fn where_the_planned_drives_are_not_enough_a_trial_goes_on_to_the_number_that_is
 }
 
 #[test]
+fn whatever_buffers_a_plan_asks_for_a_trial_can_be_begun() {
+    let mut profile = shrinking();
+    let known = profile.figures[name::WRITE_NATIVE].clone();
+    for (name, value) in [(name::DIP_LOST, 1e30), (name::DIP_SHARE, 2.0)] {
+        let known = Known { value, unit: name::unit(name).unwrap(), ..known.clone() };
+        profile.figures.insert(name.to_owned(), known);
+    }
+    let ring = "rate = \"1GB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"";
+    assert_eq!(trial(ring, &profile).0.mission.buffers, 1 << 24);
+    // A stripe waits for ever, however many drives it has.
+    let given = required(&format!("{ring}\nplacement = \"stripe\"\nmemory = \"1000000TB\""));
+    let answer = plan::plan(&given, &[Candidate::new(profile, None)]);
+    assert!(answer.designs[0].array.is_none() && !answer.designs[0].obstacles.is_empty());
+}
+
+#[test]
 fn a_ring_that_is_slowest_while_it_fills_up_is_tried_from_empty_drives_on() {
     let profile = shrinking();
     let (trial, slowest) = trial("rate = \"300MB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"", &profile);
