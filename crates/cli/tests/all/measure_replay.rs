@@ -129,7 +129,7 @@ fn the_same_trace_on_the_same_simulated_drive_gives_the_same_bytes() {
     let once = || {
         let folder = scratch();
         write(&folder, "usr_0.csv", MSR);
-        replay("usr_0.csv sim:samsung-970-pro-512gb:full --json -o out", &folder).code(0).stdout
+        replay("usr_0.csv sim:patriot-hellfire-240gb:full --json -o out", &folder).code(0).stdout
     };
     let first = once();
     assert_eq!(first, once());

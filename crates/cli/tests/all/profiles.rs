@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::harness::filled::filled;
 use crate::harness::{Ran, asked, line, new_in, run, scratch, tool};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -107,12 +108,9 @@ fn what_was_published_counts_as_such_and_the_known_drive_fills_the_gaps() {
 #[test]
 fn a_simulated_fill_comes_back_from_a_table_within_a_twentieth() {
     let folder = scratch();
-    let measured = new_in(&folder, "measured");
-    let words =
-        format!("measure fill sim:samsung-970-evo-plus-1tb --quiet -o {}", measured.display());
-    line(&words, folder.path()).code(0);
+    let measured = &filled().results;
     let tables = new_in(&folder, "tables");
-    line(&format!("report @ --csv {}", tables.display()), &measured).code(0);
+    line(&format!("report @ --csv {}", tables.display()), measured).code(0);
     let csv = |end: &str| {
         let mut found = fs::read_dir(&tables).unwrap().map(|entry| entry.unwrap().path());
         found.find(|path| path.to_string_lossy().ends_with(end)).expect("a table of the pass")
@@ -122,7 +120,7 @@ fn a_simulated_fill_comes_back_from_a_table_within_a_twentieth() {
         csv("fill-overwrite.csv").display()
     );
     let theirs = with(&folder, &words, &csv("fill-empty.csv")).code(0).json();
-    let ours = with(&folder, "profiles import @ --name ours --json", &measured).code(0).json();
+    let ours = with(&folder, "profiles import @ --name ours --json", measured).code(0).json();
     for name in [
         "write.fast",
         "write.cache_bytes",

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::harness::filled::{MEASURE, filled};
 use crate::harness::{line, long, new_in, scratch, unbroken};
 
 fn root() -> PathBuf {
@@ -51,7 +52,6 @@ fn samples_that_follow_a_command_come_out_as_they_stand_there() {
         if !same_again {
             continue;
         }
-        let output = if command.starts_with("measure") { " -q -o @/sample" } else { "" };
         let command = command.split(" -o ").next().unwrap().replace('\'', "");
         // Half an hour at 100 Gb/s takes a minute without optimization: all but the proof, unless `LONGTAKE_LONG=1`. Other pages have
         // shorter proofs.
@@ -59,7 +59,10 @@ fn samples_that_follow_a_command_come_out_as_they_stand_there() {
         let (command, proof) = if long() { (command, true) } else { (unproved, false) };
         let lines = sample.lines.iter().take_while(|line| proof || !line.contains(": proved by "));
         let lines: Vec<&String> = lines.collect();
-        let printed = line(&(command.clone() + output), folder.path()).text();
+        let printed = match command.as_str() {
+            MEASURE => filled().printed.clone(),
+            other => line(other, folder.path()).text(),
+        };
         let printed: Vec<String> = printed.lines().map(unbroken).collect();
         for &line in &lines {
             assert!(printed.contains(line), "{command}: '{line}' is not printed: {printed:#?}");
@@ -112,12 +115,10 @@ fn the_picture_is_drawn_by_the_command_below_it() {
     let readme = document("README.md");
     let commands: Vec<&str> = readme.lines().filter(|line| line.contains(" filled")).collect();
     let [measure, report] = commands[..] else { panic!("{commands:?}") };
-    let here = |command: &str| {
-        let command = command.trim().trim_start_matches("longtake ");
-        command.replace(" filled", " @/filled").replace(" pictures", " @/pictures")
-    };
-    line(&(here(measure) + " -q"), folder.path()).code(0);
-    line(&here(report), folder.path()).code(0);
+    assert_eq!(measure.trim(), format!("longtake {MEASURE} -o filled"));
+    let results = filled().results.to_str().expect("a scratch path is text");
+    let report = report.trim().trim_start_matches("longtake ").replace(" pictures", " @/pictures");
+    line(&report.replace(" filled", &format!(" {results}")), folder.path()).code(0);
     let drawn = folder.path().join("pictures/fill-write-rate-over-the-bytes-written.svg");
     let drawn = fs::read_to_string(drawn).expect("it was drawn");
     let shown = document("docs/pictures/fill.svg");

@@ -4,6 +4,7 @@
 // Every test file is a program of its own and uses a part of this.
 
 pub mod captures;
+pub mod filled;
 pub mod namespaces;
 
 use std::ffi::OsStr;
