@@ -11,8 +11,10 @@ use std::thread;
 use longtake_chaos::shrink::shrunk;
 use longtake_chaos::{Case, Met, Violation, judged};
 
-/// Some forty seconds on two processors; `cargo xtask chaos` tries a million.
-const SEEDS: u64 = 4_000;
+/// As many as are tried in any case; `cargo xtask chaos` tries a million.
+const SEEDS: u64 = 1_500;
+/// More are tried until every outcome is met, up to so many. Any change to what a seed chooses moves the seed that meets the rarest.
+const SEEDS_MAX: u64 = 20_000;
 const THREADS: usize = 2;
 
 thread_local! {
@@ -38,7 +40,8 @@ fn every_law_holds_for_every_seed_and_every_outcome_is_met() {
         QUIET.set(true);
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= SEEDS {
+            let all_met = || sum.lock().unwrap().0.lacking().next().is_none();
+            if seed >= SEEDS_MAX || (seed >= SEEDS && all_met()) {
                 return;
             }
             let outcome = judged(&Case::of(seed), None);
