@@ -77,8 +77,9 @@ fn programs(messages: impl BufRead) -> Result<Vec<Program>> {
     for line in messages.lines() {
         let message: Value = serde_json::from_str(&line.context("reading cargo's messages")?)
             .context("cargo's messages are lines of JSON")?;
-        // Benchmarks were built to be linted.
-        if message["profile"]["test"] == true && message["target"]["kind"] != json!(["bench"]) {
+        // Benchmarks and examples were built to be linted.
+        let linted = ["bench", "example"].map(|kind| json!([kind]));
+        if message["profile"]["test"] == true && !linted.contains(&message["target"]["kind"]) {
             programs.extend(program(&message));
         }
     }

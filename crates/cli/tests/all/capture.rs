@@ -104,7 +104,7 @@ impl Both {
         http.args(["-m", "http.server", "8080", "--directory"]).arg(&served);
         let _http = Running::start(http.stdout(Stdio::null()).stderr(Stdio::null()));
 
-        let (bytes, rate) = if long() { ("1G", "400M") } else { ("60M", "50M") };
+        let (bytes, rate) = if long() { ("1G", "400M") } else { ("20M", "50M") };
         for options in [&["-n", bytes][..], &["-n", bytes, "-R"], &["-u", "-b", rate, "-t", "1"]] {
             let mut client = tool("iperf3", "iperf3");
             client.args(["-c", FAR]).args(options);

@@ -1,5 +1,6 @@
 //! Every format of `extract` against the pcapng file, packet by packet, as others read it; and names and terminals that are refused.
 
+use std::fmt::Debug;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -8,7 +9,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
 use tempfile::TempDir;
 
-use crate::harness::captures::{Frame, read};
+use crate::harness::captures::{Contents, Frame, read};
 use crate::harness::{line, longtake, new_in, run, scratch, tool};
 
 const SMALL: &str = "--members 1 --member-size 65MiB --segment 4MiB --memory 64MiB";
@@ -37,27 +38,44 @@ fn extracted(folder: &TempDir, array: &Path, name: &str, more: &str) -> PathBuf 
 }
 
 /// A packet as the tables have it.
-fn row(frame: &Frame, interface: (&str, u16)) -> String {
-    let hex: String = frame.data.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (name, link_type) = interface;
-    let Frame { time, original_length, data, .. } = frame;
-    format!("{time} {name} {link_type} {} {original_length} {hex}", data.len())
+#[derive(Debug, PartialEq)]
+struct Row {
+    time: u64,
+    interface: String,
+    link_type: u16,
+    original_length: u32,
+    payload: Vec<u8>,
+}
+
+impl Row {
+    fn of(frame: &Frame, contents: &Contents) -> Self {
+        let interface = &contents.interfaces[frame.interface as usize];
+        Self {
+            time: frame.time,
+            interface: interface.name.clone(),
+            link_type: interface.link_type.0,
+            original_length: frame.original_length,
+            payload: frame.data.clone(),
+        }
+    }
+
+    fn text(&self) -> String {
+        let hex: String = self.payload.iter().map(|byte| format!("{byte:02x}")).collect();
+        let Self { time, interface, link_type, original_length, payload } = self;
+        format!("{time} {interface} {link_type} {} {original_length} {hex}", payload.len())
+    }
 }
 
 /// The rows that the tables must have.
-fn rows(pcapng: &Path) -> Vec<String> {
+fn rows(pcapng: &Path) -> Vec<Row> {
     let contents = read(pcapng);
-    let of = |frame: &Frame| {
-        let interface = &contents.interfaces[frame.interface as usize];
-        row(frame, (&interface.name, interface.link_type.0))
-    };
-    let rows: Vec<String> = contents.frames.iter().map(of).collect();
+    let rows: Vec<Row> = contents.frames.iter().map(|frame| Row::of(frame, &contents)).collect();
     assert!(rows.len() > 10_000, "{}", rows.len());
     rows
 }
 
 #[track_caller]
-fn are_the_same(found: &[String], expected: &[String]) {
+fn are_the_same<T: PartialEq + Debug>(found: &[T], expected: &[T]) {
     let differs = found.iter().zip(expected).find(|(found, expected)| found != expected);
     assert_eq!(differs, None);
     assert_eq!(found.len(), expected.len());
@@ -77,6 +95,7 @@ fn csv_and_json_lines_have_every_packet_as_python_reads_them() {
     let folder = scratch();
     let array = recorded(&folder, "8MB");
     let expected = rows(&extracted(&folder, &array, "x.pcapng", ""));
+    let expected: Vec<String> = expected.iter().map(Row::text).collect();
     let csv = extracted(&folder, &array, "x.csv", "");
     let program =
         "for r in csv.DictReader(open(sys.argv[1], newline='')): print(*[r[c] for c in C])";
@@ -97,16 +116,15 @@ fn parquet_has_every_packet_in_row_groups_of_limited_size() {
     assert!(reader.num_row_groups() > 1);
     let rows = reader.get_row_iter(None).expect("it has rows").map(|row| {
         let row = row.expect("it is sound");
-        let payload = row.get_bytes(5).expect("bytes");
-        let frame = Frame {
+        let payload = row.get_bytes(5).expect("bytes").data().to_vec();
+        assert_eq!(row.get_uint(3).expect("a length") as usize, payload.len());
+        Row {
             time: row.get_long(0).expect("a time") as u64,
+            interface: row.get_string(1).expect("a name").clone(),
+            link_type: row.get_uint(2).expect("a number") as u16,
             original_length: row.get_uint(4).expect("a length"),
-            data: payload.data().to_vec(),
-            interface: 0,
-        };
-        assert_eq!(row.get_uint(3).expect("a length") as usize, frame.data.len());
-        let link_type = row.get_uint(2).expect("a number") as u16;
-        self::row(&frame, (row.get_string(1).expect("a name"), link_type))
+            payload,
+        }
     });
     are_the_same(&rows.collect::<Vec<_>>(), &expected);
 }

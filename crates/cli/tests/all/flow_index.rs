@@ -60,7 +60,7 @@ fn filters(array: &Path) -> Vec<String> {
 
 /// What a search writes, and its account.
 fn search(array: &Path, filter: &str, options: &[&str], code: i32) -> (Vec<u8>, Value) {
-    let file = array.with_extension("csv");
+    let file = array.with_extension("pcap");
     let [from, to] = [array, &file].map(|path| path.to_str().expect("a scratch path is text"));
     let words = ["extract", from, "-q", "-y", "--json", "--filter", filter, "-o", to];
     let said = ran(words.iter().chain(options)).code(code).json();
