@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// The packages whose tests take longest, longest first: they begin first, so that the others run beside them.
 const LONGEST: [&str; 3] = ["longtake-cli", "longtake-chaos", "longtake-twin"];
@@ -77,9 +77,7 @@ fn programs(messages: impl BufRead) -> Result<Vec<Program>> {
     for line in messages.lines() {
         let message: Value = serde_json::from_str(&line.context("reading cargo's messages")?)
             .context("cargo's messages are lines of JSON")?;
-        // Benchmarks and examples were built to be linted.
-        let linted = ["bench", "example"].map(|kind| json!([kind]));
-        if message["profile"]["test"] == true && !linted.contains(&message["target"]["kind"]) {
+        if message["profile"]["test"] == true {
             programs.extend(program(&message));
         }
     }
@@ -171,7 +169,6 @@ mod tests {
             r#"{"reason":"compiler-artifact","package_id":"path+file:///l/xtask#0.0.0","manifest_path":"/l/xtask/Cargo.toml","target":{"name":"xtask"},"profile":{"test":true},"executable":"/l/target/debug/deps/xtask-1"}"#,
             r#"{"reason":"compiler-artifact","package_id":"x","manifest_path":"/l/a/Cargo.toml","target":{"name":"a"},"profile":{"test":false},"executable":"/l/target/debug/a"}"#,
             r#"{"reason":"compiler-artifact","package_id":"x","manifest_path":"/l/a/Cargo.toml","target":{"name":"a"},"profile":{"test":true},"executable":null}"#,
-            r#"{"reason":"compiler-artifact","package_id":"x","manifest_path":"/l/a/Cargo.toml","target":{"kind":["bench"],"name":"b"},"profile":{"test":true},"executable":"/l/target/debug/deps/b-1"}"#,
             r#"{"reason":"build-finished","success":true}"#,
         ];
         let found = programs(messages.join("\n").as_bytes()).expect("they are JSON");
