@@ -15,8 +15,8 @@ const LONGEST_NS: u64 = 3_600 * 1_000_000_000;
 /// 10 % of the tail (the standard deviation of a binomial count of 100).
 pub const SAMPLES_BEYOND: f64 = 100.0;
 
-/// A set of latencies. Extremes and the sum are exact; percentiles come from an HDR histogram, which takes as much memory as its longest
-/// latency needs: 16 kB up to 2 us, and 8 kB more each time that doubles.
+/// A set of latencies. Extremes and the sum are exact; percentiles come from an HDR histogram. It takes 16 KiB while the longest latency
+/// is below 2 us, and 8 KiB more for each doubling of that.
 #[derive(Clone, Debug)]
 pub struct Latencies {
     histogram: Histogram<u64>,
@@ -56,7 +56,7 @@ impl Latencies {
     #[inline]
     pub fn record_many(&mut self, latency: Duration, count: u64) {
         let ns = latency.as_nanos();
-        enter(&mut self.histogram, ns, count);
+        record_clamped(&mut self.histogram, ns, count);
         self.sum_ns += u128::from(ns) * u128::from(count);
         self.min_ns = self.min_ns.min(ns);
         self.max_ns = self.max_ns.max(ns);
@@ -127,7 +127,7 @@ impl Latencies {
     pub fn from_parts(histogram: &Histogram<u64>, sum_ns: u128, min_ns: u64, max_ns: u64) -> Self {
         let mut all = Self::default();
         for step in histogram.iter_recorded() {
-            enter(&mut all.histogram, step.value_iterated_to(), step.count_at_value());
+            record_clamped(&mut all.histogram, step.value_iterated_to(), step.count_at_value());
         }
         Self { sum_ns, min_ns, max_ns, ..all }
     }
@@ -141,9 +141,9 @@ impl Latencies {
     }
 }
 
-/// Counts a value, or the longest that is told apart.
+/// Records a latency so many times. One that is longer than [`LONGEST_NS`] is recorded as that.
 #[inline]
-fn enter(histogram: &mut Histogram<u64>, ns: u64, count: u64) {
+fn record_clamped(histogram: &mut Histogram<u64>, ns: u64, count: u64) {
     histogram.record_n(ns.min(LONGEST_NS), count).expect("it grows to an hour");
 }
 

@@ -11,9 +11,12 @@ use std::thread;
 use longtake_chaos::shrink::shrunk;
 use longtake_chaos::{Case, Met, Violation, judged};
 
-/// As many as are tried in any case; `cargo xtask chaos` tries a million.
+/// Seeds that are always tried. `cargo xtask chaos` tries a million.
 const SEEDS: u64 = 1_500;
-/// More are tried until every outcome is met, up to so many. Any change to what a seed chooses moves the seed that meets the rarest.
+/// The same with `LONGTAKE_LONG=1`.
+const SEEDS_LONG: u64 = 4_000;
+/// Further seeds are tried until every outcome is met, but none from here on. The seed that meets the rarest outcome moves with any change
+/// to what a seed chooses.
 const SEEDS_MAX: u64 = 20_000;
 const THREADS: usize = 2;
 
@@ -34,6 +37,8 @@ fn quiet_threads() {
 #[test]
 fn every_law_holds_for_every_seed_and_every_outcome_is_met() {
     quiet_threads();
+    let long = std::env::var_os("LONGTAKE_LONG").is_some_and(|value| value == "1");
+    let seeds = if long { SEEDS_LONG } else { SEEDS };
     let next = AtomicU64::new(0);
     let sum: Mutex<(Met, Vec<Violation>)> = Mutex::default();
     let work = || {
@@ -41,7 +46,7 @@ fn every_law_holds_for_every_seed_and_every_outcome_is_met() {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             let all_met = || sum.lock().unwrap().0.lacking().next().is_none();
-            if seed >= SEEDS_MAX || (seed >= SEEDS && all_met()) {
+            if seed >= SEEDS_MAX || (seed >= seeds && all_met()) {
                 return;
             }
             let outcome = judged(&Case::of(seed), None);
