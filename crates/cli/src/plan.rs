@@ -9,9 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use plan::trial::Proofs;
-use plan::{Candidate, Described, Draft, Requirement, RequirementError};
-use profile::{Profile, library};
+use longtake::planning::{Draft, Planning, PlanningError, Proofs, Requirement, RequirementError};
 use report::planned;
 use target::output::Outputs;
 use target::profiles::is_path;
@@ -28,10 +26,7 @@ use arguments::PlanArguments;
 pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     let (draft, requirement) = match required(arguments)? {
         Ok(both) => both,
-        Err(error) => {
-            printer::tell(&format!("longtake: {error}"));
-            return Ok(ExitCode::from(exit::USAGE));
-        }
+        Err(error) => return Ok(wrong(&error.to_string())),
     };
     if arguments.print.is_some() {
         printer::text(draft.to_toml()?.trim_end())?;
@@ -43,34 +38,24 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
     if let Some(path) = &arguments.html {
         outputs.check(path)?;
     }
-    // What the requirement's check found wrong with it was told above.
-    let described = draft.described().ok().flatten();
-    if arguments.prove && described.is_some() && draft.drives.is_empty() {
-        printer::tell(
-            "longtake: --prove records on simulated drives, and a size and a rate are not enough to simulate a drive: leave \
+    if arguments.prove && draft.drive_size.is_some() && draft.drives.is_empty() {
+        return Ok(wrong(
+            "--prove records on simulated drives, and a size and a rate are not enough to simulate a drive: leave \
              --prove out, name a drive of the library (--drive), or measure yours (`longtake measure fill`, `longtake fit`)",
-        );
-        return Ok(ExitCode::from(exit::USAGE));
-    }
-    let candidates = candidates(&draft, described)?;
-    let is_one = |name: &String| {
-        draft.drives.contains(name) || candidates.iter().any(|c| c.profile.name == *name)
-    };
-    if let Some(name) = draft.prices.keys().find(|name| !is_one(name)) {
-        let names: Vec<&str> = candidates.iter().map(|c| c.profile.name.as_str()).collect();
-        printer::tell(&format!(
-            "longtake: there is a price for '{name}', which is none of the drives to choose from: {}",
-            names.join(", ")
         ));
-        return Ok(ExitCode::from(exit::USAGE));
     }
-    let answer = plan::plan(&requirement, &candidates);
+    let planning = match Planning::new(draft, profiles::known()) {
+        Ok(planning) => planning,
+        Err(PlanningError::Drive(error)) => return Err(error.into()),
+        Err(error) => return Ok(wrong(&error.to_string())),
+    };
+    let answer = planning.answer();
     if !arguments.json {
         printer::text(&planned::text(&requirement, &answer, arguments.explain))?;
     }
-    let compared = beside::beside(&requirement, &answer, &candidates, !arguments.json)?;
+    let compared = beside::beside(&planning, &answer, !arguments.json)?;
     let proved = if arguments.prove {
-        prove::prove(&requirement, &answer, &candidates, arguments.long, !arguments.json)?
+        prove::prove(&planning, &answer, arguments.long, !arguments.json)?
     } else {
         Proofs::default()
     };
@@ -80,7 +65,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         printer::tell(&format!("report: {}", path.display()));
     }
     if arguments.json {
-        printer::json(&planned::json(&draft, &answer, &compared, &proved))?;
+        printer::json(&planned::json(&planning.draft, &answer, &compared, &proved))?;
     }
     let possible = answer.designs.iter().any(|design| design.array.is_some());
     Ok(match (possible, proved.confirmed()) {
@@ -88,6 +73,12 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         (true, false) => ExitCode::from(exit::LOSS),
         (true, true) => ExitCode::SUCCESS,
     })
+}
+
+/// Says what is wrong with the arguments.
+fn wrong(why: &str) -> ExitCode {
+    printer::tell(&format!("longtake: {why}"));
+    ExitCode::from(exit::USAGE)
 }
 
 /// What is required, as it was said and as it is.
@@ -102,26 +93,4 @@ fn required(arguments: &PlanArguments) -> Result<Result<(Draft, Requirement), Re
         };
     }
     Ok(draft.check().map(|requirement| (draft, requirement)))
-}
-
-/// The drives to choose from.
-fn candidates(draft: &Draft, described: Option<Described>) -> Result<Vec<Candidate>> {
-    let profiles: Vec<(String, Profile)> = if draft.drives.is_empty() && described.is_none() {
-        let known = library::names().map(|name| Ok((name.to_owned(), library::get(name)?)));
-        known.collect::<Result<_>>()?
-    } else {
-        let named = draft.drives.iter().map(|name| {
-            let word = name.strip_prefix("sim:").unwrap_or(name);
-            Ok((name.clone(), profiles::known().find(word)?))
-        });
-        named.collect::<Result<_>>()?
-    };
-    let candidate = |(name, profile): (String, Profile)| {
-        let price = draft.prices.get(&profile.name).or_else(|| draft.prices.get(&name)).copied();
-        Candidate::new(profile, price)
-    };
-    let of_description = described.map(|described| {
-        Candidate::of_description(described, draft.prices.get(&described.name()).copied())
-    });
-    Ok(profiles.into_iter().map(candidate).chain(of_description).collect())
 }

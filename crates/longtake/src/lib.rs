@@ -35,7 +35,7 @@
 //! # Ok::<(), longtake::Error>(())
 //! ```
 //!
-//! [`sweep`] computes many designs of arrays over all cores, and [`json`] writes what the library returns as the program does with
+//! [`planning`] tells how many drives a rate needs, [`sweep`] computes many designs of arrays over all cores, and [`json`] writes what the library returns as the program does with
 //! `--json`, [`text`] as it does without. The library prints nothing, keeps the privileges of its caller unless it is asked to give them up
 //! ([`recording::Privileges`]), and ends its threads and its control socket with the recording.
 
@@ -49,6 +49,7 @@ mod flow_keys;
 pub mod instant;
 pub mod json;
 pub mod names;
+pub mod planning;
 pub mod privileges;
 pub mod recording;
 mod remark;

@@ -1,6 +1,6 @@
 """The extension module, which `longtake` wraps."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 __version__: str
@@ -33,3 +33,15 @@ class Recording:
 
 def open(name: str, degraded: bool) -> Array: ...
 def record(source: str, target: str, options: dict[str, Any]) -> Recording: ...
+def plan(
+    requirement: dict[str, Any], prove: bool, long: bool, progress: Callable[[float], None] | None
+) -> tuple[dict[str, Any], str]: ...
+def simulate(
+    source: str, target: str, options: dict[str, Any], progress: Callable[[float], None] | None
+) -> tuple[dict[str, Any], str]: ...
+def measure(
+    asked: dict[str, Any], dry_run: bool, progress: Callable[[float], None] | None
+) -> tuple[dict[str, Any], str]: ...
+def fit(
+    wanted: dict[str, Any], progress: Callable[[float], None] | None
+) -> tuple[dict[str, Any], str]: ...

@@ -46,7 +46,8 @@ def record(
     :param duration: stops after this time.
     :param until_bytes: stops after so many bytes of packets.
     :param options: filter, snap_length, slice, cut, when_full ("stop" or "wrap"), memory, kernel_buffer, index ("flows", "hosts" or
-        None), and for a new array members, member_size, segment, chunk, parity. They mean what the options of ``longtake record`` mean.
+        None), placement ("adaptive" or "stripe"), depth, flush_interval, trim_ahead, and for a new array members, member_size, segment,
+        chunk, parity. They mean what the options of ``longtake record`` mean.
     :raises LongtakeError: if it can't start. Then nothing is left behind.
     :raises TypeError: if there is no option of this name.
     """

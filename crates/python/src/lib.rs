@@ -1,4 +1,5 @@
-//! Longtake as a Python package: arrays are opened, listed and read, and recordings are made, by the library `longtake`.
+//! Longtake as a Python package: arrays are opened, listed and read, recordings are made and simulated by the library `longtake`, drives
+//! are measured and fitted by `twin`, and planned with. Results are shown in notebooks as `report` draws them.
 //!
 //! Whatever waits for drives, packets or other threads does so without Python's lock. Packets cross in batches: as Arrow streams, or as
 //! one buffer of bytes with the places of packets in it, from which Python takes views.
@@ -6,9 +7,12 @@
 mod array;
 mod arrow_stream;
 mod batches;
+mod measuring;
 mod packets;
+mod planning;
 mod recording;
 mod values;
+mod watch;
 
 use pyo3::prelude::*;
 
@@ -30,6 +34,10 @@ fn _longtake(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<recording::Recording>()?;
     module.add_function(wrap_pyfunction!(array::open, module)?)?;
     module.add_function(wrap_pyfunction!(recording::record, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(measuring::measure, module)?)?;
+    module.add_function(wrap_pyfunction!(measuring::fit, module)?)?;
     Ok(())
 }
 

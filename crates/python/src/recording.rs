@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use longtake::recording::{FlowIndexing, NewArray, WhenFull};
+use longtake::recording::{FlowIndexing, NewArray, Placement, WhenFull};
 use longtake::{Options, json};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ pub fn record(
 }
 
 /// The library's options.
-fn chosen(named: &Bound<'_, PyDict>) -> PyResult<Options> {
+pub fn chosen(named: &Bound<'_, PyDict>) -> PyResult<Options> {
     let mut options = Options::default();
     let mut new = NewArray::default();
     for (name, value) in named.iter() {
@@ -64,6 +64,15 @@ fn chosen(named: &Bound<'_, PyDict>) -> PyResult<Options> {
             "memory" => options.memory = size(&name, &value)?,
             "kernel_buffer" => options.kernel_buffer = size(&name, &value)?,
             "index" => options.index = index(&name, &value)?,
+            "placement" => options.placement = placement(&value.extract::<String>()?)?,
+            "depth" => options.depth = value.extract().map_err(wrong)?,
+            "flush_interval" => {
+                if let Some(interval) = values::duration(&name, given)? {
+                    options.flush_interval = interval;
+                }
+            }
+            "trim_ahead" => options.trim_ahead = value.extract().map_err(wrong)?,
+            "uplink" => options.uplink = Some(values::parsed(&name, &value.extract::<String>()?)?),
             "members" => new.members = value.extract().map_err(wrong)?,
             "member_size" => new.member_size = values::size(&name, given)?,
             "segment" => new.segment = values::size(&name, given)?,
@@ -93,6 +102,17 @@ fn when_full(text: &str) -> PyResult<WhenFull> {
         "stop" => Ok(WhenFull::Stop),
         "wrap" => Ok(WhenFull::Wrap),
         _ => Err(PyValueError::new_err(format!("when_full: give 'stop' or 'wrap', not '{text}'"))),
+    }
+}
+
+fn placement(text: &str) -> PyResult<Placement> {
+    match text {
+        "adaptive" => Ok(Placement::Adaptive),
+        "stripe" => Ok(Placement::Stripe),
+        _ => {
+            let text = format!("placement: give 'adaptive' or 'stripe', not '{text}'");
+            Err(PyValueError::new_err(text))
+        }
     }
 }
 

@@ -14,6 +14,12 @@ pub fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>
     py.import("json")?.call_method1("loads", (value.to_string(),))
 }
 
+/// Dictionaries, lists, texts and numbers as a value.
+pub fn json(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    let text: String = value.py().import("json")?.call_method1("dumps", (value,))?.extract()?;
+    serde_json::from_str(&text).map_err(|error| PyValueError::new_err(error.to_string()))
+}
+
 /// A text in the library's language, of the option with this name.
 pub fn parsed<T: FromStr<Err: Display>>(option: &str, text: &str) -> PyResult<T> {
     text.parse().map_err(|error| PyValueError::new_err(format!("{option}: {error}")))

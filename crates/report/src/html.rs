@@ -51,6 +51,19 @@ pub fn page(document: &Document) -> String {
     page.html
 }
 
+/// The report as a part of another page, such as a notebook: words, static pictures and tables, without scripts and styles.
+pub fn fragment(document: &Document) -> String {
+    let mut page = Page { html: String::with_capacity(1 << 16), pictures: 0 };
+    page.push("<div>\n");
+    page.element("h3", "h3", &document.title);
+    page.element("p", "p", &document.subtitle);
+    for section in &document.sections {
+        page.part(section);
+    }
+    page.push("</div>\n");
+    page.html
+}
+
 struct Page {
     html: String,
     pictures: usize,
@@ -157,6 +170,29 @@ impl Page {
             self.table(table);
         }
         self.push("</section>\n");
+    }
+
+    /// A section of a fragment: tables are folded, since there may be many.
+    fn part(&mut self, section: &Section) {
+        self.element("h4", "h4", &section.title);
+        self.element("p", "p", &section.answer);
+        for warning in &section.warnings {
+            let _ = writeln!(self.html, "<p><b>Warning:</b> {}</p>", markup(warning));
+        }
+        for paragraph in &section.paragraphs {
+            self.element("p", "p", paragraph);
+        }
+        for picture in &section.pictures {
+            let caption = markup(&picture.caption);
+            let svg = svg::draw(picture);
+            let _ = writeln!(self.html, "<figure>{svg}<figcaption>{caption}</figcaption></figure>");
+        }
+        for table in &section.tables {
+            let caption = markup(&table.caption);
+            let _ = writeln!(self.html, "<details><summary>{caption}</summary>");
+            self.table(&Table { caption: String::new(), ..table.clone() });
+            self.push("</details>\n");
+        }
     }
 
     fn picture(&mut self, picture: &Picture, chart: &Chart, n: usize) {
@@ -411,6 +447,26 @@ mod tests {
             assert_eq!(page.matches(&format!("<section id=\"{anchor}\">")).count(), 1);
             assert_eq!(page.matches(&format!("href=\"#{anchor}\"")).count(), 1);
         }
+    }
+
+    #[test]
+    fn a_fragment_has_all_that_a_page_says_and_nothing_that_runs() {
+        let mut document = crate::sample::document();
+        document.sections[0].warnings.push("a <script> in a name".to_owned());
+        let fragment = fragment(&document);
+        for section in &document.sections {
+            let words = section.paragraphs.iter().chain([&section.title, &section.answer]);
+            let captions = section.tables.iter().map(|table| &table.caption);
+            for said in words.chain(captions) {
+                assert!(fragment.contains(&markup(said).to_string()), "{said}");
+            }
+        }
+        let pictures = document.sections.iter().map(|section| section.pictures.len());
+        assert_eq!(fragment.matches("<svg").count(), pictures.sum::<usize>());
+        for runs in ["<script", "<style", "<link", "onclick"] {
+            assert!(!fragment.contains(runs), "{runs}");
+        }
+        assert!(fragment.contains("a &lt;script&gt; in a name"));
     }
 
     #[test]

@@ -1,4 +1,6 @@
-//! A recording in virtual time as text and as JSON: how far it is, and what came of it.
+//! A recording in virtual time as text, as JSON and as a document: how far it is, and what came of it.
+
+pub mod pictures;
 
 use base::units::grouped as number;
 use base::{ByteSize, Rate};
@@ -6,6 +8,7 @@ use plan::explain;
 use plan::mission::{DriveOutcome, Erasing, FirstLoss, MissionOutcome, Progress, Sample};
 use serde_json::{Value, json};
 
+use crate::document::{Cell, Column, Document, Section, Table};
 use crate::{ledger, text};
 
 /// What came of a mission, several lines.
@@ -57,6 +60,56 @@ pub fn text(outcome: &MissionOutcome) -> String {
     }
     lines.push(format!("\n{}", text::trimmed(&table)));
     lines.join("\n")
+}
+
+/// What came of a mission, with pictures of how it went.
+pub fn document(outcome: &MissionOutcome) -> Document {
+    let mut document = Document::new("A recording on simulated drives");
+    let written: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
+    let lost = outcome.ledger.lost_unwanted().bytes;
+    let said = match &outcome.first_loss {
+        Some(loss) => format!("{} lost; first loss {loss}.", ByteSize(lost)),
+        None => "Nothing was lost.".to_owned(),
+    };
+    let mut section = Section::new("recording", "Recording", said);
+    section.paragraphs.push(format!(
+        "{} in {} of virtual time{}, {} on average. Buffers were filled to {:.0} % at most. What came in the last {} is held.",
+        ByteSize(written),
+        outcome.time,
+        if outcome.whole { "" } else { ", broken off" },
+        Rate::of(written, outcome.time),
+        100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers.max(1)),
+        outcome.retention,
+    ));
+    section.pictures = pictures::pictures(&[(String::new(), outcome)], None);
+    section.tables.push(drives(outcome));
+    document.sections.push(section);
+    document
+}
+
+/// What each drive went through.
+fn drives(outcome: &MissionOutcome) -> Table {
+    let row = |drive: &DriveOutcome| {
+        let years = Some(drive.life_years).filter(|years| years.is_finite());
+        vec![
+            Cell::text(&drive.name),
+            Cell::number(drive.written_bytes as f64 / 1e9, 1),
+            Cell::number(drive.passes, 2),
+            Cell::number(drive.amplification(), 3),
+            Cell::maybe(years, 1),
+        ]
+    };
+    Table {
+        caption: "Drives".to_owned(),
+        columns: vec![
+            Column::text("Drive"),
+            Column::number("Written", "GB"),
+            Column::number("Passes", ""),
+            Column::number("Write amplification", ""),
+            Column::number("Life at this rate", "years"),
+        ],
+        rows: outcome.drives.iter().map(row).collect(),
+    }
 }
 
 /// A share of a drive's erases or of its time, if it erased anything.

@@ -6,12 +6,11 @@ mod columns;
 pub mod proof;
 mod words;
 
-use base::Duration;
 use plan::answer::{Answer, Array, Design};
 use plan::beside::Comparison;
 use plan::explain;
 use plan::limits::Limit;
-use plan::mission::{MissionOutcome, Sample};
+use plan::mission::MissionOutcome;
 use plan::trial::{Enough, Finding, Proofs, Question, TrialVerdict};
 use plan::{Draft, Requirement};
 use serde_json::{Value, json};
@@ -20,6 +19,7 @@ pub use words::text;
 
 use crate::axis::Axis;
 use crate::document::{Cell, Column, Document, Section, Table};
+use crate::mission::pictures::{self, span};
 use crate::picture::{
     Bar, BarSeries, Bars, Direction, Kind, Lines, Mark, Picture, Point, Series, Style,
 };
@@ -341,73 +341,13 @@ fn curves(design: &Design) -> Vec<Picture> {
     ]
 }
 
-/// The unit in which a span of so many seconds is read best, and its seconds.
-fn span(seconds: f64) -> (&'static str, f64) {
-    match seconds {
-        s if s >= 3.0 * 86_400.0 => ("days", 86_400.0),
-        s if s >= 2.0 * 3600.0 => ("h", 3600.0),
-        s if s >= 300.0 => ("min", 60.0),
-        _ => ("s", 1.0),
-    }
-}
-
-/// Values at a time, by what they are of.
-type Values = Vec<(&'static str, f64)>;
-
 /// How a trial went, on as many drives as planned and on one less.
 fn recorded(finding: &Finding) -> Vec<Picture> {
     let drives = finding.proof.drives;
-    let runs: Vec<(String, &MissionOutcome)> =
-        std::iter::once((format!("{drives} drives"), &finding.proof.with))
-            .chain(
-                finding.proof.without.iter().map(|less| (format!("{} drives", drives - 1), less)),
-            )
-            .collect();
-    let longest = runs.iter().map(|(_, run)| run.time).max().unwrap_or(Duration::ZERO);
-    let (unit, step) = span(longest.as_secs_f64());
-    let lines = |title: &str,
-                 caption: &str,
-                 y: Axis,
-                 of: fn(&MissionOutcome, &Sample) -> Values| {
-        let mut series: Vec<Series> = Vec::new();
-        for (run, outcome) in &runs {
-            for sample in &outcome.samples {
-                for (what, value) in of(outcome, sample) {
-                    let name = if what.is_empty() { run.clone() } else { format!("{run}: {what}") };
-                    let point = Point::new(sample.at.as_secs_f64() / step, value);
-                    match series.iter_mut().find(|one| one.name == name) {
-                        Some(one) => one.points.push(point),
-                        None => {
-                            series.push(Series { name, points: vec![point], ..Series::default() })
-                        }
-                    }
-                }
-            }
-        }
-        let x = Axis::linear("Virtual time", unit);
-        Picture::new(title, caption, Kind::Lines(Lines { x, y, series, ..Lines::default() }))
-    };
-    vec![
-        lines(
-            &format!("Buffers, {}", about(finding)),
-            "The most chunk buffers in use in each stretch of time. At all of them, data is lost.",
-            Axis::linear("Buffers in use", "%"),
-            |outcome, sample| {
-                let share = f64::from(sample.buffers_most) / f64::from(outcome.buffers.max(1));
-                vec![("", share * 100.0)]
-            },
-        ),
-        lines(
-            &format!("Rates of drives, {}", about(finding)),
-            "The slowest and the fastest drive in each stretch of time.",
-            Axis::linear("Written by a drive", "GB/s"),
-            |_, sample| {
-                let least = sample.rates.iter().copied().fold(f64::INFINITY, f64::min);
-                let most = sample.rates.iter().copied().fold(0.0, f64::max);
-                vec![("slowest", least / 1e9), ("fastest", most / 1e9)]
-            },
-        ),
-    ]
+    let less = finding.proof.without.as_ref().map(|less| (format!("{} drives", drives - 1), less));
+    let mut runs = vec![(format!("{drives} drives"), &finding.proof.with)];
+    runs.extend(less);
+    pictures::pictures(&runs, Some(about(finding)))
 }
 
 fn about(finding: &Finding) -> &'static str {

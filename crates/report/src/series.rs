@@ -14,6 +14,7 @@ use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
+use serde_json::{Map, Value, json};
 
 /// Rows written as one row group, so that readers can skip.
 const ROWS_PER_GROUP: usize = 1 << 20;
@@ -91,6 +92,24 @@ impl Columns {
     /// Rows: the length of the first column.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |c| c.values.len())
+    }
+
+    /// Each column's values and, if it has one, its unit, by its name.
+    pub fn to_json(&self) -> Value {
+        let mut columns = Map::new();
+        let mut units = Map::new();
+        for column in &self.columns {
+            let values = match &column.values {
+                Values::Floats(values) => json!(values),
+                Values::Integers(values) => json!(values),
+                Values::Texts(values) => json!(values),
+            };
+            columns.insert(column.name.clone(), values);
+            if !column.unit.is_empty() {
+                units.insert(column.name.clone(), json!(column.unit));
+            }
+        }
+        json!({ "columns": columns, "units": units })
     }
 
     /// Writes them as CSV with a line of names first, lines ended by CR LF.

@@ -1,9 +1,11 @@
-//! The folder that results of measuring go to.
+//! The folder that results of measuring go to, and the profile that is written there.
 
 use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lab::run::Run;
+use profile::Profile;
 use target::output::{OutputError, Outputs};
 
 /// A folder for results. It is removed again if it stays empty.
@@ -26,6 +28,14 @@ pub enum OutputFolderError {
     },
     /// It can't be made, or must not be used.
     Output(OutputError),
+}
+
+/// The profile of the drive that was measured today on this machine; None if several were measured together.
+pub fn profile(run: &Run) -> Option<Profile> {
+    let when = jiff::Timestamp::now().strftime("%F").to_string();
+    let host = fs::read_to_string("/proc/sys/kernel/hostname");
+    let place = host.map_or_else(|_| "this machine".to_owned(), |name| name.trim().to_owned());
+    run.profile(&when, &place)
 }
 
 impl fmt::Display for OutputFolderError {

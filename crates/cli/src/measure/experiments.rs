@@ -150,10 +150,7 @@ fn finish(run: &Run, folder: &Path, json: bool) -> Result<()> {
     }
     let outputs = Outputs::new(true);
     let mut written = Vec::new();
-    let when = jiff::Timestamp::now().strftime("%F").to_string();
-    let place = nix::unistd::gethostname()
-        .map_or_else(|_| "this machine".to_owned(), |name| name.to_string_lossy().into_owned());
-    if let Some(profile) = run.profile(&when, &place) {
+    if let Some(profile) = twin::results::profile(run) {
         let path = folder.join("profile.toml");
         let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
         outputs.write(&path, &text)?;

@@ -2,42 +2,33 @@
 
 use std::ops::ControlFlow;
 
-use anyhow::{Context, Result};
-use plan::answer::{Answer, Design};
-use plan::beside::{Comparison, compare};
-use plan::{Candidate, Requirement};
+use anyhow::Result;
+use longtake::planning::{Answer, Planning};
+use plan::beside::Comparison;
 
 use crate::{printer, progress};
 
-/// A comparison, with its drive's name.
-pub type Compared = (String, Comparison);
-
-/// Compares for all designs that have separate sets.
+/// Compares for all designs that have separate sets; each comparison has its drive's name. Prints them if `shown`.
 ///
 /// # Errors
 /// If a recording can't be run, or standard output is gone.
 pub fn beside(
-    requirement: &Requirement,
+    planning: &Planning,
     answer: &Answer,
-    candidates: &[Candidate],
     shown: bool,
-) -> Result<Vec<Compared>> {
-    let mut all = Vec::new();
-    let apart = |(design, _): &(&Design, _)| design.sets.is_some();
-    for (design, spec) in answer.simulated(candidates).filter(apart) {
-        let bar = progress::mission_bar(shown);
-        progress::say(&bar, &format!("{}: readers beside the recording", design.drive));
-        let found = compare(requirement, design, &spec?, |share| {
-            bar.set_position((share * 1000.0) as u64);
-            ControlFlow::Continue(())
-        })
-        .with_context(|| format!("recording to {} beside readers", design.drive))?;
-        bar.finish_and_clear();
-        let Some(found) = found else { continue };
-        if shown {
-            printer::text(&report::planned::beside::text(design, &found))?;
+) -> Result<Vec<(String, Comparison)>> {
+    let bar = progress::mission_bar(shown);
+    let compared = planning.compare(answer, |drive, share| {
+        bar.set_position((share * 1000.0) as u64);
+        progress::say(&bar, &format!("{drive}: readers beside the recording"));
+        ControlFlow::Continue(())
+    })?;
+    bar.finish_and_clear();
+    for (drive, found) in compared.iter().filter(|_| shown) {
+        let design = answer.designs.iter().find(|design| design.drive == *drive);
+        if let Some(design) = design {
+            printer::text(&report::planned::beside::text(design, found))?;
         }
-        all.push((design.drive.clone(), found));
     }
-    Ok(all)
+    Ok(compared)
 }
