@@ -39,7 +39,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
         ],
     ),
     ("serve", &["base", "format", "longtake"]),
-    ("python", &["longtake", "search", "target"]),
+    ("python", &["lab", "longtake", "report", "search", "target", "twin"]),
     (
         "cli",
         &[

@@ -137,7 +137,7 @@ class Measured(unittest.TestCase):
     def test_the_twin_of_a_measured_drive_records_what_it_does(self):
         measured = longtake.measure("fill", "sim:ideal", output=self.within("results"))
         twin = self.within("twin.toml")
-        fitted = longtake.fit(measured, twin, evaluations=40)
+        fitted = longtake.fit(measured, twin, evaluations=15)
         self.assertEqual(fitted.rejected, [])
         self.assertLess(fitted.residual, 0.1)
         self.assertIn("[simulated", fitted.profile)
