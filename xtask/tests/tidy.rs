@@ -174,6 +174,24 @@ fn unsafe_lives_in_device_and_source_alone() {
 }
 
 #[test]
+fn no_test_lies_where_cargo_looks_for_none() {
+    let none = |manifest: &&PathBuf| {
+        let text = fs::read_to_string(manifest).unwrap();
+        text.lines().any(|line| line == "test = false")
+    };
+    let manifests = files(&root(), "toml").into_iter().filter(|path| path.ends_with("Cargo.toml"));
+    let manifests: Vec<PathBuf> = manifests.collect();
+    let without: Vec<&PathBuf> = manifests.iter().filter(none).collect();
+    assert!(!without.is_empty());
+    for manifest in without {
+        for file in files(&manifest.with_file_name("src"), "rs") {
+            let tests = fs::read_to_string(&file).unwrap().contains("#[test]");
+            assert!(!tests, "{} has a test, and its manifest says test = false", relative(&file));
+        }
+    }
+}
+
+#[test]
 fn only_serve_uses_an_async_runtime() {
     for (room, _) in ARROWS.iter().filter(|(room, _)| *room != "serve") {
         let sections = dependencies(&root().join("crates").join(room).join("Cargo.toml"));
