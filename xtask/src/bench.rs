@@ -10,6 +10,7 @@ mod markdown;
 mod pack;
 mod parity;
 mod program;
+mod python;
 mod record;
 mod rounds;
 mod search;
@@ -26,7 +27,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, extract, search, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, extract, search, python, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -73,12 +74,13 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 9] = [
+const BENCHMARKS: [(&str, Benchmark); 10] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
     ("extract", extract::run),
     ("search", search::run),
+    ("python", python::run),
     ("generate", generate::run),
     ("load", load::run),
     ("simulate-reads", simulate::run_reads),

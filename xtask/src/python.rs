@@ -19,8 +19,20 @@ pub struct Arguments {
 /// # Errors
 /// If anything can't be installed or built, or a test fails.
 pub fn run(arguments: &Arguments) -> Result<()> {
-    let root = fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))?;
-    let package = root.join("crates/python");
+    let python = installed(arguments.release, &["-r", "crates/python/tests/requirements.txt"])?;
+    let mut tests = Command::new(&python);
+    tests.args(["-m", "unittest", "discover", "--start-directory"]);
+    // Elsewhere, so that the package is the one that was installed.
+    let elsewhere = python.parent().unwrap_or(&python);
+    carry_out(tests.arg(root()?.join("crates/python/tests")).current_dir(elsewhere))
+}
+
+/// The Python of an environment in which the package is installed as it was built just now, with what else pip is told to install there.
+///
+/// # Errors
+/// If anything can't be installed or built.
+pub fn installed(release: bool, others: &[&str]) -> Result<PathBuf> {
+    let root = root()?;
     let environment = root.join("target/python");
     let python = environment.join("bin/python");
     if !python.exists() {
@@ -31,19 +43,19 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]);
         pip
     };
-    carry_out(pip().arg("maturin>=1.9,<2").arg("-r").arg(package.join("tests/requirements.txt")))?;
-    let wheels =
-        root.join("target").join(if arguments.release { "wheels" } else { "wheels-debug" });
+    carry_out(pip().arg("maturin>=1.9,<2").args(others).current_dir(&root))?;
+    let wheels = root.join("target").join(if release { "wheels" } else { "wheels-debug" });
     fs::remove_dir_all(&wheels).ok();
-    let profile = if arguments.release { "release" } else { "dev" };
+    let profile = if release { "release" } else { "dev" };
     let mut maturin = Command::new(&python);
     maturin.args(["-m", "maturin", "build", "--quiet", "--profile", profile, "--out"]);
-    carry_out(maturin.arg(&wheels).current_dir(&package))?;
+    carry_out(maturin.arg(&wheels).current_dir(root.join("crates/python")))?;
     carry_out(pip().args(["--force-reinstall", "--no-deps"]).arg(wheel(&wheels)?))?;
-    let mut tests = Command::new(&python);
-    tests.args(["-m", "unittest", "discover", "--start-directory"]).arg(package.join("tests"));
-    // Elsewhere, so that the package is the one that was installed.
-    carry_out(tests.current_dir(&environment))
+    Ok(python)
+}
+
+fn root() -> Result<PathBuf> {
+    Ok(fs::canonicalize(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))?)
 }
 
 /// The only wheel in a folder.

@@ -9,12 +9,18 @@ import time
 import weakref
 from datetime import timedelta
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _longtake
 
+if TYPE_CHECKING:
+    from collections.abc import Buffer
+
 #: How often a waiting call looks whether the recording is over. It also lets Ctrl-C through.
 _LOOK_S = 0.05
+
+#: The numbers of pcap's list, LINKTYPE_USER0, LINKTYPE_ETHERNET and LINKTYPE_RAW.
+_LINK_TYPES = {"raw": 147, "ethernet": 1, "ip": 101}
 
 _under_way: weakref.WeakSet[Recording] = weakref.WeakSet()
 
@@ -32,17 +38,20 @@ def _end_all() -> None:
 
 
 def record(
-    source: str,
+    source: str | None,
     target: str | os.PathLike[str],
     *,
+    link_type: str | int = "raw",
     duration: float | timedelta | str | None = None,
     until_bytes: int | str | None = None,
     **options: Any,
 ) -> Recording:
     """Starts to record, and returns once the recording has started.
 
-    :param source: an interface, ``udp:ADDR:PORT``, ``synthetic:1GB/s``, a capture file, as for ``longtake record --from``.
+    :param source: an interface, ``udp:ADDR:PORT``, ``synthetic:1GB/s``, a capture file, as for ``longtake record --from``. None for what
+        this program writes (:meth:`Recording.write`).
     :param target: an array, or a directory that gets member files.
+    :param link_type: what this program writes: "raw" blocks, "ethernet" frames, "ip" packets, or a number of pcap's list of link types.
     :param duration: stops after this time.
     :param until_bytes: stops after so many bytes of packets.
     :param options: filter, snap_length, slice, cut, when_full ("stop" or "wrap"), memory, kernel_buffer, index ("flows", "hosts" or
@@ -53,7 +62,10 @@ def record(
     """
     named = {"duration": duration, "until_bytes": until_bytes}
     given = {name: value for name, value in named.items() if value is not None}
-    return Recording(_longtake.record(source, os.fspath(target), given | options))
+    number = link_type if isinstance(link_type, int) else _LINK_TYPES.get(link_type)
+    if number is None:
+        raise ValueError(f"link_type: give a number or one of {', '.join(_LINK_TYPES)}, not {link_type!r}")
+    return Recording(_longtake.record(source, os.fspath(target), given | options, number))
 
 
 class Recording:
@@ -89,6 +101,18 @@ class Recording:
     def status(self) -> dict[str, Any] | None:
         """Its ledger, buffers and members, at most a tenth of a second old; None once it was waited for."""
         return self._recording.status()
+
+    def write(self, data: Buffer, time_ns: int | None = None) -> None:
+        """Writes a packet, or a block of samples, if the source is None. It is copied into the current chunk.
+
+        While all buffers are full, this waits for the drives. What is longer than a chunk (4 MiB, less some bytes) is truncated, which
+        the ledger counts. Bytes are copied once; what is in another kind of buffer, such as a NumPy array, twice.
+
+        :param time_ns: when it was captured, in nanoseconds since 1970 [default: now].
+        :raises LongtakeError: if the recording is over.
+        """
+        block = data if isinstance(data, bytes) else bytes(memoryview(data))
+        self._recording.write(block, time_ns)
 
     def stop(self) -> None:
         """Asks it to end. What it has taken in is still written."""

@@ -2,10 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use longtake::recording::{FlowIndexing, NewArray, Placement, WhenFull};
-use longtake::{Options, json};
+use longtake::recording::{FlowIndexing, LinkType, NewArray, Placement, Producer, WhenFull};
+use longtake::{Options, Timestamp, json};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 use serde_json::Value;
 
@@ -16,6 +17,8 @@ use crate::{failed, values};
 pub struct Recording {
     state: Mutex<State>,
     source: String,
+    /// What Python writes into, if that is the source.
+    producer: Option<Producer>,
 }
 
 enum State {
@@ -28,21 +31,27 @@ enum State {
     Failed(String),
 }
 
-/// Starts a recording with options by their names.
+/// Starts a recording with options by their names. Without a source, Python writes the packets, which are of this link type.
 ///
 /// # Errors
 /// If an option is unknown or wrong, or the recording can't start, in which case nothing is left behind.
 #[pyfunction]
 pub fn record(
     py: Python<'_>,
-    source: String,
+    source: Option<String>,
     target: &str,
     options: &Bound<'_, PyDict>,
+    link_type: u16,
 ) -> PyResult<Recording> {
     let options = chosen(options)?;
-    let builder = longtake::Recording::builder(&source, target).options(options);
-    let recording = py.detach(|| builder.start()).map_err(failed)?;
-    Ok(Recording { state: Mutex::new(State::Running(recording)), source })
+    let producer = source.is_none().then(|| Producer::new("python", LinkType(link_type)));
+    let builder = match &producer {
+        Some(producer) => longtake::Recording::of_producer(producer, target),
+        None => longtake::Recording::builder(source.as_deref().unwrap_or_default(), target),
+    };
+    let recording = py.detach(|| builder.options(options).start()).map_err(failed)?;
+    let source = source.unwrap_or_else(|| "program:python".to_owned());
+    Ok(Recording { state: Mutex::new(State::Running(recording)), source, producer })
 }
 
 /// The library's options.
@@ -149,6 +158,17 @@ impl Recording {
             State::Ending => false,
             State::Over(_) | State::Failed(_) => true,
         })
+    }
+
+    /// Writes a packet or a block into it.
+    fn write(&self, py: Python<'_>, data: PyBackedBytes, time_ns: Option<u64>) -> PyResult<()> {
+        let Some(producer) = &self.producer else {
+            return Err(PyValueError::new_err(format!(
+                "this recording takes its packets from {}: to write into one, record from None",
+                self.source
+            )));
+        };
+        py.detach(|| producer.write(&data, time_ns.map(Timestamp::from_nanos))).map_err(failed)
     }
 
     /// Asks it to end.

@@ -183,6 +183,42 @@ class Recordings(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "104 bytes"):
             next(packets.payloads(">i2", (51,)))
 
+    def test_what_a_program_writes_is_recorded_block_by_block(self):
+        blocks = [numpy.full(1000 + n, n % 100, dtype=numpy.uint8) for n in range(300)]
+        with longtake.record(None, self.path, **SMALL) as recording:
+            for n, block in enumerate(blocks):
+                # Bytes and other buffers alike.
+                recording.write(block if n % 2 else block.tobytes(), time_ns=10**18 + n)
+        account = recording.wait()
+        self.assertEqual(account["ledger"]["stored"]["packets"], len(blocks))
+        self.assertEqual(account["ledger"]["offered"], account["ledger"]["stored"])
+        packets = list(longtake.open(self.path).packets().raw())
+        self.assertEqual([time for time, _ in packets], [10**18 + n for n in range(300)])
+        for (_, data), block in zip(packets, blocks, strict=True):
+            self.assertEqual(bytes(data), block.tobytes())
+        with self.assertRaisesRegex(longtake.LongtakeError, "over"):
+            recording.write(b"too late")
+
+    def test_a_program_that_writes_faster_than_the_drives_waits_for_them(self):
+        block = bytes(1 << 19)
+        with longtake.record(None, self.path, when_full="wrap", **SMALL) as recording:
+            for _ in range(800):
+                recording.write(block)
+        ledger = recording.wait()["ledger"]
+        self.assertEqual(ledger["stored"], {"packets": 800, "bytes": 800 << 19})
+        self.assertEqual((ledger["offered"], ledger["truncated"]["packets"]), (ledger["stored"], 0))
+
+    def test_frames_of_a_program_open_as_what_they_are(self):
+        frame = bytes.fromhex("ffffffffffff0200000000010800") + bytes(46)
+        with longtake.record(None, self.path, link_type="ethernet", **SMALL) as recording:
+            recording.write(frame)
+        self.assertEqual(pyarrow.table(longtake.open(self.path).packets())["link_type"].to_pylist(), [1])
+        with self.assertRaisesRegex(ValueError, "link_type"):
+            longtake.record(None, self.path, link_type="ethernets")
+        with longtake.record("synthetic:1MB/s", self.path + "2", **SMALL) as recording:
+            with self.assertRaisesRegex(ValueError, "record from None"):
+                recording.write(frame)
+
     def test_a_recording_is_watched_and_stopped(self):
         with longtake.record("synthetic:20MB/s", self.path, when_full="wrap", index=None, **SMALL) as recording:
             take = recording.started()["take"]

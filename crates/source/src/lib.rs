@@ -1,4 +1,4 @@
-//! Where data comes from: interface, UDP, TCP, pipe, capture file, synthetic, traffic.
+//! Where data comes from: interface, UDP, TCP, pipe, capture file, synthetic, traffic, the recording program itself.
 //!
 //! A source is run by a thread of the program's and pushes what it gets into a [`Sink`].
 
@@ -10,6 +10,7 @@ pub mod generator;
 pub mod interface;
 pub mod pace;
 pub mod packer;
+pub mod producer;
 mod readable;
 pub mod replay;
 pub mod retention;
@@ -24,6 +25,7 @@ pub mod udp;
 
 pub use generator::Generator;
 pub use packer::{Filled, Packer, Pressure, Progress, Supply};
+pub use producer::Producer;
 pub use retention::Retention;
 pub use sink::{Ended, Loss, Sink};
 pub use spec::{SourceSpec, SpecError};

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use base::{ByteSize, Rate};
+use format::LinkType;
 
 use crate::capture_file::looks_like_capture;
 use crate::generator::Pace;
+use crate::producer::Producer;
 use crate::{stream, synthetic, traffic};
 
 /// The forms that a source can take, for messages.
@@ -53,6 +55,8 @@ pub enum SourceSpec {
     CaptureFile(PathBuf),
     /// A capture file through standard input.
     CaptureStdin,
+    /// The recording program itself, which no text names.
+    Producer(Producer),
 }
 
 /// A network interface to capture from.
@@ -102,6 +106,7 @@ impl SourceSpec {
         match self {
             Self::Stream { .. } => false,
             Self::Udp(udp) => udp.headers,
+            Self::Producer(producer) => producer.interface().link_type != LinkType::USER0,
             _ => true,
         }
     }
@@ -112,6 +117,7 @@ impl SourceSpec {
             Self::Synthetic(_) | Self::Traffic(_) => self.rate().is_none(),
             Self::Interface(_) | Self::Udp(_) => false,
             Self::Stream { .. } | Self::CaptureFile(_) | Self::CaptureStdin => true,
+            Self::Producer(_) => true,
         }
     }
 
@@ -132,6 +138,7 @@ impl SourceSpec {
             Self::Interface(interface) => interface.queues,
             Self::Udp(udp) => udp.queues,
             Self::Stream { .. } | Self::CaptureFile(_) | Self::CaptureStdin => 1,
+            Self::Producer(_) => 1,
         }
     }
 }
@@ -432,7 +439,7 @@ impl<'a> Words<'a> {
 }
 
 impl fmt::Display for SourceSpec {
-    /// With every option, in the form that parses to the same.
+    /// With every option, in the form that parses to the same, but for a producer, which no text names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Synthetic(options) => write!(f, "synthetic:{options}"),
@@ -467,6 +474,7 @@ impl fmt::Display for SourceSpec {
             }
             Self::CaptureFile(path) => write!(f, "file:{}", path.display()),
             Self::CaptureStdin => f.write_str("pcap:-"),
+            Self::Producer(producer) => write!(f, "program:{}", producer.interface().name),
         }
     }
 }

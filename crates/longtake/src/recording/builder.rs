@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use plan::mission::Mission;
+use source::producer::Producer;
+use source::spec::SourceSpec;
 use target::real::STOPPED;
 use target::{Profiles, SimTarget, array};
 
@@ -20,6 +22,8 @@ use crate::Result;
 #[derive(Clone, Debug)]
 pub struct Builder {
     pub(super) source: String,
+    /// What the program writes, if that is the source.
+    producer: Option<Producer>,
     pub(super) target: String,
     pub(super) options: Options,
     pub(super) stop: Arc<AtomicBool>,
@@ -32,12 +36,18 @@ impl Builder {
     pub(super) fn new(source: &str, target: &str) -> Self {
         Self {
             source: source.to_owned(),
+            producer: None,
             target: target.to_owned(),
             options: Options::default(),
             stop: Arc::default(),
             files: None,
             profiles: None,
         }
+    }
+
+    pub(super) fn of_producer(producer: &Producer, target: &str) -> Self {
+        let source = SourceSpec::Producer(producer.clone()).to_string();
+        Self { producer: Some(producer.clone()), ..Self::new(&source, target) }
     }
 
     /// Records with these options instead of the defaults.
@@ -74,7 +84,7 @@ impl Builder {
     /// If anything can't be opened, in which case nothing is left behind, or all drives fail at once. A source that fails in the
     /// middle is in the account, like every loss.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Account> {
-        retention::suits(&self.source, &self.options)?;
+        retention::suits(&self.spec()?, &self.source, &self.options)?;
         if let Some(files) = &self.files {
             return Ok(files::record(&self, files, observer)?);
         }
@@ -91,7 +101,11 @@ impl Builder {
     /// # Errors
     /// As [`Builder::run`], if it does not start.
     pub fn start(self) -> Result<Recording> {
-        Recording::start(self)
+        let producer = self.producer.clone();
+        Recording::start(self).inspect_err(|_| {
+            // Nobody will take what it writes.
+            producer.iter().for_each(Producer::close);
+        })
     }
 
     /// The mission that this recording is in virtual time if its chunks are described and not made, so that hours take seconds
@@ -101,6 +115,14 @@ impl Builder {
     /// If the drives are real, or the source has no rate, contents are asked for, or no time is named.
     pub fn mission(self) -> Result<Mission> {
         Ok(described::mission(&self)?)
+    }
+
+    /// Where the data comes from.
+    pub(super) fn spec(&self) -> anyhow::Result<SourceSpec> {
+        match &self.producer {
+            Some(producer) => Ok(SourceSpec::Producer(producer.clone())),
+            None => Ok(self.source.parse()?),
+        }
     }
 
     /// Where simulated drives are looked up.

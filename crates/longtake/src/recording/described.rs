@@ -16,7 +16,7 @@ pub fn mission(job: &Builder) -> Result<Mission> {
     let Some(targets) = SimTarget::all(&array::named(&job.target))? else {
         bail!("--virtual is for simulated drives (--to sim:NAME*6): real ones take real data");
     };
-    let spec: SourceSpec = job.source.parse()?;
+    let spec = job.spec()?;
     suits(&spec, job)?;
     let drives = SimDrives::new(&targets, job.options.uplink, &job.known_profiles())?;
     if job.options.new.parity.is_some_and(|parity| parity > 0) {

@@ -35,6 +35,8 @@ pub enum SourceEnd {
     Connection,
     /// The interface was removed, or its capture failed.
     Interface,
+    /// The recording program closed its producer.
+    Producer,
     /// The generator or socket ended.
     Other,
 }
@@ -53,6 +55,7 @@ impl SourceEnd {
                 Endpoint::Path(_) | Endpoint::Stdin => Self::Pipe,
             },
             SourceSpec::Interface(_) => Self::Interface,
+            SourceSpec::Producer(_) => Self::Producer,
             SourceSpec::Synthetic(_) | SourceSpec::Traffic(_) | SourceSpec::Udp(_) => Self::Other,
         }
     }
@@ -72,6 +75,7 @@ impl EndReason {
             Self::Source(SourceEnd::Pipe) => "pipe_closed",
             Self::Source(SourceEnd::Connection) => "connection_closed",
             Self::Source(SourceEnd::Interface) => "interface_ended",
+            Self::Source(SourceEnd::Producer) => "producer_closed",
             Self::Source(SourceEnd::Other) => "source_ended",
         }
     }
@@ -90,6 +94,7 @@ impl fmt::Display for EndReason {
             Self::Source(SourceEnd::Pipe) => "the writer closed the pipe",
             Self::Source(SourceEnd::Connection) => "the sender closed its connection",
             Self::Source(SourceEnd::Interface) => "the interface was removed, or capturing failed",
+            Self::Source(SourceEnd::Producer) => "the program closed its stream",
             Self::Source(SourceEnd::Other) => "the source ended",
         })
     }

@@ -9,6 +9,7 @@ use base::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use format::Ledger;
 use recorder::Event;
+use source::producer::Producer;
 
 use super::account::Account;
 use super::builder::Builder;
@@ -54,6 +55,27 @@ impl Recording {
     /// array, a directory that gets member files, or simulated drives (`sim:NAME*6`).
     pub fn builder(source: &str, target: &str) -> Builder {
         Builder::new(source, target)
+    }
+
+    /// Describes a recording of what this program writes into a producer. The recording ends when that is closed.
+    ///
+    /// ```
+    /// use longtake::recording::{LinkType, NewArray, Options, Producer};
+    /// use longtake::{ByteSize, Recording};
+    ///
+    /// let folder = tempfile::tempdir()?;
+    /// let target = folder.path().join("array").display().to_string();
+    /// let new = NewArray { members: 1, member_size: Some(ByteSize(65 << 20)), ..NewArray::default() };
+    /// let options = Options { new, memory: ByteSize(32 << 20), ..Options::default() };
+    /// let producer = Producer::new("adc", LinkType::USER0);
+    /// let recording = Recording::of_producer(&producer, &target).options(options).start()?;
+    /// producer.write(&[1, 2, 3], None)?;
+    /// producer.close();
+    /// assert_eq!(recording.wait()?.ledger.stored.packets, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of_producer(producer: &Producer, target: &str) -> Builder {
+        Builder::of_producer(producer, target)
     }
 
     pub(super) fn start(job: Builder) -> Result<Self> {

@@ -134,7 +134,7 @@ impl Ready {
         if options.uplink.is_some() {
             bail!("--uplink is for simulated drives: real ones have the links that they have");
         }
-        let spec: SourceSpec = job.source.parse()?;
+        let spec = job.spec()?;
         processors::check(&options.processors)?;
         let taking = Taking::of(options);
         let successor = match &options.privileges {

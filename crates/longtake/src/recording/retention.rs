@@ -52,7 +52,7 @@ impl fmt::Display for Slice {
 }
 
 /// Refuses what a source's packets can't be asked for, before anything is created.
-pub fn suits(source: &str, options: &Options) -> Result<()> {
+pub fn suits(source: &SourceSpec, name: &str, options: &Options) -> Result<()> {
     let Options { slice, cut, .. } = options;
     let asked: Vec<&str> =
         [slice.map(|_| "--slice"), cut.map(|_| "--cut")].into_iter().flatten().collect();
@@ -65,9 +65,9 @@ pub fn suits(source: &str, options: &Options) -> Result<()> {
     let look = if asked.len() == 1 { "looks" } else { "look" };
     let (asked, either) = (asked.join(" and "), asked.join(" or "));
     let needs_headers = cut.is_some() || *slice == Some(Slice::Headers);
-    match source.parse()? {
+    match source {
         SourceSpec::Stream { .. } => bail!(
-            "{asked} {look} into packets, and {source} delivers a stream of bytes: record it without {either}"
+            "{asked} {look} into packets, and {name} delivers a stream of bytes: record it without {either}"
         ),
         SourceSpec::Udp(spec) if !spec.headers && needs_headers => bail!(
             "{asked} {look} into headers, and packets have none with headers=off: leave that out"
@@ -252,7 +252,9 @@ mod tests {
             ("eth7", &none, Some("keep nothing")),
             ("-", &Options::default(), None),
         ] {
-            let error = suits(source, options).err().map(|error| error.to_string());
+            let error = suits(&source.parse().unwrap(), source, options)
+                .err()
+                .map(|error| error.to_string());
             assert_eq!(error.is_some(), refused.is_some(), "{source}: {error:?}");
             assert!(error.is_none_or(|text| text.contains(refused.unwrap_or_default())));
         }

@@ -48,7 +48,7 @@ pub fn record(
     observer: &mut dyn Observer,
 ) -> Result<Account> {
     let options = &job.options;
-    let spec: SourceSpec = job.source.parse()?;
+    let spec = job.spec()?;
     suits(&spec, job)?;
     let drives = SimDrives::new(targets, options.uplink, &job.known_profiles())?;
     let Formatted { mut bank, pool, image, superblocks, metadata, chunks } = format(&drives, job)?;
@@ -110,6 +110,7 @@ pub fn suits(spec: &SourceSpec, job: &Builder) -> Result<()> {
         SourceSpec::Interface(_) => Some("an interface"),
         SourceSpec::Udp(_) => Some("UDP"),
         SourceSpec::Stream { .. } => Some("a stream"),
+        SourceSpec::Producer(_) => Some("a program"),
     };
     if let Some(real) = real {
         bail!(

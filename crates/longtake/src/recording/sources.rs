@@ -12,6 +12,7 @@ use source::filtering::Filtering;
 use source::generator::Generator;
 use source::interface::{Capture, InterfaceOptions, InterfaceWarning, Link, LinkEvent};
 use source::packer::{Packer, Pressure};
+use source::producer::Producer;
 use source::spec::{InterfaceSpec, SourceSpec, UdpSpec};
 use source::stream::{self, Stream};
 use source::synthetic::Synthetic;
@@ -119,6 +120,7 @@ pub fn open(spec: &SourceSpec, taking: &Taking) -> Result<Open> {
         }
         SourceSpec::CaptureFile(path) => (vec![file(CaptureFile::open(path)?, taking)], Vec::new()),
         SourceSpec::CaptureStdin => (vec![file(CaptureFile::stdin()?, taking)], Vec::new()),
+        SourceSpec::Producer(producer) => (vec![produced(producer.clone(), taking)], Vec::new()),
     };
     let link = match spec {
         SourceSpec::Interface(spec) => Some(Link::open(&spec.name)?),
@@ -222,6 +224,16 @@ fn byte_stream(stream: Stream, taking: &Taking) -> Work {
             )
         });
         Ok(broken.into_iter().collect())
+    })
+}
+
+fn produced(producer: Producer, taking: &Taking) -> Work {
+    let taking = taking.clone();
+    Box::new(move |packer| {
+        let sink = producer.run(Filtering::new(packer, &taking.filter, taking.snap));
+        let packer = sink.finish().context("the filter does not suit the source")?;
+        packer.finish();
+        Ok(Vec::new())
     })
 }
 

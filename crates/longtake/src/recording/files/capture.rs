@@ -40,7 +40,7 @@ const WAIT_MAX: Duration = Duration::from_millis(50);
 /// Records into files.
 pub fn record(job: &Builder, files: &FileOptions, observer: &mut dyn Observer) -> Result<Account> {
     let options = &job.options;
-    let spec: SourceSpec = job.source.parse()?;
+    let spec = job.spec()?;
     processors::check(&options.processors)?;
     let (format, outputs) = files.check(&spec)?;
     let folder = files.folder()?;
@@ -124,7 +124,10 @@ impl Capture {
         let (ready_in, ready) = unbounded();
         let live = matches!(
             spec,
-            SourceSpec::Interface(_) | SourceSpec::Udp(_) | SourceSpec::Stream { .. }
+            SourceSpec::Interface(_)
+                | SourceSpec::Udp(_)
+                | SourceSpec::Stream { .. }
+                | SourceSpec::Producer(_)
         );
         Ok(Self {
             writer,

@@ -1,0 +1,160 @@
+//! Packets of an array into Arrow tables, against what Python's users read capture files with, and payloads into NumPy arrays, against
+//! reading the same bytes from a plain file.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use super::comparison::{Comparison, Goal, Unit};
+use super::rounds::{Contestant, interleaved};
+use super::{Setting, program};
+use crate::python::installed;
+
+/// Readers of capture files, packets that each reads in a round, and how many times as fast Longtake is to be.
+const READERS: [(&str, u64, Option<f64>); 3] =
+    [("scapy", 20_000, Some(50.0)), ("dpkt", 200_000, Some(10.0)), ("tshark", 100_000, None)];
+/// Lengths of packets in bytes without check sequence, and how many are recorded.
+const PACKETS: [(u32, u64); 2] = [(1500, 1_000_000), (60, 5_000_000)];
+/// Length of a block of the stream that goes into NumPy arrays, and bytes of all of them.
+const BLOCK: u32 = 9000;
+const STREAM_BYTES: u64 = 4_000_000_000;
+const PAYLOAD_GOAL: f64 = 0.7;
+/// Seconds to import the package.
+const IMPORT_GOAL: f64 = 0.2;
+
+/// Runs it.
+///
+/// # Errors
+/// If the package or a reader can't be installed, or anything fails.
+pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
+    let requirements = ["-r", "crates/python/tests/requirements.txt", "scapy>=2.6", "dpkt>=1.9"];
+    let rig = Rig::new(setting, installed(true, &requirements)?)?;
+    let mut compared = Vec::new();
+    for (length, packets) in PACKETS {
+        compared.extend(rig.packets(setting.rounds, length, packets)?);
+    }
+    compared.push(rig.payloads(setting.rounds)?);
+    compared.push(rig.import(setting.rounds)?);
+    Ok(compared)
+}
+
+/// A directory for arrays and files, deleted in the end.
+struct Rig {
+    directory: PathBuf,
+    longtake: PathBuf,
+    python: PathBuf,
+    script: PathBuf,
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.directory));
+    }
+}
+
+impl Rig {
+    fn new(setting: &Setting, python: PathBuf) -> Result<Self> {
+        let directory = fs::canonicalize(&setting.dir)?.join("python");
+        fs::create_dir_all(&directory)?;
+        let script =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/python/benches/reading.py");
+        Ok(Self { directory, longtake: setting.longtake()?, python, script })
+    }
+
+    /// Records packets of a length, and writes the same packets to a file. Returns the array and the file.
+    fn record(&self, length: u32, bytes: u64, file: &str) -> Result<(PathBuf, PathBuf)> {
+        let [array, file] =
+            [format!("array-{length}"), file.to_owned()].map(|name| self.directory.join(name));
+        let source = format!("synthetic:500MB/s,size={length}");
+        program::run(
+            Command::new(&self.longtake)
+                .args(["record", "--quiet", "--keep-privileges", "--member-size", "3GiB"])
+                .args(["--from", &source, "--until-bytes", &bytes.to_string(), "--to"])
+                .arg(&array),
+        )?;
+        program::run(
+            Command::new(&self.longtake).args(["extract", "--quiet", "-o"]).arg(&file).arg(&array),
+        )?;
+        Ok((array, file))
+    }
+
+    /// What the script says of one way to read: packets, or bytes, a second.
+    fn read(&self, way: &str, path: &Path, count: u64) -> Result<f64> {
+        let mut command = Command::new(&self.python);
+        command.arg(&self.script).arg(way).arg(path).arg(count.to_string());
+        let printed = program::run(command.current_dir(&self.directory))?;
+        let text = String::from_utf8(printed).context("reading what the script printed")?;
+        text.trim().parse().with_context(|| format!("'{}' is no number", text.trim()))
+    }
+
+    fn packets(&self, rounds: u32, length: u32, packets: u64) -> Result<Vec<Comparison>> {
+        let (array, file) =
+            self.record(length, packets * u64::from(length), &format!("{length}.pcap"))?;
+        let ours = || -> Contestant<'_> { Box::new(|| self.read("longtake", &array, packets)) };
+        let reader = |at: usize| -> Contestant<'_> {
+            let (name, count, _) = READERS[at];
+            let file = &file;
+            Box::new(move || self.read(name, file, count))
+        };
+        let contestants = [ours(), reader(0), reader(1), reader(2)];
+        let [ours, scapy, dpkt, tshark] = interleaved(rounds, true, contestants)?;
+        let readers = READERS.into_iter().zip([scapy, dpkt, tshark]);
+        Ok(readers
+            .map(|((name, _, goal), figures)| Comparison {
+                benchmark: "python",
+                what: format!("packets of {length} bytes into Arrow batches, payload included"),
+                reference: Some((name.to_owned(), figures)),
+                ours: ours.clone(),
+                unit: Unit::PacketsPerS,
+                goal: goal.map(Goal::Ratio),
+            })
+            .collect())
+    }
+
+    fn payloads(&self, rounds: u32) -> Result<Comparison> {
+        let (array, file) = self.record(BLOCK, STREAM_BYTES, "stream.raw")?;
+        let round = |way: &'static str, path: PathBuf| -> Contestant<'_> {
+            Box::new(move || {
+                nix::unistd::sync();
+                fs::write("/proc/sys/vm/drop_caches", "3")
+                    .context("dropping the page cache (it takes root)")?;
+                self.read(way, &path, 0)
+            })
+        };
+        let contestants = [round("longtake-payloads", array), round("fromfile", file)];
+        let [ours, reference] = interleaved(rounds, true, contestants)?;
+        Ok(Comparison {
+            benchmark: "python",
+            what: format!("payloads of {BLOCK} bytes into NumPy arrays, page cache dropped"),
+            reference: Some(("numpy.fromfile".to_owned(), reference)),
+            ours,
+            unit: Unit::BytesPerS,
+            goal: Some(Goal::Ratio(PAYLOAD_GOAL)),
+        })
+    }
+
+    /// What the import takes beside the start of Python.
+    fn import(&self, rounds: u32) -> Result<Comparison> {
+        let timed = |code: &'static str| -> Contestant<'_> {
+            Box::new(move || {
+                let start = Instant::now();
+                let mut command = Command::new(&self.python);
+                program::run(command.args(["-c", code]).current_dir(&self.directory))?;
+                Ok(start.elapsed().as_secs_f64())
+            })
+        };
+        let [ours, reference] =
+            interleaved(rounds, true, [timed("import longtake"), timed("pass")])?;
+        Ok(Comparison {
+            benchmark: "python",
+            what: "import longtake, the start of Python included".to_owned(),
+            reference: Some(("python -c pass".to_owned(), reference)),
+            ours,
+            unit: Unit::Seconds,
+            goal: Some(Goal::Value(IMPORT_GOAL)),
+        })
+    }
+}
