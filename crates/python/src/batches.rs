@@ -13,6 +13,8 @@ use serde_json::Value;
 const PACKETS_MAX: usize = 1 << 16;
 /// Bytes of packets in a batch at most, and one packet more.
 const BYTES_MAX: usize = 8 << 20;
+/// Room beside them for the packet that fills the batch, if it is no longer than any network's: without it, all bytes would move.
+const BYTES_BESIDE: usize = 128 << 10;
 /// Batches that wait to be taken at most.
 const AHEAD: usize = 2;
 /// Buffers for chunks that are read ahead.
@@ -135,7 +137,8 @@ impl Gathering {
 
     fn take(&mut self) -> Batch {
         let known = Arc::clone(&self.batch.known);
-        let next = Batch { known, data: Vec::with_capacity(BYTES_MAX), ..Batch::default() };
+        let room = BYTES_MAX + BYTES_BESIDE;
+        let next = Batch { known, data: Vec::with_capacity(room), ..Batch::default() };
         std::mem::replace(&mut self.batch, next)
     }
 }

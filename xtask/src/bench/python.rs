@@ -1,5 +1,5 @@
-//! Packets of an array into Arrow tables, against what Python's users read capture files with, and payloads into NumPy arrays, against
-//! reading the same bytes from a plain file.
+//! Packets of an array into Arrow tables, against what Python's users read capture files with; payloads into NumPy arrays, against reading
+//! the same bytes from a plain file; blocks that Python writes, against direct writes to a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,9 @@ const PACKETS: [(u32, u64); 2] = [(1500, 1_000_000), (60, 5_000_000)];
 const BLOCK: u32 = 9000;
 const STREAM_BYTES: u64 = 4_000_000_000;
 const PAYLOAD_GOAL: f64 = 0.7;
+/// Blocks of 1 MiB that Python writes.
+const BLOCKS: u64 = 2000;
+const PRODUCER_GOAL: f64 = 0.8;
 /// Seconds to import the package.
 const IMPORT_GOAL: f64 = 0.2;
 
@@ -37,6 +40,7 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
         compared.extend(rig.packets(setting.rounds, length, packets)?);
     }
     compared.push(rig.payloads(setting.rounds)?);
+    compared.push(rig.producer(setting.rounds)?);
     compared.push(rig.import(setting.rounds)?);
     Ok(compared)
 }
@@ -59,8 +63,7 @@ impl Rig {
     fn new(setting: &Setting, python: PathBuf) -> Result<Self> {
         let directory = fs::canonicalize(&setting.dir)?.join("python");
         fs::create_dir_all(&directory)?;
-        let script =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/python/benches/reading.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/python/benches/ways.py");
         Ok(Self { directory, longtake: setting.longtake()?, python, script })
     }
 
@@ -81,8 +84,8 @@ impl Rig {
         Ok((array, file))
     }
 
-    /// What the script says of one way to read: packets, or bytes, a second.
-    fn read(&self, way: &str, path: &Path, count: u64) -> Result<f64> {
+    /// What the script says of one way to read or write: packets, or bytes, a second.
+    fn run(&self, way: &str, path: &Path, count: u64) -> Result<f64> {
         let mut command = Command::new(&self.python);
         command.arg(&self.script).arg(way).arg(path).arg(count.to_string());
         let printed = program::run(command.current_dir(&self.directory))?;
@@ -93,11 +96,11 @@ impl Rig {
     fn packets(&self, rounds: u32, length: u32, packets: u64) -> Result<Vec<Comparison>> {
         let (array, file) =
             self.record(length, packets * u64::from(length), &format!("{length}.pcap"))?;
-        let ours = || -> Contestant<'_> { Box::new(|| self.read("longtake", &array, packets)) };
+        let ours = || -> Contestant<'_> { Box::new(|| self.run("longtake", &array, packets)) };
         let reader = |at: usize| -> Contestant<'_> {
             let (name, count, _) = READERS[at];
             let file = &file;
-            Box::new(move || self.read(name, file, count))
+            Box::new(move || self.run(name, file, count))
         };
         let contestants = [ours(), reader(0), reader(1), reader(2)];
         let [ours, scapy, dpkt, tshark] = interleaved(rounds, true, contestants)?;
@@ -121,7 +124,7 @@ impl Rig {
                 nix::unistd::sync();
                 fs::write("/proc/sys/vm/drop_caches", "3")
                     .context("dropping the page cache (it takes root)")?;
-                self.read(way, &path, 0)
+                self.run(way, &path, 0)
             })
         };
         let contestants = [round("longtake-payloads", array), round("fromfile", file)];
@@ -133,6 +136,30 @@ impl Rig {
             ours,
             unit: Unit::BytesPerS,
             goal: Some(Goal::Ratio(PAYLOAD_GOAL)),
+        })
+    }
+
+    fn producer(&self, rounds: u32) -> Result<Comparison> {
+        let round = |way: &'static str| -> Contestant<'_> {
+            Box::new(move || {
+                let path = self.directory.join(way);
+                let rate = self.run(way, &path, BLOCKS)?;
+                match path.is_dir() {
+                    true => fs::remove_dir_all(&path)?,
+                    false => fs::remove_file(&path)?,
+                }
+                Ok(rate)
+            })
+        };
+        let contestants = [round("produce"), round("direct-write")];
+        let [ours, reference] = interleaved(rounds, true, contestants)?;
+        Ok(Comparison {
+            benchmark: "python",
+            what: "blocks of 1 MiB from Python into an array of one file".to_owned(),
+            reference: Some(("O_DIRECT writes to a file".to_owned(), reference)),
+            ours,
+            unit: Unit::BytesPerS,
+            goal: Some(Goal::Ratio(PRODUCER_GOAL)),
         })
     }
 
