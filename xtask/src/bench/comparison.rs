@@ -23,6 +23,7 @@ impl Unit {
     fn show(self, value: f64) -> String {
         match self {
             Self::BytesPerS => format!("{:.2} GB/s", value / 1e9),
+            Self::PacketsPerS if value < 1e6 => format!("{:.1} k/s", value / 1e3),
             Self::PacketsPerS => format!("{:.1} M/s", value / 1e6),
             Self::CommandsPerS if value > 1e6 => format!("{:.2} M/s", value / 1e6),
             Self::CommandsPerS => format!("{:.1} k/s", value / 1e3),

@@ -84,14 +84,19 @@ impl Builder {
     /// If anything can't be opened, in which case nothing is left behind, or all drives fail at once. A source that fails in the
     /// middle is in the account, like every loss.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Account> {
+        // Nobody would take what it writes.
+        self.record(observer).inspect_err(|_| self.producer.iter().for_each(Producer::close))
+    }
+
+    fn record(&self, observer: &mut dyn Observer) -> Result<Account> {
         retention::suits(&self.spec()?, &self.source, &self.options)?;
         if let Some(files) = &self.files {
-            return Ok(files::record(&self, files, observer)?);
+            return Ok(files::record(self, files, observer)?);
         }
         let account =
             match SimTarget::all(&array::named(&self.target)).map_err(anyhow::Error::from)? {
-                Some(targets) => simulated::record(&self, &targets, observer)?,
-                None => real::record(&self, observer)?,
+                Some(targets) => simulated::record(self, &targets, observer)?,
+                None => real::record(self, observer)?,
             };
         Ok(account)
     }
@@ -102,10 +107,7 @@ impl Builder {
     /// As [`Builder::run`], if it does not start.
     pub fn start(self) -> Result<Recording> {
         let producer = self.producer.clone();
-        Recording::start(self).inspect_err(|_| {
-            // Nobody will take what it writes.
-            producer.iter().for_each(Producer::close);
-        })
+        Recording::start(self).inspect_err(|_| producer.iter().for_each(Producer::close))
     }
 
     /// The mission that this recording is in virtual time if its chunks are described and not made, so that hours take seconds

@@ -6,5 +6,6 @@ mod array_extract;
 mod array_recording;
 mod examples;
 mod harness;
+mod producer;
 mod separate_sets;
 mod sweep;
