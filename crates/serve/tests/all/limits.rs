@@ -36,7 +36,8 @@ fn a_client_that_accepts_nothing_loses_its_connection() {
     let stalled_max = Duration::from_millis(200);
     let service = recorded.served_within(Limits { stalled_max, ..Limits::default() });
     let stalled = service.ask("/api/v1/arrays/radar/packets");
-    while service.metric("longtake_serve_reading") != Some(1.0) {}
+    // Once the answer begins, it reads; how long the limit lets that be seen depends on the machine.
+    stalled.peek(&mut [0]).expect("the answer begins");
     service.wait_until_nobody_reads();
     assert!(!Answer::read(stalled).is_whole);
 }
