@@ -1,6 +1,7 @@
 //! Recordings of what the program writes itself.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::ops::ControlFlow;
 use std::thread;
 
@@ -88,7 +89,9 @@ fn a_recording_that_has_enough_tells_its_producer() {
 #[test]
 fn a_producer_waits_for_no_recording_that_did_not_start() {
     let folder = scratch();
-    let nowhere = folder.path().join("no/such/folder").display().to_string();
+    let thesis = folder.path().join("thesis.txt");
+    fs::write(&thesis, "not a member").expect("it can be written");
+    let nowhere = thesis.display().to_string();
     let producer = Producer::new("adc", LinkType::USER0);
     assert!(described(&producer, &nowhere).start().is_err());
     assert_eq!(producer.write(&[1], None), Err(Over));
