@@ -14,7 +14,7 @@ use source::spec::FORMS;
 use longtake::array::{CommunityId, FLOWS_MAX, FlowFormat, Group, Order, OutputFormat};
 use longtake::instant::When;
 use longtake::names;
-use longtake::recording::{FlowIndexing, Rotation, Slice};
+use longtake::recording::{DEPTH_MAX, FlowIndexing, Rotation, Slice};
 
 // Headings in the help of commands with many options.
 const SOURCE: &str = "Source";
@@ -343,7 +343,7 @@ pub struct RecordArguments {
     #[arg(long, default_value = "adaptive", help_heading = RECORDING, hide_short_help = true)]
     pub placement: Placement,
     /// Chunk writes in flight on each member, 1 to 64. Raise it if the drives are not busy.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = RECORDING, hide_short_help = true)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX.into()), help_heading = RECORDING, hide_short_help = true)]
     pub depth: u32,
     /// How far the fill of members may drift apart under adaptive placement. A larger value keeps the rate up on
     /// unequal drives, and makes a ring's history less even [default: two segments].

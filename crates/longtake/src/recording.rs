@@ -34,7 +34,7 @@ pub use format::LinkType;
 pub use handle::{Recording, Update};
 pub use indexer::IndexCounts;
 pub use observer::{MemberSnapshot, Observer, Rejections, Snapshot, Started, View};
-pub use options::{FlowIndexing, NewArray, Options, Privileges, Sets};
+pub use options::{DEPTH_MAX, FlowIndexing, NewArray, Options, Privileges, Sets};
 pub use recorder::{Placement, WhenFull};
 pub use retention::{FLOWS_REMEMBERED, Slice};
 pub use source::interface::LinkState;

@@ -96,6 +96,9 @@ class Simulated(unittest.TestCase):
             with self.assertRaisesRegex(longtake.LongtakeError, "simulated drives"):
                 longtake.simulate("synthetic:1GB/s", target, "1s")
             self.assertFalse(os.path.exists(target))
+        for depth in (0, 65):
+            with self.assertRaisesRegex(longtake.LongtakeError, f"takes {depth} writes at a time: give 1 to 64"):
+                longtake.simulate("synthetic:1GB/s", "sim:ideal", "1s", depth=depth)
         with self.assertRaisesRegex(ValueError, "placement"):
             longtake.simulate("synthetic:1GB/s", "sim:ideal", "1s", placement="raid")
 

@@ -89,6 +89,7 @@ impl Builder {
     }
 
     fn record(&self, observer: &mut dyn Observer) -> Result<Account> {
+        self.options.check()?;
         retention::suits(&self.spec()?, &self.source, &self.options)?;
         if let Some(files) = &self.files {
             return Ok(files::record(self, files, observer)?);
@@ -116,6 +117,7 @@ impl Builder {
     /// # Errors
     /// If the drives are real, or the source has no rate, contents are asked for, or no time is named.
     pub fn mission(self) -> Result<Mission> {
+        self.options.check()?;
         Ok(described::mission(&self)?)
     }
 

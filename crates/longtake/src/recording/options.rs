@@ -202,7 +202,18 @@ impl Default for Options {
     }
 }
 
+/// Chunk writes under way on each member, at most.
+pub const DEPTH_MAX: u32 = 64;
+
 impl Options {
+    /// Whether a recording can go on with them at all.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.depth {
+            1..=DEPTH_MAX => Ok(()),
+            depth => bail!("no member takes {depth} writes at a time: give 1 to {DEPTH_MAX}"),
+        }
+    }
+
     /// The recorder's settings for an array with segments of this length and so many chunk buffers.
     pub(super) fn config(
         &self,

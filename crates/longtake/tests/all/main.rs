@@ -6,6 +6,7 @@ mod array_extract;
 mod array_recording;
 mod examples;
 mod harness;
+mod options;
 mod producer;
 mod separate_sets;
 mod sweep;
