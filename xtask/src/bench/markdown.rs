@@ -55,10 +55,10 @@ dropped before each run.",
         "python",
         "\
 The wheel as users install it. Each way of reading runs in a Python of its own, whose start is not
-counted. scapy, dpkt and tshark read the first packets of a capture file with the same packets, which
-is in the page cache; Longtake reads its array past the cache. dpkt parses the Ethernet frame, and
-tshark prints time, length and addresses. Direct writes go one after the other to a file whose space
-is allocated; the array has one member file.",
+counted. scapy, dpkt and tshark read the first packets of a capture file with the same packets,
+which is in the page cache; Longtake reads its array past the cache. dpkt parses the Ethernet frame,
+and tshark prints time, length and addresses. Direct writes go one after the other to a file whose
+space is allocated; the array has one member file.",
     ),
     (
         "generate",
