@@ -27,7 +27,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     carry_out(tests.arg(root()?.join("crates/python/tests")).current_dir(elsewhere))
 }
 
-/// The Python of an environment in which the package is installed as it was built just now, with what else pip is told to install there.
+/// Builds the package and installs it into an environment, together with `others`, which are arguments of pip. Returns the environment's
+/// Python.
 ///
 /// # Errors
 /// If anything can't be installed or built.

@@ -48,7 +48,7 @@ pub enum PlanningError {
     Drive(ProfilesError),
     /// There is a price for a drive that is not among those to choose from.
     PriceOfNone {
-        /// The name beside the price.
+        /// The name that the price was given for.
         name: String,
         /// The drives to choose from.
         drives: Vec<String>,
@@ -100,8 +100,8 @@ impl Planning {
         plan::plan(&self.requirement, &self.candidates)
     }
 
-    /// Latencies of readers beside the recording, with shared and with separate NVM Sets, for the designs that have separate ones, each
-    /// with its drive's name. `watch` is told the drive and the share that is done.
+    /// Compares the latencies of readers during the recording with shared and with separate NVM Sets, for each design that has separate
+    /// ones. Each comparison comes with the name of its drive. `watch` is told the drive and the share that is done.
     ///
     /// # Errors
     /// If a recording can't be run.

@@ -58,7 +58,7 @@ class Measurement(Result):
 
 
 class Fit(Result):
-    """A simulated drive, and how close it comes to the measured one."""
+    """A simulated drive, and how closely it matches the one that was measured."""
 
     @property
     def rejected(self) -> list[str]:

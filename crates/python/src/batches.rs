@@ -13,7 +13,7 @@ use serde_json::Value;
 const PACKETS_MAX: usize = 1 << 16;
 /// Bytes of packets in a batch at most, and one packet more.
 const BYTES_MAX: usize = 8 << 20;
-/// Room beside them for the packet that fills the batch, if it is no longer than any network's: without it, all bytes would move.
+/// Additional room for the packet that fills the batch, longer than any packet of a network. Without it, the whole batch would be moved.
 const BYTES_BESIDE: usize = 128 << 10;
 /// Batches that wait to be taken at most.
 const AHEAD: usize = 2;

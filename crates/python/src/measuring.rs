@@ -15,6 +15,7 @@ use report::document::{Cell, Column, Document, Section, Table};
 use report::{html, measured};
 use serde_json::{Map, Value, json};
 use target::output::Outputs;
+use target::profiles::is_path;
 use target::real::NEW_FILE_BYTES;
 use target::{NewFiles, Profiles};
 use twin::fit::Like;
@@ -215,7 +216,7 @@ fn conduct(
     kept(&run, &folder, problems)
 }
 
-/// Writes profile and report beside the results, and shows them.
+/// Writes the profile and the report into the folder of results, and returns what was found.
 fn kept(run: &Run, folder: &Path, warnings: Vec<String>) -> PyResult<Found> {
     let outputs = Outputs::new(true);
     let mut written = Map::new();
@@ -284,9 +285,17 @@ pub fn fit<'py>(
     let time = values::duration("time", time.as_ref())?;
     let mut watch = Watch::new(progress);
     let found = py.detach(|| {
-        let outputs = Outputs::new(overwrite).reads(std::iter::once(&measurement));
+        let like_file = like.iter().filter(|word| is_path(word)).map(PathBuf::from);
+        let inputs = std::iter::once(measurement.clone()).chain(like_file);
+        let outputs = Outputs::new(overwrite).reads(inputs);
         if let Some(output) = &output {
             outputs.check(output).map_err(failed)?;
+            // The search takes long, and its result would have no place.
+            let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+                let text = format!("{} is not a folder: create it first", folder.display());
+                return Err(failed(text));
+            }
         }
         let stem = output.as_ref().and_then(|output| output.file_stem());
         let name = stem.map_or_else(|| "twin".to_owned(), |s| s.to_string_lossy().into_owned());

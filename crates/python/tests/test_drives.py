@@ -154,6 +154,18 @@ class Measured(unittest.TestCase):
         self.assertIn("measured and of the twin", fitted._repr_html_())
         self.assertIsInstance(fitted.to_arrow(), pyarrow.Table)
 
+    def test_a_fit_writes_over_none_of_its_inputs_and_needs_a_place_for_its_output(self):
+        measured, like = self.within("measured.toml"), self.within("like.toml")
+        for path in (measured, like):
+            with open(path, "w") as file:
+                file.write("somebody's profile")
+            with self.assertRaisesRegex(longtake.LongtakeError, "is an input of this command"):
+                longtake.fit(measured, path, like=like, overwrite=True)
+            with open(path) as file:
+                self.assertEqual(file.read(), "somebody's profile")
+        with self.assertRaisesRegex(longtake.LongtakeError, "is not a folder"):
+            longtake.fit(measured, self.within("nowhere/twin.toml"))
+
     def test_wrong_arguments_are_named(self):
         with self.assertRaisesRegex(ValueError, "no experiment 'fil'"):
             longtake.measure("fil", "sim:ideal")

@@ -163,7 +163,7 @@ impl Rig {
         })
     }
 
-    /// What the import takes beside the start of Python.
+    /// How long Python takes to start and import the package, and how long it takes to start alone.
     fn import(&self, rounds: u32) -> Result<Comparison> {
         let timed = |code: &'static str| -> Contestant<'_> {
             Box::new(move || {

@@ -84,7 +84,7 @@ impl Builder {
     /// If anything can't be opened, in which case nothing is left behind, or all drives fail at once. A source that fails in the
     /// middle is in the account, like every loss.
     pub fn run(self, observer: &mut dyn Observer) -> Result<Account> {
-        // Nobody would take what it writes.
+        // Without a recording, its writers would wait for ever.
         self.record(observer).inspect_err(|_| self.producer.iter().for_each(Producer::close))
     }
 
