@@ -14,6 +14,7 @@ mod python;
 mod record;
 mod rounds;
 mod search;
+mod serve;
 mod simulate;
 
 use std::fs;
@@ -27,7 +28,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, extract, search, python, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, extract, search, serve, python, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -74,12 +75,13 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 10] = [
+const BENCHMARKS: [(&str, Benchmark); 11] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
     ("extract", extract::run),
     ("search", search::run),
+    ("serve", serve::run),
     ("python", python::run),
     ("generate", generate::run),
     ("load", load::run),

@@ -420,6 +420,13 @@ pub struct RecordArguments {
     /// Interval of the progress lines of --json [default: 500ms].
     #[arg(long, value_name = "TIME", requires = "json", help_heading = OUTPUT, hide_short_help = true)]
     pub json_every: Option<Duration>,
+    /// Write metrics for Prometheus to this file every 5 seconds.
+    ///
+    /// node-exporter's textfile collector reads the file if its name ends in .prom. It has the ledger, the buffers, the link,
+    /// and how long each member took for its writes, under the names that `longtake serve` has for them. Its folder must be
+    /// writable for the user that records: root becomes another one.
+    #[arg(long, value_name = "FILE", conflicts_with = "virtual_time", help_heading = OUTPUT, hide_short_help = true)]
+    pub metrics: Option<PathBuf>,
     /// Print no progress.
     #[arg(long, short, help_heading = OUTPUT)]
     pub quiet: bool,

@@ -105,6 +105,7 @@ fn builder(arguments: &RecordArguments) -> Builder {
         processors: arguments.cpus.clone(),
         index: arguments.index,
         uplink: arguments.uplink,
+        metrics: arguments.metrics.clone(),
         privileges,
     };
     let to = arguments.to.as_deref().unwrap_or_default();

@@ -101,6 +101,7 @@ pub use replay::Replayed;
 pub use scrub::{MissingMember, ScrubFinding, ScrubOptions, ScrubReport};
 pub use select::{READ_RATE_DURING_RECORDING, Selected, Selection};
 
+pub use device::wear::Health;
 pub use format::export::MixedLinkTypes;
 pub use format::superblock::Protected;
 pub use recorder::extract::Unreadable;

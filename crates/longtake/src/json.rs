@@ -471,6 +471,8 @@ pub fn status(started: &Started, snapshot: &Snapshot) -> Value {
         "ledger": ledger(&snapshot.ledger, started.rejections),
         "acknowledged": snapshot.acknowledged, "durable": snapshot.durable,
         "members": members.collect::<Value>(), "reused_to_ns": snapshot.reused_to_ns,
+        "segments_to_index": snapshot.segments_to_index, "link": snapshot.link.map(LinkState::key),
+        "writes": snapshot.writes,
     })
 }
 

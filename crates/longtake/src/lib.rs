@@ -48,6 +48,7 @@ pub mod extcap;
 mod flow_keys;
 pub mod instant;
 pub mod json;
+pub mod metrics;
 pub mod names;
 pub mod planning;
 pub mod privileges;

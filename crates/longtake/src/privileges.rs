@@ -123,7 +123,7 @@ impl FileMaker {
     /// As [`successor`], or if `wanted` can't make files there.
     pub fn find(wanted: Option<&str>, folder: &Path) -> Result<Self> {
         let Some(user) = successor(wanted)? else { return Ok(Self::Same) };
-        if can_make_files(&user, folder)? {
+        if can_make_files(Some(&user), folder)? {
             return Ok(Self::User(user));
         }
         if let Some(name) = wanted {
@@ -133,6 +133,14 @@ impl FileMaker {
             );
         }
         Ok(Self::Root { instead_of: user.name })
+    }
+
+    /// The user that root becomes, if it becomes one.
+    pub const fn user(&self) -> Option<&User> {
+        match self {
+            Self::User(user) => Some(user),
+            Self::Same | Self::Root { .. } => None,
+        }
     }
 
     /// Becomes it, for good.
@@ -171,13 +179,15 @@ impl FileMaker {
     }
 }
 
-/// Whether a user may make files in a folder. Root's other groups count as the user's own.
-fn can_make_files(user: &User, folder: &Path) -> Result<bool> {
+/// Whether a user may make files in a folder; None asks for this process. Root's other groups count as the user's own.
+pub(crate) fn can_make_files(user: Option<&User>, folder: &Path) -> Result<bool> {
     // In a thread of its own: the user for access to files belongs to each thread.
     let asked = std::thread::scope(|scope| {
         let ask = || {
-            setfsgid(user.gid);
-            setfsuid(user.uid);
+            if let Some(user) = user {
+                setfsgid(user.gid);
+                setfsuid(user.uid);
+            }
             let access = AccessFlags::W_OK | AccessFlags::X_OK;
             faccessat(AT_FDCWD, folder, access, AtFlags::AT_EACCESS)
         };
@@ -190,27 +200,27 @@ fn can_make_files(user: &User, folder: &Path) -> Result<bool> {
     }
 }
 
-/// Confines the process to what it has open: no new privileges, no core dumps, no files but those named here and those in `folder`, no
+/// Confines the process to what it has open: no new privileges, no core dumps, no files but those named here and those in `folders`, no
 /// TCP connections. To be called before threads are started, because each thread is confined by itself.
 ///
 /// # Errors
 /// If the system refuses. A kernel without Landlock confines what it can; the status tells what Landlock enforces.
 pub fn confine(
     control: Option<&Control>,
-    folder: Option<&Path>,
+    folders: &[&Path],
     looks_up_names: bool,
 ) -> Result<RulesetStatus> {
     // A core dump would hold packets.
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("ruling out core dumps")?;
     prctl::set_dumpable(false).context("ruling out core dumps")?;
     prctl::set_no_new_privs().context("ruling out new privileges")?;
-    restrict(control, folder, looks_up_names).context("confining the recorder with Landlock")
+    restrict(control, folders, looks_up_names).context("confining the recorder with Landlock")
 }
 
 /// Landlock's part. What is open stays usable: drives, capture sockets, standard output.
 fn restrict(
     control: Option<&Control>,
-    folder: Option<&Path>,
+    folders: &[&Path],
     looks_up_names: bool,
 ) -> Result<RulesetStatus> {
     let reading = AccessFs::ReadFile | AccessFs::ReadDir;
@@ -219,7 +229,7 @@ fn restrict(
     if looks_up_names {
         readable.extend(NAME_SERVICE);
     }
-    if folder.is_some() {
+    if !folders.is_empty() {
         // Who uses a file that is to be replaced.
         readable.push("/sys");
     }
@@ -234,7 +244,7 @@ fn restrict(
             .add_rule(PathBeneath::new(directory, AccessFs::RemoveFile))?
             .add_rule(PathBeneath::new(base, AccessFs::RemoveDir))?;
     }
-    if let Some(folder) = folder {
+    for &folder in folders {
         let writing =
             AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
         ruleset = ruleset.add_rule(PathBeneath::new(PathFd::new(folder)?, reading | writing))?;
@@ -261,7 +271,7 @@ mod tests {
         let (old, new) = (folder.join("old"), folder.join("new"));
         fs::write(&old, "precious").unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        if confine(Some(&control), None, looks_up_names).unwrap() == RulesetStatus::NotEnforced {
+        if confine(Some(&control), &[], looks_up_names).unwrap() == RulesetStatus::NotEnforced {
             // A kernel without Landlock: there is nothing to try.
             return;
         }

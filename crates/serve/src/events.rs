@@ -271,7 +271,11 @@ impl Poller {
 
     async fn poll(&mut self, service: &Arc<Service>) {
         let uuid = self.array.uuid();
-        let status = spawn_blocking(move || control::status(uuid).ok()).await.ok().flatten();
+        let mut status = spawn_blocking(move || control::status(uuid).ok()).await.ok().flatten();
+        // Distributions are for metrics: nobody needs them every second.
+        if let Some(Value::Object(status)) = &mut status {
+            status.remove("writes");
+        }
         let look = self.look(service, status.is_some()).await;
         let rate = self.rate(status.as_ref());
         let found = look.as_deref().ok();

@@ -50,6 +50,8 @@ pub enum Readers {
     Owner,
     /// As the user's umask says.
     Umask,
+    /// Everybody (mode 0644), whatever the umask says: programs of other users read it.
+    All,
 }
 
 impl Outputs {
@@ -103,7 +105,11 @@ impl Outputs {
             Found::File(real) => (real, true),
             Found::Nothing => (path.to_owned(), false),
         };
-        let mode = if readers == Readers::Owner { 0o600 } else { 0o666 };
+        let mode = match readers {
+            Readers::Owner => 0o600,
+            Readers::Umask => 0o666,
+            Readers::All => 0o644,
+        };
         let make = || {
             Builder::new()
                 .prefix(leftovers::PREFIX)
@@ -111,8 +117,14 @@ impl Outputs {
                 .permissions(Permissions::from_mode(mode))
                 .tempfile_in(folder_of(&to))
         };
-        let temporary = leftovers::locked(make)
-            .map_err(|reason| OutputError::Create { path: path.to_owned(), reason })?;
+        let made = leftovers::locked(make).and_then(|temporary| {
+            if readers == Readers::All {
+                temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+            }
+            Ok(temporary)
+        });
+        let temporary =
+            made.map_err(|reason| OutputError::Create { path: path.to_owned(), reason })?;
         let whole = Whole { direct: None, temporary, to, replaces, outputs: self.clone() };
         Ok(NewFile { path: path.to_owned(), sink: Sink::Whole(Box::new(whole)) })
     }

@@ -17,6 +17,8 @@ pub enum Unit {
     Seconds,
     /// Bytes of memory: less is better.
     Bytes,
+    /// Wake-ups a second: less is better.
+    WakeUpsPerS,
 }
 
 impl Unit {
@@ -27,7 +29,9 @@ impl Unit {
             Self::PacketsPerS => format!("{:.1} M/s", value / 1e6),
             Self::CommandsPerS if value > 1e6 => format!("{:.2} M/s", value / 1e6),
             Self::CommandsPerS => format!("{:.1} k/s", value / 1e3),
+            Self::Bytes if value < 1e9 => format!("{:.1} MB", value / 1e6),
             Self::Bytes => format!("{:.2} GB", value / 1e9),
+            Self::WakeUpsPerS => format!("{value:.2}/s"),
             Self::Seconds if value < 0.001 => format!("{:.1} us", value * 1e6),
             Self::Seconds if value < 1.0 => format!("{:.1} ms", value * 1e3),
             Self::Seconds => format!("{value:.2} s"),
@@ -36,7 +40,7 @@ impl Unit {
 
     /// Whether less is better.
     const fn is_cost(self) -> bool {
-        matches!(self, Self::Seconds | Self::Bytes)
+        matches!(self, Self::Seconds | Self::Bytes | Self::WakeUpsPerS)
     }
 
     const fn key(self) -> &'static str {
@@ -46,6 +50,7 @@ impl Unit {
             Self::CommandsPerS => "commands_per_s",
             Self::Seconds => "s",
             Self::Bytes => "bytes",
+            Self::WakeUpsPerS => "wake_ups_per_s",
         }
     }
 }

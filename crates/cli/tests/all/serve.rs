@@ -45,6 +45,11 @@ impl Service {
         Self { child, arrays: arrays.to_owned(), address }
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What curl prints.
     fn get(&self, path: &str) -> Vec<u8> {
         let url = format!("{}{path}", self.address);

@@ -134,6 +134,14 @@ pub const PATHS: &[(&str, &str, Role)] = &[
     ("record", "config", Input),
     (
         "record",
+        "metrics",
+        File {
+            line: "record --from @/packets.pcapng -q -y --keep-privileges -w @/again.pcapng --metrics OUT",
+            input: "@/packets.pcapng",
+        },
+    ),
+    (
+        "record",
         "write",
         File { line: "record --from @/packets.pcapng -q -y -w OUT", input: "@/packets.pcapng" },
     ),

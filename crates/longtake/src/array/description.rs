@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use device::identity::{self, Drive};
+use device::wear::{Health, Wear};
 use format::chunk::check_body;
 use format::packets::{Item, Items};
 use format::{ChunkSummary, Interface, LinkType};
@@ -54,10 +55,26 @@ impl Array {
     pub fn describe(&mut self) -> crate::Result<Description> {
         let contents = self.contents()?;
         let info = self.info();
-        let drive = |target: &String| identity::describe(target.as_ref()).ok();
-        let drives = info.members.iter().map(|m| m.target.as_ref().and_then(drive)).collect();
+        let drives = info.drives();
         let takes = details(&mut self.opened, &contents)?;
         Ok(Description { info, drives, contents, takes })
+    }
+}
+
+impl Info {
+    /// What the drive of each member reports of its health, by number; None for a file, and for a drive that doesn't say.
+    pub fn health(&self) -> Vec<Option<Health>> {
+        let health = |drive: Option<Drive>| match drive?.wear {
+            Wear::Known(health) => Some(health),
+            Wear::Unknown { .. } => None,
+        };
+        self.drives().into_iter().map(health).collect()
+    }
+
+    /// The drive or file of each member, by number; None for one that is missing or can't be described.
+    fn drives(&self) -> Vec<Option<Drive>> {
+        let drive = |target: &String| identity::describe(target.as_ref()).ok();
+        self.members.iter().map(|member| member.target.as_ref().and_then(drive)).collect()
     }
 }
 

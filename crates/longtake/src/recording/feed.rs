@@ -17,6 +17,11 @@ use super::indexer::{Indexer, Left};
 pub trait CountingFeed: Feed {
     /// Bytes of packets so far.
     fn bytes(&self) -> u64;
+
+    /// Segments that are filled and have no flow index yet.
+    fn segments_to_index(&self) -> usize {
+        0
+    }
 }
 
 /// Chunks from source threads.
@@ -65,6 +70,10 @@ impl LiveFeed {
 impl CountingFeed for LiveFeed {
     fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    fn segments_to_index(&self) -> usize {
+        self.indexer.as_ref().map_or(0, Indexer::segments_waiting)
     }
 }
 

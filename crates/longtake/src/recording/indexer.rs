@@ -183,6 +183,11 @@ impl Indexer {
         self.outstanding > 0
     }
 
+    /// Segments that are filled and have no flow index yet.
+    pub const fn segments_waiting(&self) -> usize {
+        self.outstanding
+    }
+
     /// Ends the thread, which gives back all buffers first.
     pub fn end(&mut self) -> Left {
         self.jobs = None;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::files::CompleteFile;
 use super::fits::Capacity;
+use super::writes::{MemberWrites, WriteTimes};
 
 use crate::{Remark, Result};
 
@@ -92,6 +93,10 @@ pub struct View<'a> {
     pub(super) counts: Counts<'a>,
     pub(super) progress: &'a Progress,
     pub(super) link: Option<&'a Link>,
+    /// How the members take their writes, if that is measured.
+    pub(super) writes: Option<&'a WriteTimes>,
+    /// Segments that are filled and have no flow index yet.
+    pub(super) segments_to_index: usize,
 }
 
 impl View<'_> {
@@ -142,6 +147,8 @@ impl View<'_> {
             lost_packets: Stage::unwanted().map(|stage| lost(&stage)).sum(),
             truncated: self.truncated(),
             link: self.link.and_then(Link::state),
+            writes: self.writes.map(WriteTimes::of_members).unwrap_or_default(),
+            segments_to_index: self.segments_to_index,
             ..self.counts.snapshot(self.elapsed())
         }
     }
@@ -216,6 +223,10 @@ pub struct Snapshot {
     pub truncated: Count,
     /// The link of the interface that is recorded; None for other sources.
     pub link: Option<LinkState>,
+    /// How each member took its writes; empty if that is not measured, on simulated drives and in files.
+    pub writes: Vec<MemberWrites>,
+    /// Segments that are filled and have no flow index yet.
+    pub segments_to_index: usize,
 }
 
 /// A member during a recording.

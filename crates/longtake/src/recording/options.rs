@@ -1,6 +1,7 @@
 //! How to record: every setting of a recording, with one default for all who record.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use anyhow::{Result, bail};
@@ -65,6 +66,9 @@ pub struct Options {
     pub index: FlowIndexing,
     /// What simulated drives together get through to the host.
     pub uplink: Option<Uplink>,
+    /// A file of metrics that is renewed every five seconds, in the format that node-exporter's textfile collector reads; None for
+    /// none. Recordings on simulated drives have none.
+    pub metrics: Option<PathBuf>,
     /// What the process keeps of its rights once everything is open.
     pub privileges: Privileges,
 }
@@ -197,6 +201,7 @@ impl Default for Options {
             processors: Vec::new(),
             index: FlowIndexing::default(),
             uplink: None,
+            metrics: None,
             privileges: Privileges::default(),
         }
     }

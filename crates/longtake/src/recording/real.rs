@@ -1,6 +1,6 @@
 //! Recording on real drives: opens everything, gives up root if it is to, runs the source's threads and the run loop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -32,12 +32,14 @@ use super::fits::{Capacity, Fits, Offered};
 use super::indexer::Indexer;
 use super::last_indexes::LastSegments;
 use super::members::{self, Members};
+use super::metrics_file::{self, MetricsFile};
 use super::observer::{Observer, Rejections, Started};
 use super::options::{FlowIndexing, Options, Privileges};
 use super::processors;
 use super::retention;
 use super::run::{self, Stage};
 use super::sources::{self, Taking};
+use super::writes::TimedBank;
 use crate::array::open::{self, Opened};
 use crate::control::Control;
 use crate::{Remark, privileges};
@@ -64,18 +66,19 @@ fn record_with(
 ) -> Result<Account> {
     let mut ready = Ready::new(job, created, observer)?;
     let link = ready.source.link.take();
-    let mut bank = ready.bank;
-    let (asked, _socket) = ready.control.serve(bank.waker())?;
+    let waker = ready.bank.waker();
+    let (asked, _socket) = ready.control.serve(waker.clone())?;
     let drives: Vec<DriveId> = ready.image.members.iter().map(|member| member.drive).collect();
+    let mut bank = TimedBank::new(ready.bank, &drives);
     let names = drives.iter().map(|drive| name(&bank, *drive)).collect();
     let members = ready.image.members.iter().map(|member| (member.drive, member.layout));
     let members: Vec<(DriveId, Layout)> = members.collect();
     let index = ready.index;
-    let parts = Parts::new(job, ready.image, ready.pool, bank.waker(), &ready.targets, index)?;
+    let parts = Parts::new(job, ready.image, ready.pool, waker.clone(), &ready.targets, index)?;
     let parts = parts.in_turn(ready.turns);
     let started = parts.started(names, ready.source.rejections);
     let running = Arc::new(AtomicUsize::new(ready.source.queues.len()));
-    let feed = parts.feed(&running, index, &members, bank.waker())?;
+    let feed = parts.feed(&running, index, &members, waker)?;
     let Parts { core, pool, supply, metadata, .. } = parts;
     let _before = processors::Affinity::of_this_thread()?;
     processors::bind(job.options.processors.first().copied())?;
@@ -84,13 +87,25 @@ fn record_with(
         .inspect_err(|_| job.stop.store(true, Ordering::Relaxed))?;
     drop(supply);
     let superblocks = ready.superblocks;
+    let (writes, metrics) = (Some(bank.times()), ready.metrics);
     let mut recording = Recording::new(core, &mut bank, &pool, feed, drives, superblocks, metadata)
         .keeping_record(ready.take_records);
     created.keep();
     let (options, stop) = (&job.options, &job.stop);
     let source_end = ready.source_end;
     let (progress, link) = (&progress, link.as_ref());
-    let stage = Stage { options, started, asked, stop, progress, link, source_end, observer };
+    let stage = Stage {
+        options,
+        started,
+        asked,
+        stop,
+        progress,
+        link,
+        writes,
+        metrics,
+        source_end,
+        observer,
+    };
     let outcome = run::run(&mut recording, stage);
     // Also after a failure: the threads see it and end.
     job.stop.store(true, Ordering::Relaxed);
@@ -124,6 +139,8 @@ struct Ready {
     index: FlowIndexing,
     /// The part of each member, if parts are written in turn.
     turns: Option<Vec<u16>>,
+    /// The file of metrics, if one is wanted.
+    metrics: Option<MetricsFile>,
     /// Keeps others off the drives until the recording is over.
     _claims: Vec<Option<Authorized>>,
 }
@@ -141,6 +158,7 @@ impl Ready {
             Privileges::Keep => None,
             Privileges::GiveUp { user } => privileges::successor(user.as_deref())?,
         };
+        let folder = metrics_file::folder(options, successor.as_ref())?;
         let Members { targets, source } =
             members::find_or_create(job, &spec, &taking, created, observer)?;
         if options.privileges != Privileges::Keep {
@@ -165,8 +183,10 @@ impl Ready {
         job.go_on()?;
         // Before the first thread of the recording: those that are started from here on are confined, too.
         if options.privileges != Privileges::Keep {
-            give_up_privileges(successor.as_ref(), &control, &options.filter, observer)?;
+            let names = !options.filter.trim().is_empty();
+            give_up_privileges(successor.as_ref(), &control, folder.as_deref(), names, observer)?;
         }
+        let metrics = MetricsFile::start(options, observer)?;
         let bank = *bank;
         let index = if spec.has_headers() { options.index } else { FlowIndexing::None };
         Ok(Self {
@@ -181,6 +201,7 @@ impl Ready {
             source_end: SourceEnd::of(&spec),
             control,
             turns,
+            metrics,
             _claims: claims,
         })
     }
@@ -299,18 +320,19 @@ fn suits_parity(job: &Builder, image: &ArrayImage) -> Result<()> {
     Ok(())
 }
 
-/// Becomes another user if there is one to become, and confines the process.
+/// Becomes another user if there is one to become, and confines the process. Files are still made in `folder`.
 fn give_up_privileges(
     successor: Option<&User>,
     control: &Control,
-    filter: &str,
+    folder: Option<&Path>,
+    looks_up_names: bool,
     observer: &mut dyn Observer,
 ) -> Result<()> {
     if let Some(user) = successor {
         control.give_to(user.uid, user.gid)?;
         privileges::become_user(user)?;
     }
-    privileges::confine(Some(control), None, !filter.trim().is_empty())?;
+    privileges::confine(Some(control), folder.as_slice(), looks_up_names)?;
     if let Some(user) = successor {
         observer.remark(Remark::Detail(format!(
             "everything is open; continuing as user {}",

@@ -14,8 +14,10 @@ use super::account::Over;
 use super::ending::{EndReason, SourceEnd};
 use super::feed::CountingFeed;
 use super::holds::Holds;
+use super::metrics_file::MetricsFile;
 use super::observer::{Counts, Observer, Started, View};
 use super::options::Options;
+use super::writes::WriteTimes;
 use crate::array::protect;
 use crate::control::{Asked, Reply, Request};
 use crate::json;
@@ -31,6 +33,10 @@ pub struct Stage<'a> {
     pub progress: &'a Progress,
     /// The link of the interface that is recorded.
     pub link: Option<&'a Link>,
+    /// How the members take their writes, if that is measured.
+    pub writes: Option<WriteTimes>,
+    /// The file of metrics, if one is wanted.
+    pub metrics: Option<MetricsFile>,
     /// What it means when the source ends by itself.
     pub source_end: SourceEnd,
     pub observer: &'a mut dyn Observer,
@@ -41,7 +47,8 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
     recording: &mut Recording<'_, B, M, F>,
     stage: Stage<'_>,
 ) -> Result<Over> {
-    let Stage { options, started, asked, stop, progress, link, source_end, observer } = stage;
+    let Stage { options, started, asked, stop, progress, link, .. } = stage;
+    let Stage { writes, mut metrics, source_end, observer, .. } = stage;
     let start = recording.now();
     let deadline = options.duration.map(|duration| start + duration);
     let mut events = Vec::new();
@@ -52,7 +59,8 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
     observer.started(start, &over.started)?;
     loop {
         let now = recording.now();
-        let until = [observer.next(), deadline.filter(|&deadline| deadline > now)]
+        let renewed = metrics.as_ref().map(MetricsFile::next);
+        let until = [observer.next(), renewed, deadline.filter(|&deadline| deadline > now)]
             .into_iter()
             .flatten()
             .fold(now + STEP_MAX, Instant::min);
@@ -74,10 +82,14 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
         events.clear();
         requests.serve(recording);
         over.buffers_most = over.buffers_most.max(recording.core().buffers_held());
-        let counts = Counts::Array(recording.core());
-        let view = View { now, start, counts, progress, link };
+        let segments_to_index = recording.feed().segments_to_index();
+        let (counts, writes) = (Counts::Array(recording.core()), writes.as_ref());
+        let view = View { now, start, counts, progress, link, writes, segments_to_index };
         requests.tell_where(&over.started, &view);
         observer.look(&view);
+        if let Some(metrics) = &mut metrics {
+            metrics.look(&over.started, &view, ended, observer);
+        }
         if ended {
             // The source's threads end the recording themselves at the limit, before all of it has come here.
             if enough {

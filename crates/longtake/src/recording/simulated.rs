@@ -93,7 +93,19 @@ pub fn record(
         Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata);
     let (stop, progress, link) = (&stop.asked, &progress, None);
     let (asked, source_end) = (never(), SourceEnd::of(&spec));
-    let stage = Stage { options, started, asked, stop, progress, link, source_end, observer };
+    let (writes, metrics) = (None, None);
+    let stage = Stage {
+        options,
+        started,
+        asked,
+        stop,
+        progress,
+        link,
+        writes,
+        metrics,
+        source_end,
+        observer,
+    };
     let over = run::run(&mut recording, stage)?;
     let ends = recording.feed().take_told();
     let mut account = Account::of(&recording, over, ends);
@@ -118,6 +130,9 @@ pub fn suits(spec: &SourceSpec, job: &Builder) -> Result<()> {
              a synthetic source, traffic or a capture file",
             job.source
         );
+    }
+    if job.options.metrics.is_some() {
+        bail!("--metrics is for real drives, whose recordings last: leave it out");
     }
     if !job.options.processors.is_empty() {
         bail!(

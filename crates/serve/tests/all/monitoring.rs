@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use longtake::Recording;
+use longtake::array::Health;
+use longtake::metrics::Metrics;
+use serde_json::json;
 
 use crate::harness::Recorded;
 
@@ -37,6 +40,38 @@ fn names(text: &str) -> BTreeSet<&str> {
     words.filter(|word| word.starts_with("longtake_")).collect()
 }
 
+/// Metrics of a recording from an interface onto an NVMe drive.
+fn of_drives_and_links() -> String {
+    let of_array = vec![("array", "radar".to_owned())];
+    let metrics = Metrics::default();
+    metrics.enter_recorder(&of_array, &json!({"link": "no_carrier"}));
+    let health = Health {
+        percent_used: 7,
+        spare_percent: 98,
+        written_bytes: 1 << 50,
+        temperature_celsius: Some(61),
+        critical_warning: 4,
+    };
+    metrics.enter_health(&of_array, &[None, Some(health)]);
+    metrics.textfile().expect("it is text")
+}
+
+#[test]
+fn drives_tell_their_health_and_interfaces_their_link() {
+    let text = of_drives_and_links();
+    let of_member = "{array=\"radar\",member=\"1\"}";
+    for (series, value) in [
+        (format!("longtake_member_temperature_celsius{of_member}"), 61.0),
+        (format!("longtake_member_worn_ratio{of_member}"), 0.07),
+        (format!("longtake_member_spare_ratio{of_member}"), 0.98),
+        (format!("longtake_member_critical_warning{of_member}"), 4.0),
+        ("longtake_recorder_link_up{array=\"radar\"}".to_owned(), 0.0),
+    ] {
+        assert!(text.lines().any(|line| line == format!("{series} {value:?}")), "{series}: {text}");
+    }
+    assert!(!text.contains("member=\"0\""), "{text}");
+}
+
 #[test]
 fn alerts_and_the_dashboard_use_metrics_that_there_are() {
     let recorded = Recorded::empty();
@@ -48,6 +83,8 @@ fn alerts_and_the_dashboard_use_metrics_that_there_are() {
     recording.wait().expect("it ends");
     // What is missing is known once the take is on the array.
     text += &service.get("/metrics").text();
+    // There are neither NVMe drives nor an interface here.
+    text += &of_drives_and_links();
     let exported = names(&text);
     for file in [RULES, GRAFANA] {
         let used = fs::read_to_string(root().join(file)).expect("it is there");

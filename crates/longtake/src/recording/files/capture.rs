@@ -1,7 +1,7 @@
 //! Recording into files: opens the source, gives up privileges if it is to, and carries chunks from the source's threads to the
 //! writer, with every packet accounted for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -28,6 +28,7 @@ use crate::recording::account::Account;
 use crate::recording::builder::Builder;
 use crate::recording::ending::{EndReason, SourceEnd};
 use crate::recording::fits::Capacity;
+use crate::recording::metrics_file::{self, MetricsFile};
 use crate::recording::observer::{Counts, FileCounts, Observer, Rejections, Started, View};
 use crate::recording::options::{Options, Privileges};
 use crate::recording::sources::{self, Taking};
@@ -45,6 +46,7 @@ pub fn record(job: &Builder, files: &FileOptions, observer: &mut dyn Observer) -
     let (format, outputs) = files.check(&spec)?;
     let folder = files.folder()?;
     let maker = file_maker(options, &folder)?;
+    let metrics_folder = metrics_file::folder(options, maker.as_ref().and_then(FileMaker::user))?;
     let source = sources::open(&spec, &Taking::of(options))?;
     for warning in &source.warnings {
         observer.remark(Remark::Note(warning.clone()));
@@ -53,7 +55,12 @@ pub fn record(job: &Builder, files: &FileOptions, observer: &mut dyn Observer) -
     // Before the first thread: those that are started from here on are confined, too.
     if let Some(maker) = maker {
         maker.become_it()?;
-        privileges::confine(None, Some(&folder), !options.filter.trim().is_empty())?;
+        let folders: Vec<&Path> = [Some(&folder), metrics_folder.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(PathBuf::as_path)
+            .collect();
+        privileges::confine(None, &folders, !options.filter.trim().is_empty())?;
         if let Some(text) = maker.remark(&folder) {
             observer.remark(Remark::Detail(text));
         }
@@ -70,7 +77,8 @@ pub fn record(job: &Builder, files: &FileOptions, observer: &mut dyn Observer) -
     let writer = Writer::new(series, format, files.rotation, comment, at)?;
     let capacity = if files.keep.is_some() { Capacity::default() } else { capacity(&folder) };
     let rejections = source.rejections;
-    let capture = Capture::new(job, writer, &spec)?;
+    let metrics = MetricsFile::start(options, observer)?;
+    let capture = Capture { metrics, ..Capture::new(job, writer, &spec)? };
     let started = capture.started(files, at, rejections, capacity);
     capture.run(job, source, started, at, observer)
 }
@@ -110,6 +118,7 @@ struct Capture {
     patience: Option<Duration>,
     source_end: SourceEnd,
     link: Option<Link>,
+    metrics: Option<MetricsFile>,
     clock: std::time::Instant,
 }
 
@@ -143,6 +152,7 @@ impl Capture {
             patience: live.then_some(job.options.flush_interval),
             source_end: SourceEnd::of(spec),
             link: None,
+            metrics: None,
             clock: std::time::Instant::now(),
         })
     }
@@ -189,10 +199,12 @@ impl Capture {
             .inspect_err(|_| job.stop.store(true, Ordering::Relaxed))?;
         // From here on the channel ends with the last thread.
         drop(supply);
-        let reason = self.carry(job, &progress, observer);
+        let reason = self.carry(job, &started, &progress, observer);
         let ends: Vec<Result<Vec<String>>> = threads.into_iter().map(real::join).collect();
         self.complete();
         self.tell_files(observer);
+        self.fail_incomplete();
+        self.look(&started, &progress, Instant::START, true, observer);
         Ok(self.account(started, reason, ends))
     }
 
@@ -223,6 +235,7 @@ impl Capture {
     fn carry(
         &mut self,
         job: &Builder,
+        started: &Started,
         progress: &Progress,
         observer: &mut dyn Observer,
     ) -> EndReason {
@@ -231,7 +244,8 @@ impl Capture {
         let mut ending = None;
         loop {
             let now = self.now();
-            let until = [observer.next(), deadline.filter(|_| ending.is_none())]
+            let renewed = self.metrics.as_ref().map(MetricsFile::next);
+            let until = [observer.next(), renewed, deadline.filter(|_| ending.is_none())]
                 .into_iter()
                 .flatten()
                 .fold(now + WAIT_MAX, Instant::min);
@@ -258,9 +272,7 @@ impl Capture {
                 }
             }
             self.tell_files(observer);
-            let counts = self.counts();
-            let (counts, link) = (Counts::Files(&counts), self.link.as_ref());
-            observer.look(&View { now, start, counts, progress, link });
+            self.look(started, progress, start, false, observer);
         }
         let enough = job.options.until_bytes.is_some_and(|most| self.bytes >= most.0);
         match ending {
@@ -270,6 +282,26 @@ impl Capture {
             // The threads may have seen a stop, and ended, before this one looked.
             None if job.stop.load(Ordering::Relaxed) => EndReason::Stopped,
             None => EndReason::Source(self.source_end),
+        }
+    }
+
+    /// Lets the observer and the file of metrics look at the recording. At the end only the file does.
+    fn look(
+        &mut self,
+        started: &Started,
+        progress: &Progress,
+        start: Instant,
+        is_over: bool,
+        observer: &mut dyn Observer,
+    ) {
+        let counts = self.counts();
+        let (now, counts, link) = (self.now(), Counts::Files(&counts), self.link.as_ref());
+        let view = View { now, start, counts, progress, link, writes: None, segments_to_index: 0 };
+        if !is_over {
+            observer.look(&view);
+        }
+        if let Some(metrics) = &mut self.metrics {
+            metrics.look(started, &view, is_over, observer);
         }
     }
 
@@ -335,15 +367,19 @@ impl Capture {
         }
     }
 
+    /// Counts what no complete file holds as lost.
+    fn fail_incomplete(&mut self) {
+        let incomplete: Count = self.ledger.stored - self.writer.complete();
+        self.ledger.fail(Stage::DeviceError, incomplete);
+    }
+
     fn account(
-        mut self,
+        self,
         started: Started,
         reason: EndReason,
         ends: Vec<Result<Vec<String>>>,
     ) -> Account {
         let complete = self.writer.complete();
-        let incomplete: Count = self.ledger.stored - complete;
-        self.ledger.fail(Stage::DeviceError, incomplete);
         let (notes, errors) = Account::of_ends(ends);
         Account {
             started,
