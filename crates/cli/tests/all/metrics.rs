@@ -73,8 +73,8 @@ fn a_recorder_that_gave_up_root_renews_its_metrics_until_the_end_and_everybody_m
     let folder = scratch();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("it is ours");
     let (array, file) = (new_in(&folder, "radar"), new_in(&folder, "radar.prom"));
-    let record = format!("record --json --from synthetic:1MB/s --user nobody --to @ {SMALL}");
-    let mut recorder = Recorder::start(&format!("{record} --metrics {}", text(&file)), &array);
+    let options = format!("--from synthetic:1MB/s --user nobody --to @ {SMALL}");
+    let mut recorder = Recorder::start(&format!("{options} --metrics {}", text(&file)), &array);
     let read = || fs::read_to_string(&file).unwrap_or_default();
     let recording = "longtake_array_recording{array=\"radar\"}";
     wait_until("the file is there", || file.exists());
