@@ -75,7 +75,14 @@ fn a_recorder_that_gave_up_root_renews_its_metrics_until_the_end_and_everybody_m
     let (array, file) = (new_in(&folder, "radar"), new_in(&folder, "radar.prom"));
     let options = format!("--from synthetic:1MB/s --user nobody --to @ {SMALL}");
     let mut recorder = Recorder::start(&format!("{options} --metrics {}", text(&file)), &array);
-    let read = || fs::read_to_string(&file).unwrap_or_default();
+    let read = || {
+        let metrics = fs::read_to_string(&file).unwrap_or_default();
+        // Whenever it is read, it is whole.
+        let is_whole =
+            metrics.contains("\nlongtake_take_sliced_bytes_total{") || metrics.is_empty();
+        assert!(is_whole && (metrics.is_empty() || metrics.ends_with('\n')), "{metrics}");
+        metrics
+    };
     let recording = "longtake_array_recording{array=\"radar\"}";
     wait_until("the file is there", || file.exists());
     let first = read();

@@ -101,7 +101,15 @@ fn a_recording_under_way_tells_its_own_ledger_and_buffers() {
     while service.metric(&stored) <= Some(0.0) {}
     assert_eq!(service.metric("longtake_array_recording{array=\"radar\"}"), Some(1.0));
     assert!(service.metric("longtake_recorder_buffers{array=\"radar\"}") > Some(3.0));
-    assert_eq!(service.metric("longtake_member_working{array=\"radar\",member=\"1\"}"), Some(1.0));
+    let of_member = "{array=\"radar\",member=\"1\"}";
+    let member = |name: &str| service.metric(&format!("longtake_member_{name}{of_member}"));
+    assert_eq!(member("working"), Some(1.0));
+    // Packets are stored, so that both members have completed writes, or will.
+    while member("write_latency_seconds_count") < Some(1.0) {}
+    assert!(member("write_latency_seconds_sum") > Some(0.0));
+    assert!(member("written_bytes_total") > Some(0.0));
+    while member("write_rate_bytes_per_second_count") < Some(1.0) {}
+    assert!(service.metric("longtake_recorder_segments_to_index{array=\"radar\"}").is_some());
     // The array is not read again: only what the recording tells goes on.
     let (newest, first) =
         ("longtake_array_last_packet_seconds{array=\"radar\"}", service.metric(&stored));
