@@ -37,7 +37,7 @@ use super::observer::{Observer, Rejections, Started};
 use super::options::{FlowIndexing, Options, Privileges};
 use super::processors;
 use super::retention;
-use super::run::{self, Stage};
+use super::run::{self, Stage, Watched};
 use super::sources::{self, Taking};
 use super::writes::TimedBank;
 use crate::array::open::{self, Opened};
@@ -94,18 +94,8 @@ fn record_with(
     let (options, stop) = (&job.options, &job.stop);
     let source_end = ready.source_end;
     let (progress, link) = (&progress, link.as_ref());
-    let stage = Stage {
-        options,
-        started,
-        asked,
-        stop,
-        progress,
-        link,
-        writes,
-        metrics,
-        source_end,
-        observer,
-    };
+    let watched = Watched { link, writes, metrics };
+    let stage = Stage { options, started, asked, stop, progress, watched, source_end, observer };
     let outcome = run::run(&mut recording, stage);
     // Also after a failure: the threads see it and end.
     job.stop.store(true, Ordering::Relaxed);

@@ -31,15 +31,22 @@ pub struct Stage<'a> {
     /// Ends the recording; also set when a limit is reached.
     pub stop: &'a AtomicBool,
     pub progress: &'a Progress,
-    /// The link of the interface that is recorded.
-    pub link: Option<&'a Link>,
-    /// How the members take their writes, if that is measured.
-    pub writes: Option<WriteTimes>,
-    /// The file of metrics, if one is wanted.
-    pub metrics: Option<MetricsFile>,
+    /// What else is told of the recording.
+    pub watched: Watched<'a>,
     /// What it means when the source ends by itself.
     pub source_end: SourceEnd,
     pub observer: &'a mut dyn Observer,
+}
+
+/// What only recordings on real drives have.
+#[derive(Default)]
+pub struct Watched<'a> {
+    /// The link of the interface that is recorded.
+    pub link: Option<&'a Link>,
+    /// How the members take their writes.
+    pub writes: Option<WriteTimes>,
+    /// The file of metrics, if one is wanted.
+    pub metrics: Option<MetricsFile>,
 }
 
 /// Runs a recording until it is over.
@@ -47,8 +54,8 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
     recording: &mut Recording<'_, B, M, F>,
     stage: Stage<'_>,
 ) -> Result<Over> {
-    let Stage { options, started, asked, stop, progress, link, .. } = stage;
-    let Stage { writes, mut metrics, source_end, observer, .. } = stage;
+    let Stage { options, started, asked, stop, progress, watched, source_end, observer } = stage;
+    let Watched { link, writes, mut metrics } = watched;
     let start = recording.now();
     let deadline = options.duration.map(|duration| start + duration);
     let mut events = Vec::new();

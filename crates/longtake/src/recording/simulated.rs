@@ -22,7 +22,7 @@ use super::builder::Builder;
 use super::ending::SourceEnd;
 use super::fits::Capacity;
 use super::observer::{Observer, Rejections, Started};
-use super::run::{self, Stage};
+use super::run::{self, Stage, Watched};
 use super::virtual_feed::Stop;
 use super::virtual_sources::Sources;
 use crate::Array;
@@ -91,21 +91,9 @@ pub fn record(
     let feed = sources.feed(&spec, data_chunks, observer)?;
     let mut recording =
         Recording::new(core, &mut bank, &pool, feed, members, superblocks, metadata);
-    let (stop, progress, link) = (&stop.asked, &progress, None);
+    let (stop, progress, watched) = (&stop.asked, &progress, Watched::default());
     let (asked, source_end) = (never(), SourceEnd::of(&spec));
-    let (writes, metrics) = (None, None);
-    let stage = Stage {
-        options,
-        started,
-        asked,
-        stop,
-        progress,
-        link,
-        writes,
-        metrics,
-        source_end,
-        observer,
-    };
+    let stage = Stage { options, started, asked, stop, progress, watched, source_end, observer };
     let over = run::run(&mut recording, stage)?;
     let ends = recording.feed().take_told();
     let mut account = Account::of(&recording, over, ends);
