@@ -60,7 +60,7 @@ impl fmt::Display for Fault {
 /// What can be done about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Repair {
-    /// Nothing: too much is missing to make it again, or something else has its place by now.
+    /// Nothing: too much is missing to make it again, something else has its place by now, or an index denies it.
     None,
     /// It can be written again in its place.
     Possible,
@@ -406,7 +406,12 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         fault: Fault,
         bytes: Option<&[u8]>,
     ) -> Result<(), CreateError> {
-        let bytes = bytes.filter(|_| has_its_place(self.catalog, &entry));
+        let mut bytes = bytes.filter(|_| has_its_place(self.catalog, &entry));
+        if let Some(again) = bytes
+            && self.index_denies(reader, &entry, again)?
+        {
+            bytes = None;
+        }
         let mut repair = if bytes.is_some() { Repair::Possible } else { Repair::None };
         if let Some(bytes) = bytes.filter(|_| self.repair) {
             let drive = self.image.members[usize::from(entry.place.member)].drive;
@@ -441,7 +446,6 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
     ) -> Result<(), CreateError> {
         let member = &self.image.members[usize::from(entry.place.member)];
         let segment = member.layout.segment_at(entry.place.offset);
-        let indexed = |s: &Segment| matches!(s, Segment::Live(live) if live.indexed);
         let Ok((_, record)) = ChunkRecord::read(bytes) else { return Ok(()) };
         if record == entry.record || !member.segments.get(segment as usize).is_some_and(indexed) {
             return Ok(());
@@ -469,6 +473,11 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         });
         chunks
     }
+}
+
+/// Whether a segment's index counts.
+fn indexed(segment: &Segment) -> bool {
+    matches!(segment, Segment::Live(live) if live.indexed)
 }
 
 /// Whether a chunk of the catalog that does not check in its place is damaged; `made_again`: parity gives it back. It is not if

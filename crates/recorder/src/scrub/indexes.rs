@@ -5,7 +5,7 @@ use base::{Bank, Buffers, DriveId};
 use format::index::{self, Footer};
 use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place};
 
-use super::{Fault, Finding, Repair, Scrub, Step};
+use super::{Fault, Finding, Repair, Scrub, Step, indexed};
 use crate::create::CreateError;
 use crate::open::{MemberImage, Segment};
 use crate::reader::{Range, ReadError, Reader};
@@ -49,6 +49,41 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
             (self.each)(Step::Found(&finding));
         }
         Ok(())
+    }
+
+    /// Whether a segment whose index does not count now has one that names this chunk with another record than the chunk's. Were the
+    /// chunk in its place, the index might count, and nobody could read the chunk. Parity gives it back as long as it is not there.
+    pub(super) fn index_denies<B: Bank, M: Buffers>(
+        &self,
+        reader: &mut Reader<'_, B, M>,
+        entry: &Entry,
+        chunk: &[u8],
+    ) -> Result<bool, CreateError> {
+        let image = &self.image.members[usize::from(entry.place.member)];
+        let segment = image.layout.segment_at(entry.place.offset);
+        let Ok((place, record)) = ChunkRecord::read(chunk) else { return Ok(true) };
+        if image.segments.get(segment as usize).is_some_and(indexed) {
+            return Ok(false);
+        }
+        // An index that is longer is not read.
+        let longest = image.layout.segment_bytes.min(reader.buffer_bytes().into());
+        let mut found = |length| match tail(reader, image.drive, &image.layout, segment, length) {
+            Ok(found) => Ok(Some(found)),
+            Err(ReadError::Device { .. }) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let footer = found(PAGE_BYTES as usize)?.and_then(|page| Footer::read(&page).ok());
+        let footer = footer.filter(|footer| footer.suits(&place, image.layout.segment_bytes));
+        let Some(footer) = footer else { return Ok(false) };
+        let length = index::tail_length(footer.entries.into());
+        if length > longest {
+            return Ok(false);
+        }
+        let entries = found(length as usize)?.and_then(|tail| footer.entries(&tail).ok());
+        let denies = |(at, listed): &(Place, ChunkRecord)| {
+            at.offset == place.offset && listed.sequence == record.sequence && *listed != record
+        };
+        Ok(entries.is_some_and(|entries| entries.iter().any(denies)))
     }
 
     /// Whether these are all chunks of the segment, one behind the other, and leave room for their index.

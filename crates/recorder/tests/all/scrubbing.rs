@@ -1,10 +1,21 @@
 //! What a scrub calls damage.
 
 use crate::media::{Media, record};
+use crate::recovery::{Members, with_array};
 use format::ChunkRecord;
+use format::layout::DATA_OFFSET;
 use longtake_recorder::TimeRange;
-use longtake_recorder::scrub::{Fault, Options, Step, scrub};
+use longtake_recorder::extract::verify;
+use longtake_recorder::scrub::{Fault, Options, Repair, Step, scrub};
 use longtake_recorder::takes::Catalog;
+
+/// Golden members with two parities.
+const PARITY: [&[u8]; 4] = [
+    include_bytes!("../../../format/tests/golden/parity0.bin"),
+    include_bytes!("../../../format/tests/golden/parity1.bin"),
+    include_bytes!("../../../format/tests/golden/parity2.bin"),
+    include_bytes!("../../../format/tests/golden/parity3.bin"),
+];
 
 /// The numbers of the chunks that a scrub finds fault with, and the faults.
 fn found(media: &Media) -> Vec<(u64, Fault)> {
@@ -45,4 +56,59 @@ fn a_copy_that_another_chunk_stands_in_for_is_no_damage() {
         "{gaps:?}"
     );
     assert_eq!(found(&media), []);
+}
+
+/// Packets that an array of these members gives back.
+fn packets(members: &mut Members) -> u64 {
+    let found = with_array(members, false, |reader, image| {
+        let catalog = Catalog::load(reader, image, TimeRange::ALL).expect("drives that read");
+        let mut packets = 0;
+        verify(reader, image, &catalog.entries, |entry, had| {
+            packets += if had.is_ok() { u64::from(entry.record.summary.packets) } else { 0 };
+        })
+        .expect("drives that read");
+        packets
+    });
+    found.expect("the array opens")
+}
+
+/// What a repair does about each chunk that it finds fault with, by number.
+fn repaired(members: &mut Members) -> Vec<(u64, Repair)> {
+    let repaired = with_array(members, false, |reader, image| {
+        let catalog = Catalog::load(reader, image, TimeRange::ALL).expect("drives that read");
+        let mut done = Vec::new();
+        let options = Options { repair: true, ..Options::default() };
+        scrub(reader, image, &catalog, options, |step| {
+            if let Step::Found(finding) = step {
+                done.push((finding.entry.record.sequence, finding.repair.clone()));
+            }
+        })
+        .expect("the drives work");
+        done
+    });
+    repaired.expect("the array opens")
+}
+
+#[test]
+fn a_chunk_that_its_segment_s_index_would_deny_is_left_to_parity() {
+    let at = DATA_OFFSET as usize;
+    for is_changed in [false, true] {
+        let mut members = PARITY.map(|bytes| Some(bytes.to_vec())).to_vec();
+        if is_changed {
+            // Somebody has changed when the other chunk of the group was sealed, and has put its checksum right. What parity gives
+            // back is changed alike, and checks.
+            let other = members[1].as_mut().expect("it is there");
+            let (place, mut record) = ChunkRecord::read(&other[at..]).expect("a chunk");
+            record.summary.sealed_ns ^= 1;
+            record.stamp(&place, &mut other[at..]);
+        }
+        let damaged = members[0].as_mut().expect("it is there");
+        let (_, record) = ChunkRecord::read(&damaged[at..]).expect("a chunk");
+        damaged[at + 100] ^= 1;
+        let before = packets(&mut members);
+        assert_eq!(before, 126);
+        let expected = if is_changed { Repair::None } else { Repair::Done };
+        assert_eq!(repaired(&mut members), [(record.sequence, expected)]);
+        assert_eq!(packets(&mut members), before);
+    }
 }
