@@ -218,3 +218,20 @@ fn systemd_accepts_the_units_and_finds_them_protected() {
         analysed(&folder, unit, &["security", "--offline=yes", "--no-pager", &threshold]);
     }
 }
+
+#[test]
+fn units_of_different_users_have_state_directories_of_their_own() {
+    // systemd gives a state directory, with all that is in it, to the user of the unit that it starts.
+    let packaging = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging");
+    let values = ["longtake@.service", "longtake-serve.service"].map(|unit| {
+        let unit = fs::read_to_string(packaging.join(unit)).expect("it is there");
+        let value =
+            |key: &str| unit.lines().find_map(|line| line.strip_prefix(key).map(str::to_owned));
+        (value("User="), value("StateDirectory=").expect("it has one"))
+    });
+    let [(recorder, its_directory), (server, its)] = values;
+    assert!(
+        recorder != server && its_directory != its,
+        "{its_directory} of {recorder:?} and {server:?}"
+    );
+}
