@@ -12,7 +12,7 @@ use longtake_recorder::create::{self, Plan};
 use longtake_recorder::open;
 use longtake_recorder::reader::Reader;
 use longtake_recorder::run::{Feed, Recording};
-use longtake_recorder::superblocks::{self, Change, Target, Update, UpdateCommand};
+use longtake_recorder::superblocks::{self, Change, ChangeError, Target, Update, UpdateCommand};
 use longtake_recorder::{Config, Placement, ReadyChunk, Recorder, WhenFull};
 use uuid::Uuid;
 
@@ -251,4 +251,74 @@ fn what_superblocks_are_made_from_is_flushed_before_they_are_written_and_each_dr
     assert!(
         matches!(update.next_update_step()[..], [UpdateCommand::Write(drive, ..)] if drive == own)
     );
+}
+
+#[test]
+fn a_member_is_read_with_which_of_its_copies_is_the_good_one() {
+    for (damaged, first_copy_bad) in [(None, false), (Some(0), true), (Some(1), false)] {
+        let (mut bank, memory) = array();
+        if let Some(copy) = damaged {
+            let at = [0, Layout::copy_offset(CAPACITY)][copy];
+            bank.bank.poke(DRIVE, at + 4096, &[0xAA; 4096]);
+        }
+        let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
+        let image = open::open(&mut reader).unwrap();
+        let targets = superblocks::read_all(&mut reader, &image).unwrap();
+        let [target] = &targets[..] else { panic!("{} members", targets.len()) };
+        assert_eq!((target.drive, target.capacity_bytes), (DRIVE, CAPACITY));
+        assert_eq!(target.superblock, image.superblock);
+        assert_eq!(target.first_copy_bad, first_copy_bad, "{damaged:?}");
+    }
+}
+
+#[test]
+fn a_change_is_on_every_member_that_takes_it_and_whoever_asked_is_told_if_one_does_not() {
+    let (mut bank, memory) = array();
+    let change = |bank: &mut Logged, label: &str| {
+        bank.asked.clear();
+        let mut reader = Reader { bank, memory: &memory, buffers: vec![BufferId(0)] };
+        let image = open::open(&mut reader).unwrap();
+        superblocks::change(&mut reader, &image, &Change::Protect(protected(label)))
+    };
+    let changed = change(&mut bank, "new").unwrap();
+    let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
+    let image = open::open(&mut reader).unwrap();
+    assert_eq!((&image.protected, image.superblocks_differ), (&protected("new"), false));
+    assert_eq!(changed, [image.superblock]);
+    bank.flush_fails = Some(0);
+    let why = change(&mut bank, "newer").unwrap_err();
+    let ChangeError::Write(inner) = &why else { panic!("{why}") };
+    assert_eq!(why.to_string(), inner.to_string());
+    assert!(why.to_string().contains("memory0"), "{why}");
+    // Both copies are damaged: there is nothing to change.
+    let image = {
+        bank.flush_fails = None;
+        let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
+        open::open(&mut reader).unwrap()
+    };
+    for at in [0, Layout::copy_offset(CAPACITY)] {
+        bank.bank.poke(DRIVE, at + 4096, &[0xAA; 4096]);
+    }
+    let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
+    let why = superblocks::change(&mut reader, &image, &Change::Settle).unwrap_err();
+    let ChangeError::Read(inner) = &why else { panic!("{why}") };
+    assert_eq!(why.to_string(), inner.to_string());
+    assert!(why.to_string().contains("is not a member"), "{why}");
+}
+
+#[test]
+fn all_members_that_are_there_are_flushed() {
+    let (mut bank, memory) = array();
+    let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
+    let mut image = open::open(&mut reader).unwrap();
+    // One that is missing has no segments, and no drive.
+    let mut missing = image.members[0].clone();
+    (missing.drive, missing.segments) = (DriveId(u16::MAX), Vec::new());
+    image.members.push(missing);
+    reader.bank.asked.clear();
+    superblocks::flush_all(&mut reader, &image).unwrap();
+    assert_eq!(bank.asked, [Operation::Flush]);
+    (bank.asked, bank.flush_fails) = (Vec::new(), Some(0));
+    let mut reader = Reader { bank: &mut bank, memory: &memory, buffers: vec![BufferId(0)] };
+    superblocks::flush_all(&mut reader, &image).unwrap_err();
 }
