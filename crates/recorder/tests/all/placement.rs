@@ -35,6 +35,20 @@ fn a_placement_is_told_by_its_name_and_no_other() {
 }
 
 #[test]
+fn a_member_that_has_finished_nothing_has_no_rate_yet() {
+    let mut hand = two();
+    let rates = |hand: &Hand| hand.core.members().map(|member| member.rate).collect::<Vec<_>>();
+    assert_eq!(rates(&hand), [0.0, 0.0]);
+    assert_eq!(placed(&mut hand, SHORT), 0);
+    assert_eq!(rates(&hand), [0.0, 0.0]);
+    hand.pass(Duration::from_millis(1));
+    done(&mut hand, 0);
+    // 4 KiB in a millisecond.
+    let found = rates(&hand);
+    assert!((found[0] - 4.096e6).abs() < 1.0 && found[1] == 0.0, "{found:?}");
+}
+
+#[test]
 fn time_in_which_a_member_had_nothing_to_do_does_not_make_it_slow() {
     let mut hand = two();
     let ms = Duration::from_millis;
