@@ -6,14 +6,14 @@ use std::ops::RangeInclusive;
 use crate::media::{Media, TAKE, record};
 use base::{Duration, Timestamp};
 use format::parity::Part;
-use format::{ChunkRecord, Count, Ledger, Place, Stage, TakeId, TakeRecord};
+use format::{ChunkRecord, Count, Ledger, Place, Stage, TakeId, TakeRecord, index};
 use longtake_recorder::recover::Groups;
 use longtake_recorder::take_records::TakeRecords;
 use longtake_recorder::takes::{Catalog, Entry, Gap, Take, Unread};
 use longtake_recorder::{ArrayImage, TimeRange};
 use uuid::Uuid;
 
-fn span(from: u64, to: u64) -> TimeRange {
+pub fn span(from: u64, to: u64) -> TimeRange {
     TimeRange { from: Timestamp::from_nanos(from), to: Timestamp::from_nanos(to) }
 }
 
@@ -347,7 +347,7 @@ fn a_chunk_that_only_fills_a_hole_belongs_to_no_group() {
 }
 
 /// Numbers of the chunks that a listing of a span has.
-fn listed(media: &Media, buffer_bytes: usize, range: TimeRange) -> (Vec<u64>, Catalog) {
+pub fn listed(media: &Media, buffer_bytes: usize, range: TimeRange) -> (Vec<u64>, Catalog) {
     let catalog = media
         .open(buffer_bytes, false, |reader, image| {
             Catalog::load(reader, image, range).expect("drives that read")
@@ -357,17 +357,17 @@ fn listed(media: &Media, buffer_bytes: usize, range: TimeRange) -> (Vec<u64>, Ca
 }
 
 /// Milliseconds as packets' times. Numbers grow more slowly than microseconds.
-fn ms(from: u64, to: u64) -> (u64, u64) {
+pub fn ms(from: u64, to: u64) -> (u64, u64) {
     (from * 1_000_000, to * 1_000_000)
 }
 
-fn span_ms(from: u64, to: u64) -> TimeRange {
+pub fn span_ms(from: u64, to: u64) -> TimeRange {
     let (from, to) = ms(from, to);
     span(from, to)
 }
 
 /// Two chunks with these numbers, and times from the first's to the other's.
-fn pair(first: u64, (from, to): (u64, u64)) -> [ChunkRecord; 2] {
+pub fn pair(first: u64, (from, to): (u64, u64)) -> [ChunkRecord; 2] {
     [record(first, 4096, (from, to)), record(first + 1, 4096, (from, to))]
 }
 
@@ -515,5 +515,115 @@ fn an_index_that_does_not_describe_its_segment_from_start_to_end_is_not_believed
         let (numbers, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
         assert_eq!(numbers, [1, 2], "{what}");
         assert_eq!(catalog.unindexed.is_empty(), believed, "{what}");
+    }
+}
+
+/// A take's record: its last number and packet, and what it stored.
+pub fn on_record(last_sequence: u64, last_ns: u64, ended: bool) -> TakeRecord {
+    let ledger = record(last_sequence, 4096, (1, 1)).ledger;
+    TakeRecord { number: 0, take: TAKE, ended, last_sequence, first_ns: 100, last_ns, ledger }
+}
+
+/// These chunks with a take on record.
+fn with_record(record: TakeRecord, entries: Vec<Entry>) -> Catalog {
+    let mut records = TakeRecords::default();
+    records.enter(record);
+    Catalog { records, ..Catalog::of(entries) }
+}
+
+#[test]
+fn a_take_on_record_is_listed_without_chunks_unless_some_may_be_unread() {
+    let listed = |unread: &[RangeInclusive<u64>]| {
+        let unread = Unread::of(unread.iter().cloned());
+        Catalog { unread, ..with_record(on_record(6, 609, true), Vec::new()) }.takes().len()
+    };
+    assert_eq!((listed(&[]), listed(&[0..=0, 7..=9])), (1, 1));
+    assert_eq!((listed(&[0..=1]), listed(&[6..=9]), listed(&[3..=4])), (0, 0, 0));
+}
+
+#[test]
+fn all_that_is_left_of_a_take_on_record_is_missing_since_it_began_or_before_if_packets_are_older() {
+    // The take began at 50. Packets of a capture file may be older.
+    for (first_ns, from_ns) in [(51, 50), (50, 50), (49, 0)] {
+        let record = TakeRecord { first_ns, ..on_record(6, 609, true) };
+        let take = take_of(&with_record(record, Vec::new()));
+        let count = Count::new(6, 300);
+        let gap = Gap { first_sequence: 1, last_sequence: 6, count, from_ns, to_ns: 610 };
+        assert_eq!(take.gaps, [gap]);
+    }
+}
+
+#[test]
+fn a_record_that_knows_as_much_as_the_chunks_is_the_takes_account_and_what_it_knows_more_is_missing()
+ {
+    let of = |last_sequence, ended| {
+        let mut record = on_record(last_sequence, 609, ended);
+        record.ledger.lose(Stage::NoBuffer, Count::new(7, 70));
+        let take = take_of(&with_record(record, numbered(&[1, 2, 3])));
+        let ends: Vec<_> =
+            take.gaps.iter().map(|gap| (gap.first_sequence, gap.last_sequence)).collect();
+        (take.ledger == record.ledger, take.last_sequence, ends)
+    };
+    // One that was written when some members were away may know less.
+    assert_eq!(of(2, false), (false, 3, vec![]));
+    assert_eq!(of(3, false), (true, 3, vec![]));
+    assert_eq!(of(4, false), (true, 4, vec![(4, 4)]));
+    assert_eq!(of(6, false), (true, 6, vec![(4, 6)]));
+    assert_eq!(of(6, true), (true, 6, vec![(4, 6)]));
+}
+
+#[test]
+fn what_the_ring_gave_up_at_the_end_of_a_take_is_as_late_as_the_take_if_no_chunk_follows() {
+    let until = |last_sequence| {
+        let catalog = Catalog {
+            reused: Some(6),
+            reused_to_ns: Some(500),
+            ring_alone: true,
+            ..with_record(on_record(last_sequence, 709, true), numbered(&[1, 2, 3, 7]))
+        };
+        let take = take_of(&catalog);
+        take.holes.iter().map(|hole| (hole.last_sequence, hole.to_ns)).collect::<Vec<_>>()
+    };
+    assert_eq!(until(7), [(6, 501)]);
+    let catalog = Catalog {
+        reused: Some(6),
+        reused_to_ns: Some(500),
+        ring_alone: true,
+        ..with_record(on_record(6, 709, true), numbered(&[1, 2, 3]))
+    };
+    let holes = take_of(&catalog).holes;
+    assert_eq!(holes.iter().map(|h| (h.last_sequence, h.to_ns)).collect::<Vec<_>>(), [(6, 710)]);
+}
+
+#[test]
+fn a_member_whose_newest_chunk_is_the_last_that_was_given_up_has_none_that_is_newer() {
+    for (number, alone) in [(21, true), (20, false)] {
+        let mut media = Media::new(2, 4, 256 << 10);
+        let mut newest = record(40, 4096, (400, 409));
+        (newest.reused, newest.reused_to_ns) = (Some(20), 209);
+        media.chunks(0, 1, &[newest]);
+        media.chunks(1, 1, &[record(number, 4096, (200, 209))]);
+        let (_, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
+        assert_eq!((catalog.reused, catalog.ring_alone), (Some(20), alone), "{number}");
+    }
+}
+
+#[test]
+fn an_index_is_believed_if_its_chunks_are_as_long_as_they_may_be_and_it_fills_a_buffer() {
+    let mut media = Media::new(1, 4, 256 << 10);
+    media.full(&[(0, 0, &[record(1, media.layout.chunk_max, (100, 109))])]);
+    let (numbers, catalog) = listed(&media, 64 << 10, TimeRange::ALL);
+    assert_eq!((numbers, catalog.unindexed), (vec![1], vec![]));
+    // More than a first look takes, and to the byte as much as a buffer does.
+    let buffer_bytes = 128 << 10;
+    let fits = |count: &u64| index::tail_length(*count) <= buffer_bytes;
+    let count = (1..).take_while(fits).last().expect("one at least");
+    assert_eq!(index::tail_length(count), buffer_bytes);
+    for (count, unindexed) in [(count, vec![]), (count + 1, vec![(0, 0)])] {
+        let mut media = Media::new(1, 2, 2 << 20);
+        let records: Vec<ChunkRecord> = (1..=count).map(|n| record(n, 4096, (n, n))).collect();
+        media.full(&[(0, 0, &records)]);
+        let (_, catalog) = listed(&media, buffer_bytes as usize, TimeRange::ALL);
+        assert_eq!((catalog.entries.len() as u64, catalog.unindexed), (count, unindexed));
     }
 }

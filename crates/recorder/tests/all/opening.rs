@@ -3,8 +3,9 @@
 
 use crate::recovery::{Members, all};
 use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
-use base::{Bank, DriveId};
+use base::{Bank, DriveId, Timestamp};
 use format::layout::SUPERBLOCK_BYTES;
+use format::superblock::Protected;
 use format::{Damage, Layout, Superblock};
 use longtake_recorder::ArrayImage;
 use longtake_recorder::open::{OpenError, open_some};
@@ -284,4 +285,20 @@ fn of_a_members_copies_the_newest_sound_one_counts() {
             assert!(image.remarks.iter().all(|r| r.contains("missed 1 changes")), "{what}");
         }
     }
+}
+
+#[test]
+fn of_copies_that_differ_and_are_equally_old_the_first_one_counts() {
+    let mut members = all();
+    let label = |s: &Superblock| s.protected.first().map(|range| range.label.clone());
+    for (copy, name) in ["first", "last"].into_iter().enumerate() {
+        change_copy(&mut members, 0, copy, |s| {
+            let at = Timestamp::from_nanos(1);
+            s.generation += 1;
+            s.protected = vec![Protected { from: at, to: at, made: at, label: name.into() }];
+        });
+    }
+    let image = opened(&members);
+    assert_eq!(label(&image.superblock).as_deref(), Some("first"));
+    assert!(image.superblocks_differ && image.first_copies_bad.is_empty());
 }

@@ -6,6 +6,7 @@ use format::parity::PARITY_AT;
 use format::{ChunkRecord, Place};
 use longtake_recorder::TimeRange;
 use longtake_recorder::open::open;
+use longtake_recorder::rebuild::Plan;
 use longtake_recorder::takes::{Catalog, Entry};
 
 use crate::recovery::{FIRST, Members, all, rebuilt, with_array};
@@ -148,4 +149,55 @@ fn a_listing_reads_a_page_of_each_chunk_beside_a_lost_one_and_the_front_and_end_
     assert!(pages.iter().chain(&parities).all(here) && !here(&7) && !here(&13));
     let more = read(2) - read(0);
     assert_eq!(more, pages.len() as u64 * 4096 + parities.len() as u64 * (8192 + 4096));
+}
+
+#[test]
+fn a_chunk_that_a_table_names_at_the_very_end_of_a_members_segments_is_found_there() {
+    let chunks = chunks();
+    let (parity, hidden) = (chunks[5], chunks[4]);
+    let mut members = all();
+    let layout = with_array(&mut all(), false, |_, image| {
+        image.members[usize::from(hidden.place.member)].layout
+    });
+    let layout = layout.expect("the array opens");
+    let length = hidden.record.summary.length as usize;
+    let end = layout.segment_offset(layout.segments);
+    let place = Place { offset: end - length as u64, ..hidden.place };
+    let moved = Entry { place, ..hidden };
+    let member = members[usize::from(place.member)].as_ref().expect("it is there");
+    let bytes = member[hidden.place.offset as usize..][..length].to_vec();
+    poke(&mut members, &moved, 0, &bytes);
+    poke(&mut members, &moved, 0, &header(&hidden, place, |_| ()));
+    poke(&mut members, &parity, row_at(&parity) + 8, &place.offset.to_le_bytes());
+    // Damage before it hides the chunk, where it was, from a walk.
+    poke(&mut members, &chunks[2], 3000, &[0xAA]);
+    let catalog = with_array(&mut members, false, |reader, image| {
+        Catalog::load(reader, image, TimeRange::ALL).expect("drives that read")
+    });
+    let catalog = catalog.expect("the array opens");
+    assert!(catalog.entries.contains(&moved) && catalog.recovered.is_empty());
+}
+
+#[test]
+fn parity_of_a_group_of_which_a_chunk_is_gone_for_good_is_named_as_what_a_rebuild_can_not_make() {
+    let chunks = chunks();
+    // The second parity of chunks 7 and 8 went with its member.
+    let lost = usize::from(chunks[10].place.member);
+    let without = |damage: &[(usize, usize)]| {
+        let mut members = all();
+        members[lost] = None;
+        damage
+            .iter()
+            .for_each(|&(at, within)| poke(&mut members, &chunks[at], within, &[0xAA; 64]));
+        let planned = with_array(&mut members, false, |reader, image| {
+            let catalog = Catalog::load(reader, image, TimeRange::ALL).expect("drives that read");
+            let plan = Plan::new(reader, image, &catalog, lost as u16, None);
+            plan.expect("drives that read").groups_without
+        });
+        planned.expect("the array opens")
+    };
+    assert_eq!(without(&[]), 0);
+    // The first parity gives back either one, but not both. Chunk 8 stays listed, by its segment's index.
+    assert_eq!(without(&[(7, 0)]), 0);
+    assert_eq!(without(&[(7, 0), (8, 4096)]), 1);
 }

@@ -25,6 +25,8 @@ pub struct Changing {
     most: usize,
     /// Bytes that were asked for.
     pub bytes: u64,
+    /// Where that was, in order.
+    asked: Vec<(DriveId, u64)>,
 }
 
 impl Changing {
@@ -49,8 +51,12 @@ impl Bank for Changing {
     }
     fn submit(&mut self, command: Command) -> Result<(), Full> {
         self.bank.submit(command)?;
-        let Operation::Read { length, .. } = command.operation else { panic!("readers read") };
+        let Operation::Read { length, offset, .. } = command.operation else {
+            panic!("readers read")
+        };
+        assert_ne!(length, 0, "nobody reads nothing");
         self.bytes += u64::from(length);
+        self.asked.push((command.drive, offset));
         let geometry = &self.bank.drives()[command.drive.index()];
         assert_eq!(geometry.check(&command.operation, 64 << 10), Ok(()), "none is refused");
         self.under_way += 1;
@@ -83,7 +89,8 @@ pub fn array(buffers: u32) -> (Changing, MemoryBuffers) {
     for (at, bytes) in (0u16..).zip(there()) {
         bank.poke(DriveId(at), 0, bytes);
     }
-    (Changing { bank, changes: Vec::new(), under_way: 0, most: 0, bytes: 0 }, memory)
+    let (changes, asked) = (Vec::new(), Vec::new());
+    (Changing { bank, changes, under_way: 0, most: 0, bytes: 0, asked }, memory)
 }
 
 /// A reader of it with all of its buffers.
@@ -323,5 +330,33 @@ fn as_many_chunks_are_read_ahead_as_buffers_allow_and_eight_at_most() {
         verify(&mut reader, &image, &chunks, each).expect("the bank works");
         assert!(numbers.iter().copied().eq(0..chunks.len() as u64), "each once, in order");
         assert_eq!(bank.most, most, "{buffers} buffers");
+    }
+}
+
+#[test]
+fn queues_that_are_read_side_by_side_share_the_buffers() {
+    let whole = read_with(|_| (), None);
+    // One buffer is kept for a look at a segment's start. The others are divided among two queues.
+    for (buffers, ahead) in [(3, 1), (5, 2), (6, 2), (7, 3), (9, 4)] {
+        let (mut bank, memory) = array(buffers);
+        let mut chunks = chunks();
+        let data = chunks.iter_mut().filter(|entry| entry.record.parity.is_none());
+        for entry in data.skip(1).step_by(2) {
+            let page = header(entry, entry.place, |record| record.summary.queue = 1);
+            bank.bank.poke(DriveId(entry.place.member), entry.place.offset, &page);
+            entry.record.summary.queue = 1;
+        }
+        let mut reader = reader_of(&mut bank, &memory);
+        let image = open(&mut reader).expect("the array opens");
+        reader.bank.asked.clear();
+        let mut packets = Packets::default();
+        let extracted = extract(&mut reader, &image, &chunks, TimeRange::ALL, None, &mut packets);
+        extracted.expect("none fails");
+        assert_eq!(packets, whole, "times put both queues in order");
+        // As many as its share, and one when the first of them is taken; then it is the other's turn.
+        let at = |entry: &Entry| (DriveId(entry.place.member), entry.place.offset);
+        let queue = |asked| chunks.iter().find(|e| at(e) == asked).map(|e| e.record.summary.queue);
+        let first = bank.asked.iter().take_while(|asked| queue(**asked) == Some(0)).count();
+        assert_eq!(first, ahead + 1, "{buffers} buffers");
     }
 }

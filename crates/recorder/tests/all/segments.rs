@@ -3,7 +3,7 @@
 
 use crate::media::{Media, record};
 use base::{DeviceError, DriveId};
-use format::{ChunkRecord, Place};
+use format::{ChunkRecord, ChunkSummary, Place};
 use longtake_recorder::open::{HeadImage, Live, OpenError};
 use longtake_recorder::reader::ReadError;
 use longtake_recorder::takes::extents;
@@ -206,7 +206,11 @@ fn a_chunk_that_belongs_elsewhere_is_none() {
             let mut place = entry.place;
             change(&mut place);
             media.header_at(&entry, place);
-            let found = sound(&media).head.map_or(Vec::new(), |head| numbers(&head));
+            let member = sound(&media);
+            // What a segment of this array held is lost where a chunk of another place lies at its start.
+            let is_lost = left.is_empty() && at > 1;
+            assert_eq!(member.lost_segment, is_lost, "place {at}");
+            let found = member.head.map_or(Vec::new(), |head| numbers(&head));
             assert_eq!(found, if at == 0 { &[1, 2][..] } else { left }, "place {at}");
         }
     }
@@ -228,4 +232,18 @@ fn a_member_is_trimmed_only_in_whole_units_of_its_drive() {
         media.trim_unit_bytes = unit;
         assert_eq!(sound(&media).trims, trims, "{unit:?}");
     }
+}
+
+#[test]
+fn a_segment_that_begins_with_a_chunk_without_packets_says_when_that_was_sealed() {
+    let summary = ChunkSummary { length: 4096, sealed_ns: 77, end: true, ..ChunkSummary::EMPTY };
+    let end = ChunkRecord { summary, ..record(20, 4096, (1, 2)) };
+    let mut media = Media::new(1, 5, 256 << 10);
+    media.full(&[(0, 0, &[record(10, 8192, (1, 2)), record(11, 8192, (3, 4))])]);
+    media.full(&[(0, 1, &[end, record(21, 8192, (5, 6))])]);
+    let end =
+        ChunkRecord { sequence: 31, summary: ChunkSummary { sealed_ns: 88, ..summary }, ..end };
+    media.chunks(0, 2, &[record(30, 8192, (5, 6)), end]);
+    media.chunks(0, 3, &[ChunkRecord { sequence: 40, ..end }]);
+    assert_eq!(sound(&media).untimed, [(1, 77), (3, 88)]);
 }
