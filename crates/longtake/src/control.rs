@@ -1,15 +1,15 @@
 //! The control socket of a recording: other commands ask the recorder to protect spans of time, or where it is.
 //!
 //! Each array has a directory for its socket, which only the recorder's user can enter: `control.sock` in
-//! `/run/longtake/ARRAY` for root, in `$XDG_RUNTIME_DIR/longtake/ARRAY` or `/tmp/longtake-UID/ARRAY` for others. Both sides
-//! verify who is at the other end. One request, one answer, each a line of JSON.
+//! `/run/longtake/ARRAY` for root and for the user that a recorder of root's becomes, in `$XDG_RUNTIME_DIR/longtake/ARRAY` or
+//! `/tmp/longtake-UID/ARRAY` for others. Both sides verify who is at the other end. One request, one answer, each a line of JSON.
 
 mod directory;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,10 +17,10 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, bail};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use device::Waker;
-use nix::fcntl::{OFlag, openat};
+use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt::PeerCredentials};
 use nix::sys::stat::{Mode, SFlag, fstat};
-use nix::unistd::{Gid, Uid, UnlinkatFlags, fchown, unlinkat};
+use nix::unistd::{Uid, UnlinkatFlags, User, fchown, fchownat, unlinkat};
 use recorder::TimeRange;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,6 +31,9 @@ use directory::{PrivateDirectory, called};
 
 /// The socket's name in its directory.
 const SOCKET: &str = "control.sock";
+
+/// The user that has no rights, and that services without a user of their own run as.
+const NOBODY: &str = "nobody";
 
 /// How long the recorder waits for a request, once somebody has connected.
 const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
@@ -101,10 +104,13 @@ pub struct Asked {
 /// Connections that may hold spans at a time.
 const HOLDS_MAX: usize = 16;
 
+/// The directory of root's recorders.
+const BASE_OF_ROOT: &str = "/run/longtake";
+
 /// The directory that holds a directory for each array.
 fn base() -> PathBuf {
     match (Uid::effective().is_root(), std::env::var_os("XDG_RUNTIME_DIR")) {
-        (true, _) => PathBuf::from("/run/longtake"),
+        (true, _) => PathBuf::from(BASE_OF_ROOT),
         (false, Some(runtime)) if !runtime.is_empty() => PathBuf::from(runtime).join("longtake"),
         (false, _) => std::env::temp_dir().join(format!("longtake-{}", Uid::effective())),
     }
@@ -115,7 +121,7 @@ fn base() -> PathBuf {
 pub struct Control {
     listener: UnixListener,
     place: Place,
-    /// Who may ask, beside root. The recorder may have become another user by then.
+    /// Who may ask, beside root.
     owner: Uid,
 }
 
@@ -150,6 +156,10 @@ impl Control {
     /// If another user could reach the socket's directory, or the socket can't be created.
     pub fn bind(array: Uuid) -> Result<Self> {
         let base = PrivateDirectory::open(&base(), true).context("preparing the control socket")?;
+        if Uid::effective().is_root() {
+            // The users that recorders become pass through it, each into directories of its own.
+            base.let_pass().context("preparing the control socket")?;
+        }
         let name = array.to_string();
         let directory = base.open_in(&name, true).context("preparing the control socket")?;
         let place = Place { base, directory, name };
@@ -162,14 +172,22 @@ impl Control {
         Ok(Self { listener, place, owner: Uid::effective() })
     }
 
-    /// Lets the user that the recorder is about to become remove the socket at the end.
+    /// Lets the user that the recorder is about to become remove the socket at the end, and ask. `nobody` may not ask: other
+    /// services run as that user, too.
     ///
     /// # Errors
     /// If the system refuses.
-    pub fn give_to(&self, user: Uid, group: Gid) -> Result<()> {
+    pub fn give_to(&mut self, user: &User) -> Result<()> {
         let directory = &self.place.directory;
-        fchown(directory, Some(user), Some(group))
-            .with_context(|| format!("giving {} to {}", directory.path().display(), called(user)))
+        let (owner, group) = (Some(user.uid), Some(user.gid));
+        let context = || format!("giving {} to {}", directory.path().display(), called(user.uid));
+        fchown(directory, owner, group).with_context(context)?;
+        if user.name != NOBODY {
+            fchownat(directory, SOCKET, owner, group, AtFlags::AT_SYMLINK_NOFOLLOW)
+                .with_context(context)?;
+            self.owner = user.uid;
+        }
+        Ok(())
     }
 
     /// The directory from which a file is removed at the end, and the one from which a directory is.
@@ -357,9 +375,19 @@ fn converse(array: Uuid, request: &Request) -> Result<(Reply, UnixStream)> {
     }
 }
 
+/// The directory of an array's recorder: among those of the calling user, or a recorder of root's that became this user.
+fn directory_of(array: Uuid) -> Result<PrivateDirectory> {
+    let name = array.to_string();
+    let own = PrivateDirectory::open(&base(), false).and_then(|base| base.open_in(&name, false));
+    own.or_else(|why| {
+        let base = PrivateDirectory::of_root(Path::new(BASE_OF_ROOT));
+        base.and_then(|base| base.open_in(&name, false)).map_err(|_| why)
+    })
+}
+
 /// Connects to the recorder of the calling user or of root, and to nobody else's.
 fn connect(array: Uuid) -> Result<UnixStream> {
-    let directory = PrivateDirectory::open(&base(), false)?.open_in(&array.to_string(), false)?;
+    let directory = directory_of(array)?;
     let path = directory.path().join(SOCKET);
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let socket = openat(&directory, SOCKET, flags, Mode::empty())

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, openat};
-use nix::sys::stat::{Mode, fchmod, fstat, mkdirat};
+use nix::sys::stat::{FileStat, Mode, fchmod, fstat, mkdirat};
 use nix::unistd::{Uid, User};
 
 /// A directory that was checked when it was opened.
@@ -24,6 +24,32 @@ impl PrivateDirectory {
     /// If it is missing or can't be created, is a symbolic link, belongs to somebody else, or lets others in.
     pub fn open(path: &Path, create: bool) -> Result<Self> {
         Self::enter(AT_FDCWD, path, path.to_owned(), create, Some(Uid::effective()))
+    }
+
+    /// Opens a directory of root's that others may pass through, and can't change.
+    ///
+    /// # Errors
+    /// If it is missing, is a symbolic link, or belongs to somebody else.
+    pub fn of_root(path: &Path) -> Result<Self> {
+        // Who may pass through it need not be allowed to list it.
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let descriptor = openat(AT_FDCWD, path, flags, Mode::empty())
+            .with_context(|| format!("opening {}", path.display()))?;
+        let directory = Self { descriptor, path: path.to_owned() };
+        let found = directory.found()?;
+        if found.st_uid != 0 || found.st_mode & 0o022 != 0 {
+            bail!("{} is not root's alone", path.display());
+        }
+        Ok(directory)
+    }
+
+    /// Lets others pass through this directory of root's, into directories of their own.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn let_pass(&self) -> Result<()> {
+        fchmod(&self.descriptor, Mode::from_bits_truncate(PASSABLE))
+            .with_context(|| format!("setting the mode of {}", self.path.display()))
     }
 
     /// The same for a directory in this one. Root's may belong to anybody: only root can have given it away, to the user
@@ -76,15 +102,19 @@ impl PrivateDirectory {
         Ok(directory)
     }
 
+    fn found(&self) -> Result<FileStat> {
+        fstat(&self.descriptor).with_context(|| format!("looking at {}", self.path.display()))
+    }
+
     fn check(&self, owner: Option<Uid>) -> Result<()> {
-        let found = fstat(&self.descriptor)
-            .with_context(|| format!("looking at {}", self.path.display()))?;
+        let found = self.found()?;
         let owned_by = Uid::from_raw(found.st_uid);
         if owner.is_some_and(|owner| owner != owned_by) {
             bail!(foreign(&self.path, owned_by));
         }
         let mode = found.st_mode & 0o7777;
-        if mode & 0o777 != 0o700 {
+        let is_passable = owned_by.is_root() && mode & 0o777 == PASSABLE;
+        if mode & 0o777 != 0o700 && !is_passable {
             bail!(
                 "{0} has mode {mode:04o}, so other users could replace the recorder's socket in it: run `chmod 700 {0}`",
                 self.path.display()
@@ -93,6 +123,9 @@ impl PrivateDirectory {
         Ok(())
     }
 }
+
+/// The mode of root's directory, which others pass through.
+const PASSABLE: u32 = 0o711;
 
 impl AsFd for PrivateDirectory {
     fn as_fd(&self) -> BorrowedFd<'_> {

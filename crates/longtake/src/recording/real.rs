@@ -169,12 +169,18 @@ impl Ready {
         let Opened { bank: AnyBank::Real(bank), pool, .. } = opened else {
             unreachable!("the targets are real drives");
         };
-        let control = Control::bind(image.uuid)?;
+        let mut control = Control::bind(image.uuid)?;
         job.go_on()?;
         // Before the first thread of the recording: those that are started from here on are confined, too.
         if options.privileges != Privileges::Keep {
             let names = !options.filter.trim().is_empty();
-            give_up_privileges(successor.as_ref(), &control, folder.as_deref(), names, observer)?;
+            give_up_privileges(
+                successor.as_ref(),
+                &mut control,
+                folder.as_deref(),
+                names,
+                observer,
+            )?;
         }
         let metrics = MetricsFile::start(options, observer)?;
         let bank = *bank;
@@ -313,13 +319,13 @@ fn suits_parity(job: &Builder, image: &ArrayImage) -> Result<()> {
 /// Becomes another user if there is one to become, and confines the process. Files are still made in `folder`.
 fn give_up_privileges(
     successor: Option<&User>,
-    control: &Control,
+    control: &mut Control,
     folder: Option<&Path>,
     looks_up_names: bool,
     observer: &mut dyn Observer,
 ) -> Result<()> {
     if let Some(user) = successor {
-        control.give_to(user.uid, user.gid)?;
+        control.give_to(user)?;
         privileges::become_user(user)?;
     }
     privileges::confine(Some(control), folder.as_slice(), looks_up_names)?;
