@@ -249,15 +249,18 @@ fn a_recorder_of_roots_answers_root_and_the_user_that_it_became_and_no_other() {
     let record = format!("--from synthetic:1MB/s --user games --mode 0644 --to @ {SMALL}");
     let mut recorder = Recorder::start(&record, &array);
     recorder.wait_for_written(1_000_000);
-    let mut protect = longtake();
-    protect.args(PROTECT.split(' ').map(|word| word.replace('@', text(&array))));
+    let protect = || {
+        let mut protect = longtake();
+        protect.args(PROTECT.split(' ').map(|word| word.replace('@', text(&array))));
+        protect
+    };
     let by = |user: u32| {
-        let mut command = by(user, &protect);
+        let mut command = by(user, &protect());
         run(command.env("TMPDIR", &temporary).env_remove("XDG_RUNTIME_DIR"))
     };
     let games = nix::unistd::User::from_name("games").expect("it can be looked up");
     by(games.expect("it is there").uid.as_raw()).code(0);
-    run(&mut protect).code(0);
+    run(&mut protect()).code(0);
     for user in [USER, HOSTILE] {
         by(user).code(1).says(&["as the user who started the recording"]);
     }

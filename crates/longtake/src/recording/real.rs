@@ -173,14 +173,8 @@ impl Ready {
         job.go_on()?;
         // Before the first thread of the recording: those that are started from here on are confined, too.
         if options.privileges != Privileges::Keep {
-            let names = !options.filter.trim().is_empty();
-            give_up_privileges(
-                successor.as_ref(),
-                &mut control,
-                folder.as_deref(),
-                names,
-                observer,
-            )?;
+            let (user, filter) = (successor.as_ref(), &options.filter);
+            give_up_privileges(user, &mut control, folder.as_deref(), filter, observer)?;
         }
         let metrics = MetricsFile::start(options, observer)?;
         let bank = *bank;
@@ -321,14 +315,14 @@ fn give_up_privileges(
     successor: Option<&User>,
     control: &mut Control,
     folder: Option<&Path>,
-    looks_up_names: bool,
+    filter: &str,
     observer: &mut dyn Observer,
 ) -> Result<()> {
     if let Some(user) = successor {
         control.give_to(user)?;
         privileges::become_user(user)?;
     }
-    privileges::confine(Some(control), folder.as_slice(), looks_up_names)?;
+    privileges::confine(Some(control), folder.as_slice(), !filter.trim().is_empty())?;
     if let Some(user) = successor {
         observer.remark(Remark::Detail(format!(
             "everything is open; continuing as user {}",
