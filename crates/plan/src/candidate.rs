@@ -65,7 +65,8 @@ impl Parts {
 impl Candidate {
     /// A drive with what is known of it.
     pub fn new(profile: Profile, price: Option<f64>) -> Self {
-        let model = Spec::from_profile(&profile).ok();
+        // Parameters that no drive can have tell nothing of this one.
+        let model = Spec::from_profile(&profile).ok().filter(|spec| spec.check().is_ok());
         Self { profile, price, described: None, model }
     }
 

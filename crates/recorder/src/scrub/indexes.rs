@@ -51,8 +51,9 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         Ok(())
     }
 
-    /// Whether a segment whose index does not count now has one that names this chunk with another record than the chunk's. Were the
-    /// chunk in its place, the index might count, and nobody could read the chunk. Parity gives it back as long as it is not there.
+    /// Whether a segment whose index does not count now has one that names this chunk, or another that is known there, with another
+    /// record than the chunk's. Were this chunk in its place, the index might count, and nobody could read the one it denies. Parity
+    /// gives this one back as long as it is not there.
     pub(super) fn index_denies<B: Bank, M: Buffers>(
         &self,
         reader: &mut Reader<'_, B, M>,
@@ -80,8 +81,12 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
             return Ok(false);
         }
         let entries = found(length as usize)?.and_then(|tail| footer.entries(&tail).ok());
+        let mut known = self.chunks(entry.place.member, segment);
+        known.push((place, record));
         let denies = |(at, listed): &(Place, ChunkRecord)| {
-            at.offset == place.offset && listed.sequence == record.sequence && *listed != record
+            known.iter().any(|(place, record)| {
+                at.offset == place.offset && listed.sequence == record.sequence && listed != record
+            })
         };
         Ok(entries.is_some_and(|entries| entries.iter().any(denies)))
     }
