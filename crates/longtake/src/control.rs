@@ -172,8 +172,8 @@ impl Control {
         Ok(Self { listener, place, owner: Uid::effective() })
     }
 
-    /// Lets the user that the recorder is about to become remove the socket at the end, and ask. `nobody` may not ask: other
-    /// services run as that user, too.
+    /// Lets the user that the recorder is about to become remove the socket at the end and send requests. `nobody` may send none:
+    /// other services run as that user, too.
     ///
     /// # Errors
     /// If the system refuses.

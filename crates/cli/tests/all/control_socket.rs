@@ -245,7 +245,7 @@ fn a_recorder_of_roots_answers_root_and_the_user_that_it_became_and_no_other() {
     let folder = scratch();
     let temporary = temporary_in(&folder, "tmp");
     let array = temporary.join("array");
-    // A user that every Debian has, beside nobody.
+    // A user that every Debian system has.
     let record = format!("--from synthetic:1MB/s --user games --mode 0644 --to @ {SMALL}");
     let mut recorder = Recorder::start(&record, &array);
     recorder.wait_for_written(1_000_000);

@@ -1,10 +1,13 @@
 //! `record --metrics`: a file for node-exporter's textfile collector that says what the ledger says, from the beginning to the end.
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 
-use crate::harness::{Recorder, line, new_in, number, ran, run, scratch, tool, wait_until};
+use crate::harness::captures::capinfos;
+use crate::harness::{
+    Recorder, line, longtake, new_in, number, ran, run, scratch, tool, wait_until,
+};
 
 const SMALL: &str = "--members 2 --member-size 33MiB --memory 32MiB --segment 4MiB";
 const NOBODY: u32 = 65_534;
@@ -117,6 +120,33 @@ fn metrics_of_capture_files_name_the_file() {
     let told = line(&format!("{record} -y --metrics {}", text(&other)), &packets).code(0);
     assert!(told.stderr.contains("names end in .prom"), "{}", told.stderr);
     assert_eq!(value(&fs::read_to_string(&other).expect("it is text"), &recording), Some(0.0));
+}
+
+#[test]
+fn metrics_never_replace_packets_or_go_to_standard_output() {
+    let folder = scratch();
+    let packets = new_in(&folder, "packets.pcapng");
+    let record =
+        "record --from synthetic:50MB/s --until-bytes 1MB --keep-privileges -q -y -w @ --metrics";
+    line(&format!("{record} @"), &packets).code(1).says(&["name the same file"]);
+    // By another path to the same file, the packets are kept under another name or in place of the metrics.
+    let links = scratch();
+    let link = new_in(&links, "link");
+    symlink(folder.path(), &link).expect("there is space");
+    line(&format!("{record} {}/packets.pcapng", text(&link)), &packets).code(0);
+    let found = fs::read_dir(folder.path())
+        .expect("it is there")
+        .map(|file| file.expect("it is there").path());
+    let captures =
+        found.filter(|file| fs::read(file).expect("it is there").starts_with(b"\n\r\r\n"));
+    assert_eq!(captures.map(|file| capinfos(&file)).filter(|&packets| packets > 500).count(), 1);
+    let output = new_in(&folder, "output");
+    let mut to_output = longtake();
+    to_output.args(record.split(' ').map(|word| word.replace('@', text(&packets))));
+    to_output.arg("/dev/stdout").stdout(File::create(&output).expect("there is space"));
+    let refused = to_output.output().expect("it starts");
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    assert_eq!(fs::read(&output).expect("it is there"), b"");
 }
 
 #[test]

@@ -1,16 +1,15 @@
 //! A file of metrics that is renewed during a recording, for node-exporter's textfile collector.
 
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::thread::JoinHandle;
 
 use anyhow::{Context, Result, bail};
 use base::{Duration, Instant};
-use crossbeam_channel::{Receiver, Sender, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use device::shell::quoted;
 use nix::unistd::User;
-use target::output::{Outputs, Readers};
+use target::output::{NewFile, Outputs, Readers};
 
 use super::observer::{Observer, Started, View};
 use super::options::Options;
@@ -19,6 +18,9 @@ use crate::{Remark, json, privileges};
 
 /// Time between two versions of the file.
 const EVERY: Duration = Duration::from_secs(5);
+
+/// How long the end of a recording waits for the last version. A file system that answers no more must not keep it from ending.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// What every name of a metric begins with, after the words that describe it.
 const MARK: &str = "# HELP longtake_";
@@ -30,17 +32,13 @@ const MARK: &str = "# HELP longtake_";
 /// If the file must not be written or holds something else, or the folder can't be written by that user.
 pub fn folder(options: &Options, user: Option<&User>) -> Result<Option<PathBuf>> {
     let Some(path) = &options.metrics else { return Ok(None) };
-    Outputs::new(true).check(path).context("--metrics")?;
+    let outputs = Outputs::new(true);
+    outputs.check(path).context("--metrics")?;
     let shown = path.display();
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         bail!("--metrics {shown}: name a regular file, which is replaced every {EVERY}");
     }
-    let known = fs::read(path).unwrap_or_default();
-    if !known.is_empty() && !known.starts_with(MARK.as_bytes()) {
-        bail!(
-            "--metrics {shown}: this file exists and does not hold metrics of Longtake; name another file"
-        );
-    }
+    may_be_replaced(path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let folder = fs::canonicalize(folder)
@@ -53,15 +51,33 @@ pub fn folder(options: &Options, user: Option<&User>) -> Result<Option<PathBuf>>
             user.map_or("$USER", |user| &user.name)
         );
     }
+    // Standard output may be a file as well. What is made here is removed at once.
+    outputs.create(path, Readers::All).and_then(NewFile::not_stream).context("--metrics")?;
     Ok(Some(folder))
+}
+
+/// Checks that nothing but metrics would be lost with the file at this path.
+fn may_be_replaced(path: &Path) -> Result<()> {
+    let mut start = Vec::new();
+    let opened = File::open(path).map(|file| file.take(MARK.len() as u64));
+    opened.and_then(|mut file| file.read_to_end(&mut start)).ok();
+    if !start.is_empty() && start != MARK.as_bytes() {
+        bail!(
+            "--metrics {}: this file exists and does not hold metrics of Longtake; name another file",
+            path.display()
+        );
+    }
+    Ok(())
 }
 
 /// The thread that writes the file. A slow file system must not hold up the recording.
 #[derive(Debug)]
 pub struct MetricsFile {
     texts: Option<Sender<String>>,
+    /// Ends with the thread.
     failures: Receiver<String>,
-    thread: Option<JoinHandle<()>>,
+    /// Whether a failure was told. The next ones say the same.
+    has_failed: bool,
     due: Instant,
 }
 
@@ -84,14 +100,13 @@ impl MetricsFile {
         let write_all = move || {
             for text in taken {
                 if let Err(error) = write(&path, &text) {
-                    // One failure is told; the others are the same.
                     failed.try_send(format!("--metrics: {error:#}")).ok();
                 }
             }
         };
         let thread = std::thread::Builder::new().name("metrics".to_owned()).spawn(write_all);
-        let thread = Some(thread.context("starting the thread of --metrics")?);
-        Ok(Some(Self { texts: Some(texts), failures, thread, due: Instant::START }))
+        thread.context("starting the thread of --metrics")?;
+        Ok(Some(Self { texts: Some(texts), failures, has_failed: false, due: Instant::START }))
     }
 
     /// When it wants to look at the recording again.
@@ -109,24 +124,42 @@ impl MetricsFile {
     ) {
         if is_over || view.now() >= self.due {
             self.due = view.now() + EVERY;
-            self.renew(text(started, view, !is_over), is_over);
+            if let (Some(texts), Some(text)) = (&self.texts, text(started, view, !is_over)) {
+                // While the thread still writes an earlier text, this one is left out; the last one is not.
+                let patience = if is_over { PATIENCE } else { std::time::Duration::ZERO };
+                texts.send_timeout(text, patience).ok();
+            }
         }
         for failure in self.failures.try_iter() {
-            observer.remark(Remark::Warning(failure));
+            self.has_failed = tell(failure, self.has_failed, observer);
+        }
+        if is_over {
+            self.texts = None;
+            self.wait(observer);
         }
     }
 
-    fn renew(&mut self, text: Option<String>, is_last: bool) {
-        let (Some(texts), Some(text)) = (&self.texts, text) else { return };
-        if !is_last {
-            // While the thread still writes an earlier text, this one is left out.
-            texts.try_send(text).ok();
-            return;
+    /// Waits until the thread has written all that it was given.
+    fn wait(&mut self, observer: &mut dyn Observer) {
+        loop {
+            match self.failures.recv_timeout(PATIENCE) {
+                Ok(failure) => self.has_failed = tell(failure, self.has_failed, observer),
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    let late = format!("--metrics: the file is not written after {PATIENCE:?}");
+                    return observer.remark(Remark::Warning(late));
+                }
+            }
         }
-        texts.send(text).ok();
-        self.texts = None;
-        self.thread.take().map(JoinHandle::join);
     }
+}
+
+/// Tells the first failure. Returns that one was told.
+fn tell(failure: String, has_failed: bool, observer: &mut dyn Observer) -> bool {
+    if !has_failed {
+        observer.remark(Remark::Warning(failure));
+    }
+    true
 }
 
 fn text(started: &Started, view: &View<'_>, recording: bool) -> Option<String> {
@@ -144,6 +177,8 @@ fn text(started: &Started, view: &View<'_>, recording: bool) -> Option<String> {
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
+    // It may have come there since the last time: a capture file that the recording itself has written, for one.
+    may_be_replaced(path)?;
     let mut file = Outputs::new(true).create(path, Readers::All)?;
     file.write_all(text.as_bytes()).with_context(|| format!("writing {}", path.display()))?;
     Ok(file.finish()?)

@@ -31,14 +31,14 @@ pub struct Stage<'a> {
     /// Ends the recording; also set when a limit is reached.
     pub stop: &'a AtomicBool,
     pub progress: &'a Progress,
-    /// What else is told of the recording.
+    /// What only real drives and interfaces tell.
     pub watched: Watched<'a>,
     /// What it means when the source ends by itself.
     pub source_end: SourceEnd,
     pub observer: &'a mut dyn Observer,
 }
 
-/// What only recordings on real drives have.
+/// What is watched besides, in recordings on real drives.
 #[derive(Default)]
 pub struct Watched<'a> {
     /// The link of the interface that is recorded.

@@ -51,9 +51,9 @@ impl<F: FnMut(Step<'_>)> Scrub<'_, F> {
         Ok(())
     }
 
-    /// Whether a segment whose index does not count now has one that names this chunk, or another that is known there, with another
-    /// record than the chunk's. Were this chunk in its place, the index might count, and nobody could read the one it denies. Parity
-    /// gives this one back as long as it is not there.
+    /// Whether a segment whose index does not count now has one that contradicts this chunk, or another known chunk of the segment.
+    /// If this chunk were written back, the index could count again, and the chunk that it contradicts could no longer be read. Until
+    /// then, parity returns this chunk.
     pub(super) fn index_denies<B: Bank, M: Buffers>(
         &self,
         reader: &mut Reader<'_, B, M>,

@@ -54,7 +54,7 @@ impl Bank for Changing {
         let Operation::Read { length, offset, .. } = command.operation else {
             panic!("readers read")
         };
-        assert_ne!(length, 0, "nobody reads nothing");
+        assert_ne!(length, 0, "a read of no bytes");
         self.bytes += u64::from(length);
         self.asked.push((command.drive, offset));
         let geometry = &self.bank.drives()[command.drive.index()];

@@ -73,7 +73,7 @@ fn a_member_without_a_chunk_of_a_later_take_is_out_of_date_if_the_others_have_fo
 #[test]
 fn a_full_segment_behind_the_start_of_a_take_that_is_missed_counts_as_four_of_its_chunks() {
     let full = |first| live(first, first + 9, (300, 301));
-    // One with older chunks, so that nobody is taken for lapped.
+    // One member has older chunks, so that no member counts as lapped.
     let older = [open(5, 9)];
     let found =
         |count, segments: &[Live]| members(&behind(FIRST, count, &[segments, &older].concat()));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Context, Error, Result, bail};
 use base::{BufferId, ByteSize, Duration, Instant, Timestamp};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use device::{Pages, Pool, Waker};
@@ -45,6 +45,9 @@ pub fn record(job: &Builder, files: &FileOptions, observer: &mut dyn Observer) -
     processors::check(&options.processors)?;
     let (format, outputs) = files.check(&spec)?;
     let folder = files.folder()?;
+    if options.metrics.as_ref() == Some(&files.path) {
+        bail!("-w and --metrics name the same file, {}: name two", files.path.display());
+    }
     let maker = file_maker(options, &folder)?;
     let metrics_folder = metrics_file::folder(options, maker.as_ref().and_then(FileMaker::user))?;
     let source = sources::open(&spec, &Taking::of(options))?;
