@@ -42,6 +42,7 @@ mod check;
 mod completeness;
 mod compress;
 mod contents;
+mod courtesy;
 mod create;
 mod delete;
 mod description;
@@ -69,6 +70,7 @@ mod select;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use ::target::AnyBank;
@@ -94,7 +96,7 @@ pub use flows::{FlowOptions, Flows};
 pub use follow::Followed;
 pub use found::{FoundArray, FoundState, list};
 pub use info::{Extent, Info, MemberInfo, StaleMember};
-pub use options::ArrayOptions;
+pub use options::{ArrayOptions, Seen};
 pub use rates::TakeRates;
 pub use rebuild::{RebuildOptions, RebuildPlan, RebuildReport};
 pub use replay::Replayed;
@@ -175,6 +177,11 @@ impl Array {
     /// As [`Array::open`].
     pub fn refresh(&mut self) -> Result<()> {
         Ok(self.reopen()?)
+    }
+
+    /// What it held when it was last looked at, with which [`ArrayOptions::seen`] opens it faster.
+    pub fn seen(&self) -> Seen {
+        Seen(Arc::new(self.opened.image.clone()))
     }
 
     /// The array's identity.

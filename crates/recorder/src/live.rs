@@ -3,7 +3,7 @@
 
 use base::{Bank, Buffers, Duration};
 
-use crate::open::{ArrayImage, OpenError, open_some};
+use crate::open::{ArrayImage, OpenError, open_again};
 use crate::protocol::TimeRange;
 use crate::reader::Reader;
 use crate::takes::{Catalog, Entry};
@@ -30,7 +30,7 @@ pub fn catalog<B: Bank, M: Buffers>(
         return Ok(seen);
     };
     for look in 1.. {
-        *image = open_some(reader, degraded)?;
+        *image = open_again(reader, degraded, image)?;
         let found = Catalog::load_more(reader, image, range, &seen)?;
         // What a ring reuses between two looks was there: reading it will tell that it is gone.
         let reused = seen.reused.max(found.reused);

@@ -5,6 +5,7 @@ mod discover;
 mod error;
 mod segments;
 mod validate;
+mod walk;
 
 use base::{Bank, Buffers, DriveId};
 use format::superblock::Protected;
@@ -17,8 +18,8 @@ use discover::{Found, discover};
 pub use discover::{is_unfinished, superblock};
 pub use error::OpenError;
 pub(crate) use segments::untimed_ns;
-pub use segments::walk;
 use validate::{Members, validate};
+pub(crate) use walk::walk;
 
 /// Sequence numbers left out when an array is opened: chunks behind a hole may bear them. A recorder
 /// whose clock goes right starts from the time anyway; no chunk takes less than the microsecond that
@@ -121,6 +122,12 @@ impl MemberImage {
         self.segments.is_empty()
     }
 
+    /// The chunks of a segment that has no index and was looked into when it was opened.
+    pub(crate) fn walked_chunks(&self, segment: u64) -> Option<&[(Place, ChunkRecord)]> {
+        let one = self.walked().find(|one| one.segment == segment && !one.closed)?;
+        Some(&one.chunks)
+    }
+
     /// The segments that were looked into when it was opened. A crash may have left its newest chunk in any of them: in front of that
     /// chunk a power cut may bring back the segment's older contents.
     pub(crate) fn walked(&self) -> impl Iterator<Item = &HeadImage> {
@@ -167,6 +174,27 @@ pub fn open_some<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     degraded: bool,
 ) -> Result<ArrayImage, OpenError> {
+    open_from(reader, degraded, None)
+}
+
+/// The same for reading, with what an earlier look has found: chunks that it walked over are not read again where they
+/// still stand.
+///
+/// # Errors
+/// [`OpenError`].
+pub fn open_again<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    degraded: bool,
+    known: &ArrayImage,
+) -> Result<ArrayImage, OpenError> {
+    open_from(reader, degraded, Some(known))
+}
+
+fn open_from<B: Bank, M: Buffers>(
+    reader: &mut Reader<'_, B, M>,
+    degraded: bool,
+    known: Option<&ArrayImage>,
+) -> Result<ArrayImage, OpenError> {
     let found = discover(reader)?;
     let Members { newest, drives, remarks } = validate(&found, degraded)?;
     fits_buffers(reader.buffer_bytes(), &found)?;
@@ -178,7 +206,9 @@ pub fn open_some<B: Bank, M: Buffers>(
                 let layout = found[drive.index()].superblock.layout;
                 let (array, count) = (newest.array, drives.len() as u16);
                 let place = Place { array, member, members: count, offset: 0 };
-                segments::read(reader, drive, layout, place, degraded)?
+                let known = known.filter(|known| known.uuid == newest.array);
+                let known = known.and_then(|known| known.members.get(usize::from(member)));
+                segments::read(reader, drive, layout, place, degraded, known)?
             }
         });
     }

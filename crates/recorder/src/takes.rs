@@ -533,7 +533,7 @@ fn ring_alone(members: &[MemberImage], unindexed: &[(u16, u64)], reused: Option<
     members.iter().all(has_newer) && unindexed.iter().all(is_newer)
 }
 
-/// The chunks of a segment without an index that counts, as far as they can be read. One whose footer closed it when it was
+/// The chunks of a segment without an index that counts, as far as they can be read: opening has walked over most. One whose footer closed it when it was
 /// opened holds what that says: behind the chunks that a power cut brought back may lie younger ones, of the segment's
 /// reuse, that nobody will know of when the ring gives it up.
 fn walked<B: Bank, M: Buffers>(
@@ -542,6 +542,9 @@ fn walked<B: Bank, M: Buffers>(
     place: &Place,
     segment: u64,
 ) -> Result<Vec<Entry>, OpenError> {
+    if let Some(chunks) = member.walked_chunks(segment) {
+        return Ok(chunks.iter().map(|&(place, record)| Entry { place, record }).collect());
+    }
     let mut found = match walk(reader, member.drive, &member.layout, place, segment) {
         Ok(found) => found,
         // A page that can't be read hides what is behind it; that is a gap then, unless parity fills it.

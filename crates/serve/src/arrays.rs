@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use base::ByteSize;
+use longtake::array::Seen;
 use longtake::{Array, Uuid, array};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
@@ -30,6 +31,8 @@ pub struct Served {
     uuid: Uuid,
     /// What it is opened by.
     place: String,
+    /// What the last request has found on it.
+    seen: Arc<Mutex<Option<Seen>>>,
 }
 
 impl Served {
@@ -41,8 +44,10 @@ impl Served {
         let mut found = Vec::new();
         for place in names {
             let wrong = |reason| ServeError::Array { name: place.clone(), reason };
-            let array = open(place, LISTING_MEMORY).map_err(wrong)?;
-            found.push(Self::new(array.info().name, array.uuid(), place.clone()));
+            let array = open(place, LISTING_MEMORY, None).map_err(wrong)?;
+            let served = Self::new(array.info().name, array.uuid(), place.clone());
+            *served.seen() = Some(array.seen());
+            found.push(served);
         }
         if names.is_empty() {
             let listed = array::list(&[], &mut |_| ()).map_err(ServeError::Drives)?;
@@ -66,7 +71,7 @@ impl Served {
     }
 
     fn new(name: String, uuid: Uuid, place: String) -> Self {
-        Self { id: name.clone(), name, uuid, place }
+        Self { id: name.clone(), name, uuid, place, seen: Arc::default() }
     }
 
     /// As it is called in addresses.
@@ -89,13 +94,22 @@ impl Served {
     /// # Errors
     /// If it can't be opened, or another array has taken its place.
     pub fn open(&self, memory: ByteSize) -> Result<Array, Failure> {
-        let array = open(&self.place, memory).map_err(Failure::of)?;
-        if array.uuid() == self.uuid { Ok(array) } else { Err(Failure::replaced(&self.id)) }
+        let seen = self.seen().clone();
+        let array = open(&self.place, memory, seen).map_err(Failure::of)?;
+        if array.uuid() != self.uuid {
+            return Err(Failure::replaced(&self.id));
+        }
+        *self.seen() = Some(array.seen());
+        Ok(array)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn open(place: &str, memory: ByteSize) -> longtake::Result<Array> {
-    Array::options().degraded(true).memory(memory).open(place)
+fn open(place: &str, memory: ByteSize, seen: Option<Seen>) -> longtake::Result<Array> {
+    Array::options().degraded(true).memory(memory).seen(seen).open(place)
 }
 
 /// What requests share.

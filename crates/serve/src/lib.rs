@@ -51,6 +51,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use longtake::service_manager::ServiceManager;
+use rustix::process::setpriority_process;
 use tokio::signal::unix::{SignalKind, signal};
 
 use access::Access;
@@ -63,6 +64,9 @@ pub use tokens::{Scope, Token, TokenError, TokenStore, token_table};
 
 /// Default address and port of a service.
 pub const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
+
+/// The lowest priority that a thread can have (setpriority(2)).
+const LOWEST_PRIORITY: i32 = 19;
 
 /// A command that makes a self-signed certificate.
 const CERTIFICATE: &str = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 365 -subj /CN=HOST \
@@ -360,6 +364,7 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name("serve")
+            .on_thread_start(come_last)
             .enable_all()
             .build()
             .map_err(ServeError::System)?;
@@ -379,6 +384,12 @@ impl Server {
         runtime.shutdown_background();
         served.map_err(ServeError::System)
     }
+}
+
+/// Gives the calling thread the lowest priority: recorders on this machine come first. Its reads come last with it, by `ioprio_set(2)`.
+fn come_last() {
+    // Where that is forbidden, a service manager decides.
+    setpriority_process(None, LOWEST_PRIORITY).ok();
 }
 
 /// Tells the service manager that the service is ready, and from then on that it is alive.

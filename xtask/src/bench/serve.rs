@@ -23,6 +23,8 @@ use super::{Setting, program};
 
 /// Bytes of packets in the take.
 const TAKE_BYTES: u64 = 10_000_000_000;
+/// Segments of the take, of the length that members of some size have by default: their indexes have room for all flows.
+const SEGMENT: &str = "256MiB";
 /// Packets of the flow that is asked for.
 const FLOW_PACKETS: u64 = 1000;
 /// Clients that download beside a recording.
@@ -43,7 +45,9 @@ const LARGE_BYTES: u64 = 10_000_000_000_000;
 pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     let rig = Rig::new(setting)?;
     let mut found = vec![rig.beside_clients(setting.rounds)?];
-    rig.record("array", &["--from", "traffic:500MB/s", "--until-bytes", &TAKE_BYTES.to_string()])?;
+    let bytes = TAKE_BYTES.to_string();
+    let take = ["--until-bytes", bytes.as_str(), "--segment", SEGMENT];
+    rig.record("array", &[&["--from", "traffic:500MB/s"][..], &take].concat())?;
     found.extend(rig.downloads(setting.rounds)?);
     found.extend(rig.idle()?);
     found.push(rig.start(setting.rounds)?);
@@ -300,6 +304,7 @@ impl Service {
         thread::scope(|scope| {
             for _ in 0..CLIENTS {
                 scope.spawn(|| {
+                    come_last();
                     while !over.load(Ordering::Relaxed) {
                         // There are more of them than are served at a time.
                         match self.get("/api/v1/arrays/ring/packets?since=-5s") {
@@ -309,7 +314,10 @@ impl Service {
                     }
                 });
             }
-            scope.spawn(|| self.get("/api/v1/events").map(|answer| while_wanted(answer, &over)));
+            scope.spawn(|| {
+                come_last();
+                self.get("/api/v1/events").map(|answer| while_wanted(answer, &over))
+            });
             let outcome = run();
             over.store(true, Ordering::Relaxed);
             outcome
@@ -339,6 +347,11 @@ impl Service {
         });
         waits.collect()
     }
+}
+
+/// Gives a client's thread the lowest priority: clients are on other machines, and take nothing from a recorder there.
+fn come_last() {
+    rustix::process::setpriority_process(None, 19).ok();
 }
 
 /// Reads to the end. Returns how many bytes there were.

@@ -204,6 +204,33 @@ fn arrays_on_drives_are_served_unless_others_are_named() {
     assert_eq!(takes["takes"], serde_json::json!([]));
 }
 
+/// The niceness of each thread of a process but its first, by the thread's name.
+fn niceness(pid: u32) -> Vec<(String, i32)> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").map(Result::unwrap);
+    let others = threads.filter(|thread| thread.file_name().to_string_lossy() != pid.to_string());
+    let told = others.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+    let read = told.map(|stat| {
+        let (name, rest) = stat.rsplit_once(')').expect("proc(5) puts the name in parentheses");
+        let name = name.split_once('(').expect("both").1.to_owned();
+        // The 19th of all, the 17th behind the name.
+        let nice = rest.split_whitespace().nth(16).expect("so many");
+        (name, nice.parse().expect("a number"))
+    });
+    read.collect()
+}
+
+#[test]
+fn the_service_has_the_lowest_priority() {
+    let folder = scratch();
+    let record = format!("record --from synthetic:max --until-bytes 10MB -q --to @/radar {SMALL}");
+    line(&record, folder.path()).code(0);
+    let service = Service::of(&folder.path().join("radar"));
+    service.get("/api/v1/arrays/radar/packets");
+    let threads = niceness(service.pid());
+    assert!(threads.len() >= 2, "{threads:?}");
+    assert!(threads.iter().all(|(name, nice)| name == "serve" && *nice == 19), "{threads:?}");
+}
+
 #[test]
 fn a_signal_ends_the_service_and_with_it_what_it_sends() {
     let folder = scratch();

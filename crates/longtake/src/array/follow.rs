@@ -205,7 +205,7 @@ impl Following {
         // Asked before the look: a recorder that has gone writes nothing more.
         let recording = array.targets.iter().any(|target| is_locked(target).unwrap_or(false));
         array.opened.recording = recording;
-        array.opened.read_again()?;
+        array.opened.look_again()?;
         let range = self.range(&array.opened.image);
         let catalog = array.opened.catalog(range)?;
         let is_end = |e: &&Entry| e.record.summary.end && e.record.sequence > self.begun;

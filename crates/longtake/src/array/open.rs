@@ -13,7 +13,7 @@ use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use format::layout::SUPERBLOCK_BYTES;
 use format::{Damage, Superblock};
-use recorder::open::{OpenError, is_unfinished, open_some};
+use recorder::open::{OpenError, is_unfinished, open_again, open_some};
 use recorder::reader::Reader;
 use recorder::stale::{self, Stale};
 use recorder::superblocks::{self, Change};
@@ -102,6 +102,14 @@ impl Opened {
         Ok(())
     }
 
+    /// Finds out what was written since the last look.
+    pub(crate) fn look_again(&mut self) -> Result<()> {
+        let (degraded, known) = (self.degraded, self.image.clone());
+        self.image = open_again(&mut self.reader(), degraded, &known)?;
+        self.stale = stale::members(&self.image);
+        Ok(())
+    }
+
     /// The members that are out of date.
     pub fn stale(&self) -> &[Stale] {
         &self.stale
@@ -146,6 +154,21 @@ pub fn open(
     memory_bytes: u64,
     extra: u32,
     degraded: bool,
+    tell: Tell,
+) -> Result<Opened> {
+    open_seen(targets, access, (memory_bytes, extra), degraded, None, tell)
+}
+
+/// The same; what an earlier look (`seen`) has found is not read again where it still stands.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_seen(
+    targets: &[PathBuf],
+    access: Access,
+    buffers: (u64, u32),
+    degraded: bool,
+    seen: Option<&ArrayImage>,
     mut tell: Tell,
 ) -> Result<Opened> {
     let unfinished = |path: &&PathBuf| peek(path).is_ok_and(|found| is_unfinished(&found));
@@ -163,7 +186,7 @@ pub fn open(
         }
     }
     loop {
-        match open_all(&targets, access, memory_bytes, extra, degraded, &mut tell) {
+        match open_all(&targets, access, buffers, degraded, seen, &mut tell) {
             Err(error) if leave_out && targets.len() > 1 => match unusable(&error) {
                 Some(drive) if targets.iter().any(|path| path.display().to_string() == drive) => {
                     tell(Remark::Note(format!("left out: {error:#}")));
@@ -212,9 +235,9 @@ impl Found {
 fn open_all(
     targets: &[&PathBuf],
     access: Access,
-    memory_bytes: u64,
-    extra: u32,
+    (memory_bytes, extra): (u64, u32),
     degraded: bool,
+    seen: Option<&ArrayImage>,
     tell: &mut Tell,
 ) -> Result<Found> {
     let recording = targets.iter().any(|t| target::is_locked(t).unwrap_or(false));
@@ -240,7 +263,11 @@ fn open_all(
         tell(Remark::Warning(warning.to_string()));
     }
     let buffers = pool.buffer_ids().collect();
-    let image = open_some(&mut Reader { bank: &mut bank, memory: &pool, buffers }, degraded)?;
+    let mut reader = Reader { bank: &mut bank, memory: &pool, buffers };
+    let image = match seen {
+        Some(seen) => open_again(&mut reader, degraded, seen)?,
+        None => open_some(&mut reader, degraded)?,
+    };
     let stale = stale::members(&image);
     for stale in &stale {
         tell(Remark::Warning(describe(stale, &image, &bank)));

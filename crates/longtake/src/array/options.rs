@@ -1,6 +1,7 @@
 //! How an array is opened.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use ::target::array::resolve;
 use ::target::authorize;
@@ -8,6 +9,7 @@ use anyhow::bail;
 use base::ByteSize;
 use device::safety::Purpose;
 use device::target::{Access, is_locked};
+use recorder::ArrayImage;
 
 use super::Array;
 use super::open::{self, READ_MEMORY_BYTES, Tell};
@@ -22,8 +24,13 @@ pub struct ArrayOptions {
     memory: Option<ByteSize>,
     without: Option<PathBuf>,
     repair: bool,
+    seen: Option<Seen>,
     tell: Option<Tell>,
 }
+
+/// What an array held when it was looked at.
+#[derive(Clone, Debug)]
+pub struct Seen(pub(super) Arc<ArrayImage>);
 
 impl ArrayOptions {
     /// Opens the array even if members are missing or unusable. Parity recovers what they held, as far as there is any.
@@ -55,6 +62,14 @@ impl ArrayOptions {
         self
     }
 
+    /// Does not read again what an earlier look at the array has found, where that still stands. Without it, the segments that are
+    /// being filled are read whole.
+    #[must_use]
+    pub fn seen(mut self, seen: Option<Seen>) -> Self {
+        self.seen = seen;
+        self
+    }
+
     /// Hands remarks to this function as they come up: a member is out of date, a target was left out.
     #[must_use]
     pub fn on_remark(mut self, tell: impl FnMut(Remark) + Send + 'static) -> Self {
@@ -81,7 +96,7 @@ impl ArrayOptions {
     }
 
     fn open_targets(self, mut targets: Vec<PathBuf>, name: String) -> anyhow::Result<Array> {
-        let Self { degraded, memory, without, repair, tell } = self;
+        let Self { degraded, memory, without, repair, seen, tell } = self;
         if let Some(without) = &without {
             targets.retain(|target| !is_same(target, without));
         }
@@ -89,7 +104,8 @@ impl ArrayOptions {
         let repair = repair.then(|| claim(&targets)).transpose()?;
         let access = access(repair.is_some());
         let tell = tell.unwrap_or_else(|| Box::new(|_| ()));
-        let opened = open::open(&targets, access, memory_bytes, 0, degraded, tell)?;
+        let seen = seen.as_ref().map(|seen| &*seen.0);
+        let opened = open::open_seen(&targets, access, (memory_bytes, 0), degraded, seen, tell)?;
         Ok(Array { opened, name, targets, degraded, memory_bytes, repair })
     }
 }

@@ -16,6 +16,7 @@ use super::account::ReadAccount;
 use super::candidates::{Candidates, IndexUse};
 use super::completeness::{Completeness, Members};
 use super::contents::{TakeError, matches_take};
+use super::courtesy::{Courteous, Courtesy};
 use super::info::stale_members;
 use super::open::Opened;
 use super::{Progress, filter::Filter};
@@ -140,6 +141,14 @@ impl<'a> Selected<'a> {
         &mut self,
         visitor: &mut V,
     ) -> Result<bool> {
+        if !self.opened.recording {
+            return self.visit_all(visitor);
+        }
+        let courtesy = Courtesy::to(self.opened.image.uuid);
+        self.visit_all(&mut Courteous { visitor, courtesy })
+    }
+
+    fn visit_all<V: Visitor<Error = anyhow::Error>>(&mut self, visitor: &mut V) -> Result<bool> {
         let image = self.opened.image.clone();
         for take in &self.takes {
             let entries = self.entries(take);

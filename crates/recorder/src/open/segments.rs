@@ -1,14 +1,15 @@
 //! What a member's segments hold: each one's first and last page tell, and a walk where the index is missing.
 
 use base::{Bank, Buffers, DriveId};
-use format::chunk::check_body;
 use format::index::{self, Footer};
-use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place};
+use format::{ChunkRecord, Layout, PAGE_BYTES, Place};
 
+use super::walk::{self, chunk_at};
 use super::{HeadImage, Live, MemberImage, OpenError, Segment};
 use crate::reader::{Range, ReadError, Reader};
 
-/// Reads one member's segments. Those that can't be read count as empty if `past_unreadable`.
+/// Reads one member's segments. Those that can't be read count as empty if `past_unreadable`. What an earlier look has found in a
+/// segment without an index (`known`) need not be read again.
 ///
 /// # Errors
 /// [`OpenError::Read`] if the drive or the bank fails.
@@ -18,8 +19,10 @@ pub(super) fn read<B: Bank, M: Buffers>(
     layout: Layout,
     place: Place,
     past_unreadable: bool,
+    known: Option<&MemberImage>,
 ) -> Result<MemberImage, OpenError> {
-    let mut member = Member { reader, drive, layout, place, past_unreadable };
+    let known = known.filter(|known| known.layout == layout);
+    let mut member = Member { reader, drive, layout, place, past_unreadable, known };
     let ends = member.ends()?;
     let lost_segment = ends.iter().any(|ends| ends.lost);
     let untimed = (0..).zip(&ends).filter_map(|(at, ends)| Some((at, ends.untimed_ns?))).collect();
@@ -80,6 +83,8 @@ struct Member<'a, 'b, B: Bank, M: Buffers> {
     /// A place on it; the offset does not count.
     place: Place,
     past_unreadable: bool,
+    /// As it was at an earlier look.
+    known: Option<&'a MemberImage>,
 }
 
 impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
@@ -146,7 +151,9 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
 
     /// A segment without an index, as far as its chunks are sound.
     fn open(&mut self, segment: u64) -> Result<(Segment, HeadImage), OpenError> {
-        let chunks = match walk(self.reader, self.drive, &self.layout, &self.place, segment) {
+        let Self { drive, layout, place, .. } = *self;
+        let known = self.known.and_then(|member| member.walked_chunks(segment)).unwrap_or_default();
+        let chunks = match walk::go_on(self.reader, drive, &layout, &place, segment, known) {
             Err(OpenError::Read(ReadError::Device { .. })) if self.past_unreadable => Vec::new(),
             walked => walked?,
         };
@@ -205,68 +212,5 @@ fn last_record<B: Bank, M: Buffers>(
         // Reading the chunks will tell.
         Err(ReadError::Device { .. }) => Ok(None),
         Err(error) => Err(error.into()),
-    }
-}
-
-/// Reads a chunk header that must lie at `place`.
-fn chunk_at(bytes: &[u8], place: &Place) -> Result<ChunkRecord, Damage> {
-    let (found, record) = ChunkRecord::read(bytes)?;
-    let here =
-        found.array == place.array && found.member == place.member && found.offset == place.offset;
-    if here { Ok(record) } else { Err(Damage::Elsewhere) }
-}
-
-/// The sound chunks of a segment, from its start to the first one that doesn't check.
-///
-/// # Errors
-/// [`OpenError::Read`] if the drive or the bank fails.
-pub fn walk<B: Bank, M: Buffers>(
-    reader: &mut Reader<'_, B, M>,
-    drive: DriveId,
-    layout: &Layout,
-    at: &Place,
-    segment: u64,
-) -> Result<Vec<(Place, ChunkRecord)>, OpenError> {
-    let start = layout.segment_offset(segment);
-    let end = start + layout.segment_bytes;
-    let window = u64::from(reader.buffer_bytes());
-    let mut chunks: Vec<(Place, ChunkRecord)> = Vec::new();
-    let mut offset = start;
-    loop {
-        let length = window.min(end - offset) as u32;
-        if u64::from(length) < PAGE_BYTES {
-            return Ok(chunks);
-        }
-        let bytes = reader.one(Range { drive, offset, length })?;
-        let mut within = 0usize;
-        loop {
-            let rest = &bytes[within..];
-            let place = Place { offset: offset + within as u64, ..*at };
-            if rest.is_empty() {
-                break;
-            }
-            let Ok(record) = chunk_at(rest, &place) else { return Ok(chunks) };
-            // A later take starts behind everything that was found when it did.
-            let longer = chunks.last().is_none_or(|(_, last)| {
-                record.sequence > last.sequence
-                    && (record.take == last.take || record.take.first_sequence > last.sequence)
-            });
-            let length = record.summary.length;
-            if !longer || length > layout.chunk_max {
-                return Ok(chunks);
-            }
-            match check_body(rest, &record) {
-                Ok(()) => {}
-                // Cut by the window: read again from here.
-                Err(Damage::Short) => break,
-                Err(_) => return Ok(chunks),
-            }
-            chunks.push((place, record));
-            within += length as usize;
-        }
-        if within == 0 {
-            return Ok(chunks);
-        }
-        offset += within as u64;
     }
 }

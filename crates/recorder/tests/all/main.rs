@@ -11,6 +11,7 @@ mod groups;
 mod hand;
 mod ledger;
 mod listing;
+mod looking_again;
 mod media;
 mod opening;
 mod pacing;
