@@ -222,7 +222,6 @@ fn next_stream<B: Bank, M: Buffers, V: Visitor>(
         else {
             return Ok(None);
         };
-        fetch.taken += 1;
         visitor.progress(fetch.taken, fetch.total).map_err(ExtractError::Visitor)?;
         let had = fetch.have(&entry, outcome, &mut bytes).map_err(ExtractError::Read)?;
         match had {
@@ -421,7 +420,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
             // The chunk that is asked for may take the last buffer; reading ahead leaves one for
             // whichever queue is asked for next.
             self.fill(queue, 1, 0);
-            self.fill(queue, self.ahead, 1);
+            self.fill(queue, self.ahead(), 1);
             match self.lists[queue].reading.front() {
                 None => return Ok(None),
                 Some(Reading { state: State::Done(_), .. }) => break,
@@ -437,6 +436,7 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
         else {
             return Ok(None);
         };
+        self.taken += 1;
         let length = entry.record.summary.length as usize;
         if outcome.is_ok() {
             bytes.clear();
@@ -444,9 +444,14 @@ impl<'r, 'a, B: Bank, M: Buffers> Fetch<'r, 'a, B, M> {
             self.reader.memory.with(buffer, copy);
         }
         self.free.push(buffer);
-        self.fill(queue, self.ahead, 1);
+        self.fill(queue, self.ahead(), 1);
         self.slow_down(length as u64)?;
         Ok(Some((entry, outcome.map_err(Unreadable::Device))))
+    }
+
+    /// Chunks of a queue to read at a time: few at first, which then come sooner.
+    fn ahead(&self) -> usize {
+        self.ahead.min(2 << self.taken.min(8))
     }
 
     /// Starts reads for one queue until `most` are under way or only `spare` buffers are left.

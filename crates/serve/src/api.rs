@@ -35,8 +35,8 @@ use crate::{dashboard, events, metrics, packets, protected, steno};
 /// What all requests share.
 pub type Shared = State<Arc<Service>>;
 
-/// Buffers of a request that reads packets.
-pub const READING_MEMORY: ByteSize = ByteSize(64 << 20);
+/// Buffers of a request that reads packets: as many chunks as are read ahead, and two more.
+pub const READING_MEMORY: ByteSize = ByteSize(40 << 20);
 
 /// The rest of the document that describes the addresses.
 #[derive(OpenApi)]
@@ -109,9 +109,8 @@ async fn not_allowed() -> Failure {
 }
 
 /// How fast each of the requests that may run at the same time reads beside a recording: together as fast as one command.
-pub fn rate_beside(array: &Array, limits: &Limits) -> Option<Rate> {
-    let share = READ_RATE_DURING_RECORDING.0 / limits.reading_max.max(1) as f64;
-    array.is_recording().then_some(Rate(share))
+pub fn share(limits: &Limits) -> Rate {
+    Rate(READ_RATE_DURING_RECORDING.0 / limits.reading_max.max(1) as f64)
 }
 
 /// The arrays that are served.
@@ -298,8 +297,8 @@ async fn flows(
     let counting = spawn_blocking(move || {
         let _permit = permit;
         let mut array = served.open(READING_MEMORY)?;
-        let read_rate = rate_beside(&array, &limits);
-        let selected = array.select(&Selection { read_rate, ..selection }).map_err(Failure::of)?;
+        let selection = Selection { read_rate_beside: Some(share(&limits)), ..selection };
+        let selected = array.select(&selection).map_err(Failure::of)?;
         let counted = selected.flows(&options, |_| match has_left.load(Ordering::Relaxed) {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

@@ -21,7 +21,7 @@ use tokio::task::spawn_blocking;
 
 use crate::Limits;
 use crate::access::Caller;
-use crate::api::{READING_MEMORY, Shared, rate_beside};
+use crate::api::{READING_MEMORY, Shared, share};
 use crate::arrays::{Served, Service};
 use crate::failure::Failure;
 use crate::query::{Format, Names, PacketQuery, Parameters};
@@ -143,8 +143,7 @@ impl Extraction {
         sender: &Sender<Part>,
     ) -> Result<(), Failure> {
         let mut array = self.array.open(READING_MEMORY)?;
-        let read_rate = rate_beside(&array, limits);
-        let selection = Selection { read_rate, ..self.selection };
+        let selection = Selection { read_rate_beside: Some(share(limits)), ..self.selection };
         let selected = array.select(&selection).map_err(Failure::of)?;
         let known = selected.completeness();
         tell.send(known).map_err(|_| Failure::broken())?;

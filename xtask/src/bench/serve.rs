@@ -158,13 +158,13 @@ impl Rig {
             unit: Unit::BytesPerS,
             goal: Some(Goal::Ratio(0.8)),
         };
-        let id = self.flow(&array)?;
+        let flow = self.flow(&array)?;
         let first = || {
             nix::unistd::sync();
             fs::write("/proc/sys/vm/drop_caches", "3")
                 .context("dropping the page cache (it takes root)")?;
             let start = Instant::now();
-            let address = format!("{url}/packets?format=jsonl&community_id={id}");
+            let address = format!("{url}/packets?format=jsonl&{flow}");
             let mut line = String::new();
             BufReader::new(service.get(&address)?).read_line(&mut line)?;
             ensure!(line.contains("time"), "the first line is {line}");
@@ -182,7 +182,7 @@ impl Rig {
         Ok([whole, first])
     }
 
-    /// The Community ID of a flow of about a thousand packets, for an address.
+    /// A flow of about a thousand packets, as a list of flows has it: its hosts and its Community ID, for an address.
     fn flow(&self, array: &Path) -> Result<String> {
         let mut flows = Command::new(&self.longtake);
         flows.args(["flows", "--by", "packets", "--top", "20000", "--community-id", "--json"]);
@@ -193,8 +193,11 @@ impl Rig {
             |row: &&Value| row["packets"].as_u64().map(|packets| packets.abs_diff(FLOW_PACKETS));
         let with_id = rows.iter().filter(|row| row["community_id"].is_string());
         let flow = with_id.min_by_key(near).context("no flow")?;
-        let id = flow["community_id"].as_str().context("no Community ID")?;
-        Ok(id.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D"))
+        let text =
+            |name: &str| flow[name].as_str().with_context(|| format!("a flow has no {name}"));
+        let id = text("community_id")?.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
+        let (source, destination) = (text("source")?, text("destination")?);
+        Ok(format!("filter=host%20{source}%20and%20host%20{destination}&community_id={id}"))
     }
 
     /// Memory and wake-ups after a download, when nobody asks any more.

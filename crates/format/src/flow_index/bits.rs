@@ -79,6 +79,13 @@ impl<'a> BitReader<'a> {
             return None;
         }
         let first = self.at / 8;
+        // Most numbers lie in eight bytes that are all there.
+        let near = self.bytes.get(first..).and_then(|rest| rest.first_chunk());
+        if let Some(bytes) = near.filter(|_| width <= 56) {
+            let number = u64::from_le_bytes(*bytes) >> (self.at % 8) & low_bits(width);
+            self.at = end;
+            return Some(number);
+        }
         let mut window = [0; 16];
         let last = (first + 9).min(self.bytes.len());
         window[..last - first].copy_from_slice(&self.bytes[first..last]);

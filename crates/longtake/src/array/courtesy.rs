@@ -13,50 +13,63 @@ use uuid::Uuid;
 use crate::control;
 
 /// How long reading goes on before the recorder is asked again.
-const ASKED_EVERY: Duration = Duration::from_millis(100);
+const ASKED_EVERY: Duration = Duration::from_millis(30);
 /// How long reading stands back before the recorder is asked again.
 const PAUSE: Duration = Duration::from_millis(20);
 /// So often at most before each chunk: a recording that is always short of buffers slows reading down and does not end it.
 const PAUSES_MAX: u32 = 50;
 
-/// Asks a recorder how it does.
+/// Asks whether somebody records on an array, and how the recorder does.
 #[derive(Debug)]
 pub(super) struct Courtesy {
     array: Uuid,
-    /// None before the first time, and from then on if the recorder can't be asked.
-    next: Option<Instant>,
+    /// When the recorder is asked.
+    next: Instant,
+    /// Whether somebody was recording when it was asked last.
+    recording: bool,
+    /// How long a chunk has to take during a recording, unless something else holds reading to a rate.
+    chunk_time: Option<Duration>,
+    /// When the next chunk may be read, during a recording.
+    due: Instant,
 }
 
 impl Courtesy {
-    /// Towards the recorder of this array.
-    pub(super) fn to(array: Uuid) -> Self {
-        Self { array, next: Some(Instant::now()) }
+    /// Towards whoever records on this array. A chunk takes this time at least during a recording.
+    pub(super) fn to(array: Uuid, chunk_time: Option<Duration>) -> Self {
+        let now = Instant::now();
+        Self { array, next: now, recording: false, chunk_time, due: now }
     }
 
-    /// Waits while more than half of the recorder's buffers are in use. A recorder that can't be asked, as it belongs to another
-    /// user or has ended, is not waited for.
+    /// Waits while more than a third of the recorder's buffers are in use, and until a chunk is due. A recorder that can't be asked,
+    /// as it belongs to another user, is not waited for.
     pub(super) fn stand_back(&mut self) {
-        if self.next.is_none_or(|next| Instant::now() < next) {
-            return;
+        if Instant::now() >= self.next {
+            self.recording = self.wait_for_buffers();
+            self.next = Instant::now() + ASKED_EVERY;
         }
+        if let Some(chunk_time) = self.chunk_time.filter(|_| self.recording) {
+            sleep(self.due.saturating_duration_since(Instant::now()));
+            self.due = Instant::now() + chunk_time;
+        }
+    }
+
+    /// Returns whether somebody records.
+    fn wait_for_buffers(&self) -> bool {
         for _ in 0..PAUSES_MAX {
-            let Ok(status) = control::status(self.array) else {
-                self.next = None;
-                return;
-            };
+            let Ok(status) = control::status(self.array) else { return false };
             if !is_short(&status) {
                 break;
             }
             sleep(PAUSE);
         }
-        self.next = Some(Instant::now() + ASKED_EVERY);
+        true
     }
 }
 
-/// Whether more than half of a recorder's buffers are in use.
+/// Whether more than a third of a recorder's buffers are in use.
 fn is_short(status: &Value) -> bool {
     let number = |name: &str| status[name].as_u64().unwrap_or(0);
-    number("buffers_held") * 2 > number("buffers")
+    number("buffers_held") * 3 > number("buffers")
 }
 
 /// A visitor of packets that stands back before each chunk.
@@ -106,8 +119,12 @@ mod tests {
     use crate::control::{Asked, Control, Reply, Request};
     use serde_json::json;
 
-    /// A recorder that has so many of eight buffers in use, one number for each time it is asked. Returns how often it was.
-    fn asked_by(held: &'static [u64], act: impl FnOnce(&mut Courtesy)) -> usize {
+    /// A recorder that has so many of nine buffers in use, one number for each time it is asked. Returns how often it was.
+    fn asked_by(
+        held: &'static [u64],
+        chunk_time: Option<Duration>,
+        act: impl FnOnce(&mut Courtesy),
+    ) -> usize {
         let array = Uuid::new_v4();
         let waker = device::Waker::new().unwrap();
         let (asked, serving) = Control::bind(array).unwrap().serve(waker).unwrap();
@@ -117,33 +134,39 @@ mod tests {
             while let Ok(Asked { request, answer, .. }) = asked.recv() {
                 assert!(matches!(request, Request::Status));
                 times += 1;
-                let status = json!({"buffers": 8, "buffers_held": held.next().unwrap_or(&0)});
+                let status = json!({"buffers": 9, "buffers_held": held.next().unwrap_or(&0)});
                 answer.send(Ok(Reply::Status(status))).unwrap();
             }
             times
         });
-        let mut courtesy = Courtesy::to(array);
-        act(&mut courtesy);
+        act(&mut Courtesy::to(array, chunk_time));
         drop(serving);
         answering.join().unwrap()
     }
 
     #[test]
-    fn reading_waits_until_no_more_than_half_of_the_recorders_buffers_are_in_use() {
-        assert_eq!(asked_by(&[8, 5, 7, 4, 8], Courtesy::stand_back), 4);
-        assert_eq!(asked_by(&[4, 8], Courtesy::stand_back), 1);
+    fn reading_waits_until_no_more_than_a_third_of_the_recorders_buffers_are_in_use() {
+        assert_eq!(asked_by(&[8, 4, 7, 3, 8], None, Courtesy::stand_back), 4);
+        assert_eq!(asked_by(&[3, 8], None, Courtesy::stand_back), 1);
     }
 
     #[test]
     fn a_recording_that_is_always_short_of_buffers_does_not_end_reading() {
-        assert_eq!(asked_by(&[8; 1000], Courtesy::stand_back), PAUSES_MAX as usize);
+        assert_eq!(asked_by(&[8; 1000], None, Courtesy::stand_back), PAUSES_MAX as usize);
     }
 
     #[test]
-    fn a_recorder_that_cannot_be_asked_is_not_asked_again() {
-        let mut courtesy = Courtesy::to(Uuid::new_v4());
-        courtesy.stand_back();
-        assert_eq!(courtesy.next, None);
-        courtesy.stand_back();
+    fn during_a_recording_a_chunk_takes_the_time_that_it_has_to() {
+        const TIME: Duration = Duration::from_millis(20);
+        let began = Instant::now();
+        asked_by(&[], Some(TIME), |courtesy| (0..4).for_each(|_| courtesy.stand_back()));
+        assert!(began.elapsed() >= 3 * TIME);
+    }
+
+    #[test]
+    fn without_a_recording_nothing_is_waited_for() {
+        let mut courtesy = Courtesy::to(Uuid::new_v4(), Some(Duration::from_secs(1 << 30)));
+        (0..3).for_each(|_| courtesy.stand_back());
+        assert!(!courtesy.recording);
     }
 }

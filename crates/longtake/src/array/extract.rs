@@ -172,14 +172,17 @@ const OUT_BYTES: usize = 4 << 20;
 struct Buffered<W> {
     buffer: Vec<u8>,
     out: W,
+    /// Whether anything was written. The first packet goes at once: somebody may wait for it.
+    begun: bool,
 }
 
 impl<W: Write> Buffered<W> {
     /// Writes what is gathered, if it is at least so many bytes.
     fn write(&mut self, at_least: usize) -> Result<()> {
-        if self.buffer.len() >= at_least {
+        if self.buffer.len() >= at_least || !self.begun {
             self.out.write_all(&self.buffer)?;
             self.buffer.clear();
+            self.begun = true;
         }
         Ok(())
     }
@@ -228,7 +231,7 @@ impl<W: Write, P> FileVisitor<W, P> {
         let mut buffer = Vec::new();
         Ok(Self {
             encoder: Encoder::new(format.file, comment, &mut buffer)?,
-            out: Buffered { buffer, out },
+            out: Buffered { buffer, out, begun: false },
             filter,
             numbers: HashMap::new(),
             packets: 0,

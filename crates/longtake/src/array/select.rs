@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use ::target::AnyBank;
 use anyhow::{Result, bail};
 use base::{Rate, Timestamp};
 use format::Count;
@@ -45,8 +46,10 @@ pub struct Selection {
     pub bytes_max: Option<u64>,
     /// Whether every chunk of the span is read, whatever flow indexes say. The packets are the same.
     pub full_scan: bool,
-    /// Reads at this rate at most; None for [`READ_RATE_DURING_RECORDING`] during a recording, and no limit otherwise.
+    /// Reads at this rate at most; None for [`Selection::read_rate_beside`] during a recording, and no limit otherwise.
     pub read_rate: Option<Rate>,
+    /// Reads at this rate at most while somebody records on the array; None for [`READ_RATE_DURING_RECORDING`].
+    pub read_rate_beside: Option<Rate>,
     /// Whether a recording under way overwrites the span last, until it is read. The recording goes on even if it has to overwrite
     /// the span.
     pub hold: bool,
@@ -79,6 +82,8 @@ pub struct Selected<'a> {
     catalog: Catalog,
     candidates: Candidates,
     limit: Option<Rate>,
+    /// The limit from the moment at which somebody begins to record, if there is none before.
+    beside: Rate,
     /// Keeps the ring from overwriting the span.
     _hold: Option<Hold>,
 }
@@ -109,7 +114,8 @@ impl<'a> Selected<'a> {
             &catalog.recovered,
             selection,
         )?;
-        let limit = selection.read_rate.or(opened.recording.then_some(READ_RATE_DURING_RECORDING));
+        let beside = selection.read_rate_beside.unwrap_or(READ_RATE_DURING_RECORDING);
+        let limit = selection.read_rate.or(opened.recording.then_some(beside));
         Ok(Self {
             opened,
             filter: Filter::new(selection),
@@ -119,6 +125,7 @@ impl<'a> Selected<'a> {
             catalog,
             candidates,
             limit,
+            beside,
             _hold: hold,
         })
     }
@@ -131,9 +138,18 @@ impl<'a> Selected<'a> {
         catalog: Catalog,
         limit: Rate,
     ) -> Self {
-        let (filter, is_span_asked, limit) = (Filter::default(), false, Some(limit));
-        let candidates = Candidates::default();
-        Self { opened, filter, span, is_span_asked, takes, catalog, candidates, limit, _hold: None }
+        Self {
+            opened,
+            filter: Filter::default(),
+            span,
+            is_span_asked: false,
+            takes,
+            catalog,
+            candidates: Candidates::default(),
+            limit: Some(limit),
+            beside: limit,
+            _hold: None,
+        }
     }
 
     /// Visits every selected packet, take after take. Returns whether the visitor has stopped that, with [`Stopped`].
@@ -141,10 +157,14 @@ impl<'a> Selected<'a> {
         &mut self,
         visitor: &mut V,
     ) -> Result<bool> {
-        if !self.opened.recording {
+        if matches!(self.opened.bank, AnyBank::Simulated(_)) {
             return self.visit_all(visitor);
         }
-        let courtesy = Courtesy::to(self.opened.image.uuid);
+        let image = &self.opened.image;
+        let chunk_bytes = u64::from(image.superblock.layout.chunk_max);
+        // Who reads already when a recording begins is held back from then on.
+        let chunk_time = self.limit.is_none().then(|| self.beside.time_for(chunk_bytes).into());
+        let courtesy = Courtesy::to(image.uuid, chunk_time);
         self.visit_all(&mut Courteous { visitor, courtesy })
     }
 
