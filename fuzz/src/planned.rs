@@ -12,6 +12,8 @@ use ssd::Spec;
 /// Trials on more drives than this, or larger ones, are made, but not begun: each takes memory for its mapping.
 const DRIVES_MAX: usize = 4;
 const CAPACITY_BYTES_MAX: u64 = 16 << 30;
+/// A drive of more superblocks than this takes its time to be filled before a trial.
+const SUPERBLOCKS_MAX: u32 = 1 << 14;
 /// What a trial may record, at most: it is broken off at its first sample.
 const BYTES_PER_S_MAX: f64 = 20e9;
 
@@ -33,7 +35,8 @@ pub fn run(bytes: &[u8]) {
         for trial in trial::trials(&requirement, design, &spec) {
             let members = trial.mission.drives.iter().map(|slot| slot.namespaces.len());
             let few = members.sum::<usize>() <= DRIVES_MAX;
-            let small = spec.capacity_bytes <= CAPACITY_BYTES_MAX;
+            let small = spec.capacity_bytes <= CAPACITY_BYTES_MAX
+                && spec.superblocks_of_set() <= SUPERBLOCKS_MAX;
             if few && small && array.take.stored_bytes_per_s <= BYTES_PER_S_MAX {
                 // A mission that its own check refuses is refused with a reason.
                 let begun = trial.run(&mut trial::Budget::default(), |_, progress| {
