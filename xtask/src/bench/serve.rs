@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -98,6 +98,7 @@ impl Rig {
         let source = format!("synthetic:{:.0}MB/s,size=9000", rate / 1e6);
         let options = [&ring[..], &[source.as_str()]].concat();
         let lost = std::cell::Cell::new([0.0; 2]);
+        let downloaded = AtomicU64::new(0);
         let record = |who: usize| -> Result<f64> {
             let account = self.record("ring", &options)?;
             let offered = program::number(&account, "/ledger/offered/packets")?;
@@ -110,16 +111,17 @@ impl Rig {
         };
         let ours: Contestant<'_> = Box::new(|| {
             let service = Service::start(&self.longtake, &self.path("ring"))?;
-            service.with_clients(|| record(0))
+            service.with_clients(&downloaded, || record(0))
         });
         let [ours, without] =
             interleaved(rounds, false, [ours, Box::new(|| record(1)) as Contestant<'_>])?;
         let [with_clients, alone] = lost.get();
+        let downloaded = downloaded.into_inner() as f64 / 1e9 / f64::from(rounds);
         Ok(Comparison {
             benchmark: "serve",
             what: format!(
-                "recording at 90 % of the drives' rate beside {CLIENTS} clients and a dashboard; packets lost: {with_clients} \
-                 (alone: {alone})"
+                "recording at 90 % of the drives' rate beside {CLIENTS} clients and a dashboard, which download {downloaded:.1} GB; \
+                 packets lost: {with_clients} (alone: {alone})"
             ),
             reference: Some(("the same recording alone".to_owned(), without)),
             ours,
@@ -301,8 +303,8 @@ impl Service {
         Ok(answer)
     }
 
-    /// Runs something while clients download again and again, and one listens to events.
-    fn with_clients<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    /// Runs something while clients download again and again, and one listens to events. What they get is added up.
+    fn with_clients<T>(&self, bytes: &AtomicU64, run: impl FnOnce() -> Result<T>) -> Result<T> {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             for _ in 0..CLIENTS {
@@ -311,7 +313,7 @@ impl Service {
                     while !over.load(Ordering::Relaxed) {
                         // There are more of them than are served at a time.
                         match self.get("/api/v1/arrays/ring/packets?since=-5s") {
-                            Ok(answer) => while_wanted(answer, &over),
+                            Ok(answer) => while_wanted(answer, bytes, &over),
                             Err(_) => thread::sleep(Duration::from_millis(200)),
                         }
                     }
@@ -319,7 +321,7 @@ impl Service {
             }
             scope.spawn(|| {
                 come_last();
-                self.get("/api/v1/events").map(|answer| while_wanted(answer, &over))
+                self.get("/api/v1/events").map(|answer| while_wanted(answer, bytes, &over))
             });
             let outcome = run();
             over.store(true, Ordering::Relaxed);
@@ -369,8 +371,13 @@ fn drain(mut from: impl Read) -> Result<u64> {
     }
 }
 
-/// Reads until the end, or until nobody wants it any more.
-fn while_wanted(mut from: impl Read, over: &AtomicBool) {
+/// Reads until the end, or until nobody wants it any more, and adds up what comes.
+fn while_wanted(mut from: impl Read, bytes: &AtomicU64, over: &AtomicBool) {
     let mut buffer = vec![0; 1 << 20];
-    while !over.load(Ordering::Relaxed) && from.read(&mut buffer).is_ok_and(|read| read > 0) {}
+    while !over.load(Ordering::Relaxed)
+        && let Ok(read) = from.read(&mut buffer)
+        && read > 0
+    {
+        bytes.fetch_add(read as u64, Ordering::Relaxed);
+    }
 }
