@@ -347,6 +347,24 @@ pub fn status(array: Uuid) -> crate::Result<Value> {
     }
 }
 
+/// The same for somebody who can't wait; None if the recorder has not answered in time.
+///
+/// # Errors
+/// As [`status`].
+pub(crate) fn status_within(array: Uuid, patience: Duration) -> Result<Option<Value>> {
+    match converse_within(array, &Request::Status, patience) {
+        Ok((Reply::Status(status), _)) => Ok(Some(status)),
+        Ok((Reply::Spans(_), _)) => bail!("the recorder's answer belongs to another question"),
+        Err(error) => {
+            let is_late = error.chain().any(|cause| {
+                let cause: Option<&std::io::Error> = cause.downcast_ref();
+                cause.is_some_and(|cause| cause.kind() == std::io::ErrorKind::WouldBlock)
+            });
+            if is_late { Ok(None) } else { Err(error) }
+        }
+    }
+}
+
 /// A span that the recorder overwrites last, until this is dropped.
 #[derive(Debug)]
 pub struct Hold {
@@ -363,7 +381,15 @@ pub fn hold(array: Uuid, span: TimeRange) -> Result<Hold> {
 }
 
 fn converse(array: Uuid, request: &Request) -> Result<(Reply, UnixStream)> {
-    let mut stream = connect(array).context(
+    converse_within(array, request, ASK_PATIENCE)
+}
+
+fn converse_within(
+    array: Uuid,
+    request: &Request,
+    patience: Duration,
+) -> Result<(Reply, UnixStream)> {
+    let mut stream = connect(array, patience).context(
         "the array is being recorded, but its recorder can't be reached; run this command as the user who started the recording",
     )?;
     writeln!(stream, "{}", serde_json::to_string(request)?)?;
@@ -385,8 +411,8 @@ fn directory_of(array: Uuid) -> Result<PrivateDirectory> {
     })
 }
 
-/// Connects to the recorder of the calling user or of root, and to nobody else's.
-fn connect(array: Uuid) -> Result<UnixStream> {
+/// Connects to the recorder of the calling user or of root, and to nobody else's. It may take so long to answer.
+fn connect(array: Uuid, patience: Duration) -> Result<UnixStream> {
     let directory = directory_of(array)?;
     let path = directory.path().join(SOCKET);
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -406,7 +432,7 @@ fn connect(array: Uuid) -> Result<UnixStream> {
             path.display()
         );
     }
-    stream.set_read_timeout(Some(ASK_PATIENCE))?;
-    stream.set_write_timeout(Some(ASK_PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
+    stream.set_write_timeout(Some(patience))?;
     Ok(stream)
 }

@@ -334,10 +334,10 @@ pub const BUGS: [Bug; 45] = [
         wrong: "Opening takes a chunk for sound by its header alone.",
         seeds: 2000,
         edits: &[Edit {
-            file: "open/segments.rs",
-            find: "Err(Damage::Short) => break,",
-            replace: "Err(Damage::Short) => break,
-                Err(Damage::BodyChecksum) if PLANTED => {}",
+            file: "open/walk.rs",
+            find: "Ok(bytes) => check_body(bytes, &chunks[at].1)",
+            replace: "Ok(_) if PLANTED => None,
+                Ok(bytes) => check_body(bytes, &chunks[at].1)",
         }],
     },
     Bug {
@@ -345,9 +345,9 @@ pub const BUGS: [Bug; 45] = [
         wrong: "Opening takes what an earlier lap left for the continuation of this one.",
         seeds: 5000,
         edits: &[Edit {
-            file: "open/segments.rs",
-            find: "let longer = chunks.last()",
-            replace: "let longer = PLANTED || chunks.last()",
+            file: "open/walk.rs",
+            find: "last.is_none_or(|(_, last)| {",
+            replace: "PLANTED || last.is_none_or(|(_, last)| {",
         }],
     },
     Bug {

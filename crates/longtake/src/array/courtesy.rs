@@ -18,11 +18,17 @@ const ASKED_EVERY: Duration = Duration::from_millis(30);
 const PAUSE: Duration = Duration::from_millis(20);
 /// So often at most before each chunk: a recording that is always short of buffers slows reading down and does not end it.
 const PAUSES_MAX: u32 = 50;
+/// How long the recorder may take to answer.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// A recorder that does not answer, as one that waits for a drive, is asked again after this time: its array may have to be read.
+const UNANSWERED: Duration = Duration::from_secs(60);
 
 /// Asks whether somebody records on an array, and how the recorder does.
 #[derive(Debug)]
 pub(super) struct Courtesy {
     array: Uuid,
+    /// How long the recorder may take to answer.
+    patience: Duration,
     /// When the recorder is asked.
     next: Instant,
     /// Whether somebody was recording when it was asked last.
@@ -37,15 +43,15 @@ impl Courtesy {
     /// Towards whoever records on this array. A chunk takes this time at least during a recording.
     pub(super) fn to(array: Uuid, chunk_time: Option<Duration>) -> Self {
         let now = Instant::now();
-        Self { array, next: now, recording: false, chunk_time, due: now }
+        Self { array, patience: PATIENCE, next: now, recording: false, chunk_time, due: now }
     }
 
     /// Waits while more than a third of the recorder's buffers are in use, and until a chunk is due. A recorder that can't be asked,
     /// as it belongs to another user, is not waited for.
     pub(super) fn stand_back(&mut self) {
         if Instant::now() >= self.next {
-            self.recording = self.wait_for_buffers();
-            self.next = Instant::now() + ASKED_EVERY;
+            let next = self.wait_for_buffers();
+            self.next = Instant::now() + next;
         }
         if let Some(chunk_time) = self.chunk_time.filter(|_| self.recording) {
             sleep(self.due.saturating_duration_since(Instant::now()));
@@ -53,16 +59,25 @@ impl Courtesy {
         }
     }
 
-    /// Returns whether somebody records.
-    fn wait_for_buffers(&self) -> bool {
+    /// Returns after which time the recorder is asked again.
+    fn wait_for_buffers(&mut self) -> Duration {
         for _ in 0..PAUSES_MAX {
-            let Ok(status) = control::status(self.array) else { return false };
-            if !is_short(&status) {
-                break;
+            match control::status_within(self.array, self.patience) {
+                Ok(Some(status)) => {
+                    self.recording = true;
+                    if !is_short(&status) {
+                        break;
+                    }
+                    sleep(PAUSE);
+                }
+                Ok(None) => return UNANSWERED,
+                Err(_) => {
+                    self.recording = false;
+                    break;
+                }
             }
-            sleep(PAUSE);
         }
-        true
+        ASKED_EVERY
     }
 }
 
@@ -139,7 +154,9 @@ mod tests {
             }
             times
         });
-        act(&mut Courtesy::to(array, chunk_time));
+        let mut courtesy = Courtesy::to(array, chunk_time);
+        courtesy.patience = Duration::from_secs(60);
+        act(&mut courtesy);
         drop(serving);
         answering.join().unwrap()
     }
@@ -153,6 +170,18 @@ mod tests {
     #[test]
     fn a_recording_that_is_always_short_of_buffers_does_not_end_reading() {
         assert_eq!(asked_by(&[8; 1000], None, Courtesy::stand_back), PAUSES_MAX as usize);
+    }
+
+    #[test]
+    fn a_recorder_that_does_not_answer_is_left_alone_for_a_while() {
+        let array = Uuid::new_v4();
+        let (asked, _serving) =
+            Control::bind(array).unwrap().serve(device::Waker::new().unwrap()).unwrap();
+        let mut courtesy = Courtesy::to(array, None);
+        (0..100).for_each(|_| courtesy.stand_back());
+        // The first question lies there; the others were not asked.
+        drop(asked.recv().unwrap());
+        assert!(asked.try_recv().is_err());
     }
 
     #[test]
