@@ -172,8 +172,8 @@ impl Control {
         Ok(Self { listener, place, owner: Uid::effective() })
     }
 
-    /// Lets the user that the recorder is about to become remove the socket at the end and send requests. `nobody` may send none:
-    /// other services run as that user, too.
+    /// Gives the socket to the user that the recorder is about to become, so that this user can remove it at the end and send
+    /// requests. `nobody` can remove it, but may send none: other services run as that user, too.
     ///
     /// # Errors
     /// If the system refuses.
@@ -347,7 +347,7 @@ pub fn status(array: Uuid) -> crate::Result<Value> {
     }
 }
 
-/// The same for somebody who can't wait; None if the recorder has not answered in time.
+/// [`status`], waiting for the answer no longer than `patience`; None if none has come by then.
 ///
 /// # Errors
 /// As [`status`].
@@ -411,7 +411,8 @@ fn directory_of(array: Uuid) -> Result<PrivateDirectory> {
     })
 }
 
-/// Connects to the recorder of the calling user or of root, and to nobody else's. It may take so long to answer.
+/// Connects to the recorder of the calling user or of root, and to nobody else's. Each read and write on the connection waits for
+/// `patience` at most.
 fn connect(array: Uuid, patience: Duration) -> Result<UnixStream> {
     let directory = directory_of(array)?;
     let path = directory.path().join(SOCKET);

@@ -303,7 +303,7 @@ impl Service {
         Ok(answer)
     }
 
-    /// Runs something while clients download again and again, and one listens to events. What they get is added up.
+    /// Runs something while clients download again and again, and one listens to events. The bytes that they receive are added to `bytes`.
     fn with_clients<T>(&self, bytes: &AtomicU64, run: impl FnOnce() -> Result<T>) -> Result<T> {
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -371,7 +371,7 @@ fn drain(mut from: impl Read) -> Result<u64> {
     }
 }
 
-/// Reads until the end, or until nobody wants it any more, and adds up what comes.
+/// Reads to the end, or until the clients are to stop, and counts the bytes.
 fn while_wanted(mut from: impl Read, bytes: &AtomicU64, over: &AtomicBool) {
     let mut buffer = vec![0; 1 << 20];
     while !over.load(Ordering::Relaxed)

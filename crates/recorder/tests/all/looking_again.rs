@@ -9,8 +9,10 @@ use recorder::takes::Catalog;
 
 use crate::recovery::{FIRST, Members, Packets, all, with_array};
 
+type Chunk = (Place, ChunkRecord);
+
 /// The chunks of a member's head.
-fn head(members: &Members, member: usize) -> Vec<(Place, ChunkRecord)> {
+fn head(members: &Members, member: usize) -> Vec<Chunk> {
     let head =
         with_array(&mut members.clone(), false, |_, image| image.members[member].head.clone());
     let head = head.expect("the array opens");
@@ -18,7 +20,7 @@ fn head(members: &Members, member: usize) -> Vec<(Place, ChunkRecord)> {
 }
 
 /// Turns over a byte of a chunk, so far behind its start.
-fn damage(members: &mut Members, chunk: &(Place, ChunkRecord), behind: u64) {
+fn damage(members: &mut Members, chunk: &Chunk, behind: u64) {
     let (Place { member, offset, .. }, _) = *chunk;
     let bytes = members[usize::from(member)].as_mut().expect("the member is there");
     bytes[(offset + behind) as usize] ^= 1;
@@ -35,34 +37,33 @@ fn second_and_first(earlier: &Members, later: &Members) -> [String; 2] {
     both.expect("the array opens")
 }
 
-#[test]
-fn chunks_that_came_since_are_found() {
+/// A second look finds what a first one would, where one of these chunks of a member's head is damaged: later, or only before.
+fn agrees(choose: impl Fn(&[Chunk]) -> Vec<Chunk>, is_lost_later: bool) {
     for member in 0..4 {
-        let later = all();
-        let chunks = head(&later, member);
+        let chunks = head(&all(), member);
         assert!(!chunks.is_empty(), "member {member} has an open segment");
-        for chunk in &chunks {
-            // It and what follows was not there yet.
-            let mut earlier = all();
-            damage(&mut earlier, chunk, 0);
-            let [again, anew] = second_and_first(&earlier, &later);
-            assert_eq!(again, anew, "member {member}, chunk {}", chunk.1.sequence);
+        for chunk in choose(&chunks) {
+            let mut without = all();
+            damage(&mut without, &chunk, 0);
+            let [again, anew] = match is_lost_later {
+                true => second_and_first(&all(), &without),
+                false => second_and_first(&without, &all()),
+            };
+            assert_eq!(again, anew, "without chunk {} of member {member}", chunk.1.sequence);
         }
     }
 }
 
 #[test]
+fn chunks_that_came_since_are_found() {
+    agrees(<[Chunk]>::to_vec, false);
+}
+
+#[test]
 fn what_no_longer_stands_is_read_anew() {
-    for member in 0..4 {
-        let earlier = all();
-        let chunks = head(&earlier, member);
-        for chunk in [chunks.first(), chunks.last()].into_iter().flatten() {
-            let mut later = all();
-            damage(&mut later, chunk, 0);
-            let [again, anew] = second_and_first(&earlier, &later);
-            assert_eq!(again, anew, "member {member}, chunk {}", chunk.1.sequence);
-        }
-    }
+    let ends =
+        |chunks: &[Chunk]| chunks.first().into_iter().chain(chunks.last()).copied().collect();
+    agrees(ends, true);
 }
 
 #[test]
