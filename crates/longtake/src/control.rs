@@ -22,6 +22,7 @@ use nix::sys::socket::{Shutdown, getsockopt, shutdown, sockopt::PeerCredentials}
 use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::{Uid, UnlinkatFlags, User, fchown, fchownat, unlinkat};
 use recorder::TimeRange;
+use recorder::open::Written;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -43,6 +44,9 @@ const ANSWER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long whoever asks waits for the answer.
 const ASK_PATIENCE: Duration = Duration::from_secs(15);
+
+/// How long a reader waits for the recorder, which may wait for a drive: it can read without an answer.
+pub(crate) const READER_PATIENCE: Duration = Duration::from_millis(500);
 
 /// Longest request or answer in bytes: every protected range there can be, with room to spare.
 const LINE_BYTES_MAX: u64 = 1 << 20;
@@ -363,6 +367,19 @@ pub(crate) fn status_within(array: Uuid, patience: Duration) -> Result<Option<Va
             if is_late { Ok(None) } else { Err(error) }
         }
     }
+}
+
+/// How far a recorder has written, for whoever is about to read; None if it can't be asked, or does not answer soon.
+pub(crate) fn written(array: Uuid) -> Option<Written> {
+    let status = status_within(array, READER_PATIENCE).ok().flatten()?;
+    let list = |value: &'_ Value| value.as_array().cloned();
+    let (under_way, members) = (list(&status["under_way"])?, list(&status["members"])?);
+    Some(Written {
+        take: status["take"].as_str()?.parse().ok()?,
+        through: status["written_through"].as_u64()?,
+        under_way: under_way.iter().map(Value::as_u64).collect::<Option<_>>()?,
+        working: members.iter().map(|member| member["working"].as_bool()).collect::<Option<_>>()?,
+    })
 }
 
 /// A span that the recorder overwrites last, until this is dropped.

@@ -470,7 +470,8 @@ pub fn status(started: &Started, snapshot: &Snapshot) -> Value {
         "buffers": started.buffers, "buffers_held": snapshot.buffers_held,
         "ledger": ledger(&snapshot.ledger, started.rejections),
         "acknowledged": snapshot.acknowledged, "durable": snapshot.durable,
-        "members": members.collect::<Value>(), "reused_to_ns": snapshot.reused_to_ns,
+        "members": members.collect::<Value>(), "written_through": snapshot.written_through, "under_way": snapshot.under_way,
+        "reused_to_ns": snapshot.reused_to_ns,
         "segments_to_index": snapshot.segments_to_index, "link": snapshot.link.map(LinkState::key),
         "writes": snapshot.writes,
     })

@@ -3,7 +3,7 @@
 
 use base::{Bank, Buffers, Duration};
 
-use crate::open::{ArrayImage, OpenError, open_again};
+use crate::open::{ArrayImage, Look, OpenError, Written, open_to_read};
 use crate::protocol::TimeRange;
 use crate::reader::Reader;
 use crate::takes::{Catalog, Entry};
@@ -14,8 +14,9 @@ const LOOKS_MAX: u32 = 40;
 /// Time between looks: chunk writes take milliseconds, on a drive that stalls tenths of a second.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The chunks of an array that is being recorded on, through the last one that a first look found:
-/// looks again until every chunk before that one has arrived. `image` becomes that of the last look.
+/// The chunks of an array that is being recorded on, through the last one that was written when the array was opened,
+/// as the recorder says, or else the last one that a first look found. Looks again until every chunk before that
+/// one has arrived. `image` becomes that of the last look; `ask` asks the recorder before each further one.
 ///
 /// # Errors
 /// [`OpenError`] if the array can't be opened again or a drive fails.
@@ -24,30 +25,23 @@ pub fn catalog<B: Bank, M: Buffers>(
     image: &mut ArrayImage,
     degraded: bool,
     range: TimeRange,
+    mut ask: impl FnMut(&B) -> Option<Written>,
 ) -> Result<Catalog, OpenError> {
     let mut seen = Catalog::load(reader, image, range)?;
-    let Some(mut horizon) = seen.entries.last().map(|e| e.record.sequence) else {
-        return Ok(seen);
-    };
-    for look in 1.. {
-        *image = open_again(reader, degraded, image)?;
-        let found = Catalog::load_more(reader, image, range, &seen)?;
-        // What a ring reuses between two looks was there: reading it will tell that it is gone.
-        let reused = seen.reused.max(found.reused);
-        let Catalog { reused_to_ns, ring_alone, recovered, unindexed, unread, .. } = found;
-        seen.entries.extend(found.entries);
-        seen = Catalog {
-            reused,
-            reused_to_ns,
-            ring_alone,
-            recovered,
-            unindexed,
-            unread,
-            ..Catalog::of(seen.entries)
-        };
-        horizon = horizon.max(replaced_through(&seen.entries, horizon));
+    let Some(last) = seen.entries.last() else { return Ok(seen) };
+    let mut horizon = last.record.sequence;
+    for look in 0.. {
+        if look > 0 {
+            let written = ask(reader.bank);
+            let again = Look { degraded, known: Some(image), written: written.as_ref() };
+            *image = open_to_read(reader, again)?;
+            let found = Catalog::load_more(reader, image, range, &seen)?;
+            seen = joined(seen, found);
+        }
+        horizon = through_number(&seen.entries, horizon);
         let through = through(&seen, horizon);
-        if look == LOOKS_MAX || !expects_more(&through, image, range) {
+        let is_known = look > 0 || image.written.is_some();
+        if look == LOOKS_MAX || is_known && !expects_more(&through, image, range) {
             return Ok(through);
         }
         let until = reader.bank.now() + PAUSE;
@@ -58,18 +52,32 @@ pub fn catalog<B: Bank, M: Buffers>(
     unreachable!("the last look returns")
 }
 
-/// The last number of a chunk that stands in for one up to the horizon.
-fn replaced_through(entries: &[Entry], horizon: u64) -> u64 {
-    let replaces = |e: &&Entry| e.record.replaces.is_some_and(|root| root <= horizon);
-    entries.iter().filter(replaces).map(|e| e.record.sequence).max().unwrap_or(0)
+/// What two looks have found.
+fn joined(seen: Catalog, found: Catalog) -> Catalog {
+    // What a ring reuses between two looks was there: reading it will tell that it is gone.
+    let reused = seen.reused.max(found.reused);
+    let entries = Catalog::of([seen.entries, found.entries.clone()].concat()).entries;
+    Catalog { entries, reused, ..found }
 }
 
-/// The chunks up to the horizon, or all of them once the take has ended.
-fn through(seen: &Catalog, horizon: u64) -> Catalog {
+/// The number through which chunks are listed if those up to the horizon are: the last one that stands in for one of these, and the
+/// last one of the take that the horizon lies in, once that has ended.
+fn through_number(entries: &[Entry], horizon: u64) -> u64 {
+    let replaces = |e: &&Entry| e.record.replaces.is_some_and(|root| root <= horizon);
+    let replaced = entries.iter().filter(replaces).map(|e| e.record.sequence).max();
+    let within = &entries[..entries.partition_point(|e| e.record.sequence <= horizon)];
+    let take = within.last().map(|e| e.record.take.uuid);
+    let of_take: Vec<&Entry> =
+        entries.iter().filter(|e| Some(e.record.take.uuid) == take).collect();
+    let has_ended = of_take.iter().any(|e| e.record.summary.end);
+    let last = of_take.last().filter(|_| has_ended).map(|e| e.record.sequence);
+    [replaced, last].into_iter().flatten().fold(horizon, u64::max)
+}
+
+/// The chunks through a number.
+fn through(seen: &Catalog, number: u64) -> Catalog {
     let mut through = seen.clone();
-    if seen.entries.last().is_none_or(|e| !e.record.summary.end) {
-        through.entries.retain(|e| e.record.sequence <= horizon);
-    }
+    through.entries.retain(|e| e.record.sequence <= number);
     through
 }
 

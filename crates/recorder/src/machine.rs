@@ -10,6 +10,7 @@ mod parity;
 mod reach;
 mod tag;
 mod upkeep;
+mod written;
 
 use std::collections::{BTreeMap, VecDeque};
 

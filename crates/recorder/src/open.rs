@@ -5,7 +5,8 @@ mod discover;
 mod error;
 mod segments;
 mod validate;
-mod walk;
+pub(crate) mod walk;
+mod written;
 
 use base::{Bank, Buffers, DriveId};
 use format::superblock::Protected;
@@ -19,7 +20,7 @@ pub use discover::{is_unfinished, superblock};
 pub use error::OpenError;
 pub(crate) use segments::untimed_ns;
 use validate::{Members, validate};
-pub(crate) use walk::walk;
+pub use written::Written;
 
 /// Sequence numbers left out when an array is opened: chunks behind a hole may bear them. A recorder
 /// whose clock goes right starts from the time anyway; no chunk takes less than the microsecond that
@@ -155,6 +156,20 @@ pub struct ArrayImage {
     pub first_copies_bad: Vec<u16>,
     /// What was found wrong and did not hinder opening, in words.
     pub remarks: Vec<String>,
+    /// What the recorder said of the take under way before the members were read: chunks with later numbers are left out. None
+    /// without a recording, or if it was not asked.
+    pub written: Option<Written>,
+}
+
+/// How an array is opened to read from it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Look<'a> {
+    /// Whether more members may be missing than there is parity, and what can't be read is passed over.
+    pub degraded: bool,
+    /// What an earlier look has found: chunks that it walked over are not read again where they still stand.
+    pub known: Option<&'a ArrayImage>,
+    /// What the recorder says of the take under way. Its chunks through there need not be read to know that they are whole.
+    pub written: Option<&'a Written>,
 }
 
 /// Opens the array that all of the bank's drives belong to.
@@ -174,29 +189,19 @@ pub fn open_some<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     degraded: bool,
 ) -> Result<ArrayImage, OpenError> {
-    open_from(reader, degraded, None)
+    open_to_read(reader, Look { degraded, ..Look::default() })
 }
 
-/// The same for reading, with what an earlier look has found: chunks that it walked over are not read again where they
-/// still stand.
+/// Opens what there is of an array, to read from it and not to record on it.
 ///
 /// # Errors
 /// [`OpenError`].
-pub fn open_again<B: Bank, M: Buffers>(
+pub fn open_to_read<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
-    degraded: bool,
-    known: &ArrayImage,
-) -> Result<ArrayImage, OpenError> {
-    open_from(reader, degraded, Some(known))
-}
-
-fn open_from<B: Bank, M: Buffers>(
-    reader: &mut Reader<'_, B, M>,
-    degraded: bool,
-    known: Option<&ArrayImage>,
+    look: Look<'_>,
 ) -> Result<ArrayImage, OpenError> {
     let found = discover(reader)?;
-    let Members { newest, drives, remarks } = validate(&found, degraded)?;
+    let Members { newest, drives, remarks } = validate(&found, look.degraded)?;
     fits_buffers(reader.buffer_bytes(), &found)?;
     let mut members = Vec::new();
     for (member, drive) in (0u16..).zip(&drives) {
@@ -206,9 +211,7 @@ fn open_from<B: Bank, M: Buffers>(
                 let layout = found[drive.index()].superblock.layout;
                 let (array, count) = (newest.array, drives.len() as u16);
                 let place = Place { array, member, members: count, offset: 0 };
-                let known = known.filter(|known| known.uuid == newest.array);
-                let known = known.and_then(|known| known.members.get(usize::from(member)));
-                segments::read(reader, drive, layout, place, degraded, known)?
+                segments::read(reader, drive, layout, place, look)?
             }
         });
     }
@@ -231,6 +234,7 @@ fn open_from<B: Bank, M: Buffers>(
         superblock: newest,
         members,
         remarks,
+        written: look.written.cloned(),
     })
 }
 

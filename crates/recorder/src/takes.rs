@@ -9,7 +9,10 @@ use format::parity::Row;
 use format::{ChunkRecord, ChunkSummary, Count, Layout, PAGE_BYTES, Place, TakeRecord};
 use uuid::Uuid;
 
-use crate::open::{ArrayImage, MemberImage, OpenError, Segment, walk};
+use crate::open::{
+    ArrayImage, MemberImage, OpenError, Segment,
+    walk::{At, walk},
+};
 use crate::protocol::TimeRange;
 use crate::reader::{Range, ReadError, Reader};
 use crate::recover;
@@ -350,7 +353,11 @@ fn listed<B: Bank, M: Buffers>(
         }
         if next.is_empty() {
             let unread = numbers_of(&unread);
-            let entries = found.into_iter().flat_map(|(_, chunks)| chunks).collect();
+            let mut entries: Vec<Entry> =
+                found.into_iter().flat_map(|(_, chunks)| chunks).collect();
+            // Indexes that were written since know of more than the chunks that were looked for.
+            let through = image.written.as_ref().map_or(u64::MAX, |written| written.through);
+            entries.retain(|entry| entry.record.sequence <= through);
             return Ok(Listed { entries, unindexed, unread });
         }
     }
@@ -451,7 +458,7 @@ fn read_segments<B: Bank, M: Buffers>(
     let is_head = |segment| member.head.as_ref().is_some_and(|head| head.segment == segment);
     unindexed.extend(open.iter().map(|open| (at, open.segment)).filter(|&(_, s)| !is_head(s)));
     for at in broken.into_iter().chain(open) {
-        found.push((at, walked(reader, member, &place, at.segment)?));
+        found.push((at, walked(reader, image, &place, at.segment)?));
     }
     Ok(found)
 }
@@ -538,14 +545,16 @@ fn ring_alone(members: &[MemberImage], unindexed: &[(u16, u64)], reused: Option<
 /// reuse, that nobody will know of when the ring gives it up.
 fn walked<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
-    member: &MemberImage,
+    image: &ArrayImage,
     place: &Place,
     segment: u64,
 ) -> Result<Vec<Entry>, OpenError> {
+    let member = &image.members[usize::from(place.member)];
     if let Some(chunks) = member.walked_chunks(segment) {
         return Ok(chunks.iter().map(|&(place, record)| Entry { place, record }).collect());
     }
-    let mut found = match walk(reader, member.drive, &member.layout, place, segment) {
+    let at = At { drive: member.drive, layout: &member.layout, place };
+    let mut found = match walk(reader, at, segment, image.written.as_ref()) {
         Ok(found) => found,
         // A page that can't be read hides what is behind it; that is a gap then, unless parity fills it.
         Err(OpenError::Read(ReadError::Device { .. })) => return Ok(Vec::new()),

@@ -11,8 +11,10 @@ use uuid::Uuid;
 
 use super::Progress;
 use super::account::RecoveredChunks;
+use super::courtesy::Courtesy;
 use super::info::{StaleMember, stale_members};
 use super::open::Opened;
+use super::select::READ_RATE_DURING_RECORDING;
 
 /// What a check found.
 #[derive(Clone, Debug)]
@@ -109,7 +111,11 @@ fn read(
     progress(Progress { done, total: bytes });
     // What a missing member held is not damaged; that parity recovers it is all there is to report.
     let missing_member = |e: &Entry| image.members[usize::from(e.place.member)].is_missing();
+    let mut courtesy = Courtesy::in_reading(opened, Some(READ_RATE_DURING_RECORDING));
     verify(&mut opened.reader(), &image, &catalog.entries, |entry, outcome| {
+        if let Some(courtesy) = &mut courtesy {
+            courtesy.stand_back();
+        }
         done += u64::from(entry.record.summary.length);
         progress(Progress { done, total: bytes });
         match outcome {

@@ -3,6 +3,8 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use ::target::AnyBank;
+use base::Rate;
 use format::pcapng::{Block, ReadPacket};
 use format::{ChunkRecord, Interface};
 use recorder::extract::{Unreadable, Visitor};
@@ -10,6 +12,7 @@ use recorder::takes::Entry;
 use serde_json::Value;
 use uuid::Uuid;
 
+use super::open::Opened;
 use crate::control;
 
 /// How long reading goes on before the recorder is asked again.
@@ -18,8 +21,6 @@ const ASKED_EVERY: Duration = Duration::from_millis(30);
 const PAUSE: Duration = Duration::from_millis(20);
 /// So often at most before each chunk: a recording that is always short of buffers slows reading down and does not end it.
 const PAUSES_MAX: u32 = 50;
-/// How long the recorder may take to answer.
-const PATIENCE: Duration = Duration::from_millis(500);
 /// A recorder that does not answer, as one that waits for a drive, is asked again after this time: its array may have to be read.
 const UNANSWERED: Duration = Duration::from_secs(60);
 
@@ -40,10 +41,26 @@ pub(super) struct Courtesy {
 }
 
 impl Courtesy {
+    /// In reading an array, at this rate at most during a recording unless something else holds reading to a rate. None on simulated
+    /// drives, which nobody else uses.
+    pub(super) fn in_reading(opened: &Opened, rate: Option<Rate>) -> Option<Self> {
+        let chunk_bytes = u64::from(opened.image.superblock.layout.chunk_max);
+        let chunk_time = rate.map(|rate| rate.time_for(chunk_bytes).into());
+        let is_real = !matches!(opened.bank, AnyBank::Simulated(_));
+        is_real.then(|| Self::to(opened.image.uuid, chunk_time))
+    }
+
     /// Towards whoever records on this array. A chunk takes this time at least during a recording.
-    pub(super) fn to(array: Uuid, chunk_time: Option<Duration>) -> Self {
+    fn to(array: Uuid, chunk_time: Option<Duration>) -> Self {
         let now = Instant::now();
-        Self { array, patience: PATIENCE, next: now, recording: false, chunk_time, due: now }
+        Self {
+            array,
+            patience: control::READER_PATIENCE,
+            next: now,
+            recording: false,
+            chunk_time,
+            due: now,
+        }
     }
 
     /// Waits while more than a third of the recorder's buffers are in use, and until a chunk is due. A recorder that can't be asked,

@@ -13,15 +13,15 @@ use device::target::{self, Access};
 use device::{Options, Pages, Pool, UringBank};
 use format::layout::SUPERBLOCK_BYTES;
 use format::{Damage, Superblock};
-use recorder::open::{OpenError, is_unfinished, open_again, open_some};
+use recorder::open::{Look, OpenError, is_unfinished, open_some, open_to_read};
 use recorder::reader::Reader;
 use recorder::stale::{self, Stale};
 use recorder::superblocks::{self, Change};
 use recorder::takes::Catalog;
 use recorder::{ArrayImage, TimeRange, live};
 
-use crate::Remark;
 use crate::instant::utc;
+use crate::{Remark, control};
 
 /// Hears remarks as they come up.
 pub type Tell = Box<dyn FnMut(Remark) + Send>;
@@ -62,7 +62,12 @@ impl Opened {
         let (recording, degraded) = (self.recording, self.degraded);
         let mut reader = self.reader();
         let catalog = if recording {
-            live::catalog(&mut reader, &mut image, degraded, range)?
+            {
+                let array = image.uuid;
+                live::catalog(&mut reader, &mut image, degraded, range, |_| {
+                    control::written(array)
+                })?
+            }
         } else {
             Catalog::load(&mut reader, &image, range)?
         };
@@ -105,7 +110,9 @@ impl Opened {
     /// Finds out what was written since the last look.
     pub(crate) fn look_again(&mut self) -> Result<()> {
         let (degraded, known) = (self.degraded, self.image.clone());
-        self.image = open_again(&mut self.reader(), degraded, &known)?;
+        let written = self.recording.then(|| control::written(known.uuid)).flatten();
+        let look = Look { degraded, known: Some(&known), written: written.as_ref() };
+        self.image = open_to_read(&mut self.reader(), look)?;
         self.stale = stale::members(&self.image);
         Ok(())
     }
@@ -241,6 +248,7 @@ fn open_all(
     tell: &mut Tell,
 ) -> Result<Found> {
     let recording = targets.iter().any(|t| target::is_locked(t).unwrap_or(false));
+    let array = targets.iter().find_map(|target| Some(peek(target).ok()?.array));
     let mut open = Vec::new();
     let mut warnings = Vec::new();
     for path in targets {
@@ -264,10 +272,11 @@ fn open_all(
     }
     let buffers = pool.buffer_ids().collect();
     let mut reader = Reader { bank: &mut bank, memory: &pool, buffers };
-    let image = match seen {
-        Some(seen) => open_again(&mut reader, degraded, seen)?,
-        None => open_some(&mut reader, degraded)?,
-    };
+    // Whoever writes to the array needs to know for itself what is on it.
+    let asked = array.filter(|_| recording && access == Access::Read);
+    let written = asked.and_then(control::written);
+    let look = Look { degraded, known: seen, written: written.as_ref() };
+    let image = open_to_read(&mut reader, look)?;
     let stale = stale::members(&image);
     for stale in &stale {
         tell(Remark::Warning(describe(stale, &image, &bank)));

@@ -9,6 +9,7 @@ use recorder::takes::{Catalog, Entry};
 use uuid::Uuid;
 
 use super::Progress;
+use super::courtesy::Courtesy;
 use super::info::{StaleMember, stale_members};
 use super::open::Opened;
 use super::select::READ_RATE_DURING_RECORDING;
@@ -175,8 +176,13 @@ fn read(
     let mut findings = Vec::new();
     let image = opened.image.clone();
     let options = Options { limit, repair, recording };
+    let beside = limit.is_none().then_some(READ_RATE_DURING_RECORDING);
+    let mut courtesy = Courtesy::in_reading(opened, beside);
     let scrubbed = run(&mut opened.reader(), &image, catalog, options, |step| match step {
         Step::Read(bytes) => {
+            if let Some(courtesy) = &mut courtesy {
+                courtesy.stand_back();
+            }
             done += bytes;
             progress(Progress { done, total });
         }

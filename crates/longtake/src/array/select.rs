@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use ::target::AnyBank;
 use anyhow::{Result, bail};
 use base::{Rate, Timestamp};
 use format::Count;
@@ -157,15 +156,11 @@ impl<'a> Selected<'a> {
         &mut self,
         visitor: &mut V,
     ) -> Result<bool> {
-        if matches!(self.opened.bank, AnyBank::Simulated(_)) {
-            return self.visit_all(visitor);
-        }
-        let image = &self.opened.image;
-        let chunk_bytes = u64::from(image.superblock.layout.chunk_max);
         // Who reads already when a recording begins is held back from then on.
-        let chunk_time = self.limit.is_none().then(|| self.beside.time_for(chunk_bytes).into());
-        let courtesy = Courtesy::to(image.uuid, chunk_time);
-        self.visit_all(&mut Courteous { visitor, courtesy })
+        match Courtesy::in_reading(self.opened, self.limit.is_none().then_some(self.beside)) {
+            Some(courtesy) => self.visit_all(&mut Courteous { visitor, courtesy }),
+            None => self.visit_all(visitor),
+        }
     }
 
     fn visit_all<V: Visitor<Error = anyhow::Error>>(&mut self, visitor: &mut V) -> Result<bool> {

@@ -164,10 +164,13 @@ impl Counts<'_> {
                     rate: member.rate,
                     working: member.working,
                 });
+                let written = core.written();
                 Snapshot {
                     members: members.collect(),
                     buffers_held: core.buffers_held(),
                     ledger: *core.ledger(),
+                    written_through: written.through,
+                    under_way: written.under_way,
                     reused_to_ns: core.reused_to_ns(),
                     parity: core.parity(),
                     ..Snapshot::default()
@@ -209,6 +212,10 @@ pub struct Snapshot {
     pub acknowledged: Count,
     /// Flushed, with everything before it.
     pub durable: Count,
+    /// The greatest sequence number of a chunk that is written; 0 without an array.
+    pub written_through: u64,
+    /// The numbers before it of chunks that are still being written, in order.
+    pub under_way: Vec<u64>,
     /// The latest packet time that a ring has given up, ns since 1970; 0 for none.
     pub reused_to_ns: u64,
     /// What parity there is; None without.

@@ -68,6 +68,7 @@ pub fn image(mission: &Mission, bank: &SimBank<NoBuffers>) -> Result<ArrayImage,
         superblocks_differ: false,
         first_copies_bad: Vec::new(),
         remarks: Vec::new(),
+        written: None,
     })
 }
 

@@ -4,12 +4,11 @@ use base::{Bank, Buffers, DriveId};
 use format::index::{self, Footer};
 use format::{ChunkRecord, Layout, PAGE_BYTES, Place};
 
-use super::walk::{self, chunk_at};
-use super::{HeadImage, Live, MemberImage, OpenError, Segment};
+use super::walk::{self, At, chunk_at};
+use super::{HeadImage, Live, Look, MemberImage, OpenError, Segment};
 use crate::reader::{Range, ReadError, Reader};
 
-/// Reads one member's segments. Those that can't be read count as empty if `past_unreadable`. What an earlier look has found in a
-/// segment without an index (`known`) need not be read again.
+/// Reads one member's segments. Those that can't be read count as empty in a degraded look.
 ///
 /// # Errors
 /// [`OpenError::Read`] if the drive or the bank fails.
@@ -18,11 +17,12 @@ pub(super) fn read<B: Bank, M: Buffers>(
     drive: DriveId,
     layout: Layout,
     place: Place,
-    past_unreadable: bool,
-    known: Option<&MemberImage>,
+    look: Look<'_>,
 ) -> Result<MemberImage, OpenError> {
+    let known = look.known.filter(|known| known.uuid == place.array);
+    let known = known.and_then(|known| known.members.get(usize::from(place.member)));
     let known = known.filter(|known| known.layout == layout);
-    let mut member = Member { reader, drive, layout, place, past_unreadable, known };
+    let mut member = Member { reader, drive, layout, place, look, known };
     let ends = member.ends()?;
     let lost_segment = ends.iter().any(|ends| ends.lost);
     let untimed = (0..).zip(&ends).filter_map(|(at, ends)| Some((at, ends.untimed_ns?))).collect();
@@ -82,7 +82,7 @@ struct Member<'a, 'b, B: Bank, M: Buffers> {
     layout: Layout,
     /// A place on it; the offset does not count.
     place: Place,
-    past_unreadable: bool,
+    look: Look<'a>,
     /// As it was at an earlier look.
     known: Option<&'a MemberImage>,
 }
@@ -123,7 +123,7 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
                 failed = Some((index, error));
             }
         })?;
-        if let Some((index, error)) = failed.filter(|_| !self.past_unreadable) {
+        if let Some((index, error)) = failed.filter(|_| !self.look.degraded) {
             return Err(self.reader.error(ranges[index], error).into());
         }
         // An index tells of a first page that can't be read. One that reads as something else was written over.
@@ -151,10 +151,11 @@ impl<B: Bank, M: Buffers> Member<'_, '_, B, M> {
 
     /// A segment without an index, as far as its chunks are sound.
     fn open(&mut self, segment: u64) -> Result<(Segment, HeadImage), OpenError> {
-        let Self { drive, layout, place, .. } = *self;
+        let Self { drive, layout, place, look, .. } = *self;
         let known = self.known.and_then(|member| member.walked_chunks(segment)).unwrap_or_default();
-        let chunks = match walk::go_on(self.reader, drive, &layout, &place, segment, known) {
-            Err(OpenError::Read(ReadError::Device { .. })) if self.past_unreadable => Vec::new(),
+        let at = At { drive, layout: &layout, place: &place };
+        let chunks = match walk::go_on(self.reader, at, segment, look.written, known) {
+            Err(OpenError::Read(ReadError::Device { .. })) if self.look.degraded => Vec::new(),
             walked => walked?,
         };
         let mut state = Segment::Empty;

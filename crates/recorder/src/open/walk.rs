@@ -5,24 +5,35 @@ use base::{Bank, Buffers, DeviceError, DriveId};
 use format::chunk::check_body;
 use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place};
 
-use super::OpenError;
+use super::{OpenError, Written};
 use crate::reader::{Range, ReadError, Reader};
 
-/// Read at a time to find headers: several short chunks, and little of a long one.
+/// Read at a time to find the headers of chunks that are shorter than this.
 const LOOK_BYTES: u64 = 256 << 10;
 
-/// The sound chunks of a segment, from its start to the first one that doesn't check.
+/// Headers that are read at a time where chunks are longer: each where the next one lies if all are as long as the last.
+const HEADERS_AT_A_TIME: u64 = 16;
+
+/// A member to walk on.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'a> {
+    pub(crate) drive: DriveId,
+    pub(crate) layout: &'a Layout,
+    /// A place on it; the offset does not count.
+    pub(crate) place: &'a Place,
+}
+
+/// The sound chunks of a segment, from its start to the first one that doesn't check, or that the recorder has not written yet.
 ///
 /// # Errors
 /// [`OpenError::Read`] if the drive or the bank fails.
 pub(crate) fn walk<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
-    drive: DriveId,
-    layout: &Layout,
-    at: &Place,
+    at: At<'_>,
     segment: u64,
+    written: Option<&Written>,
 ) -> Result<Vec<(Place, ChunkRecord)>, OpenError> {
-    go_on(reader, drive, layout, at, segment, &[])
+    go_on(reader, at, segment, written, &[])
 }
 
 /// The same behind chunks that an earlier walk has found, if they still stand.
@@ -31,13 +42,12 @@ pub(crate) fn walk<B: Bank, M: Buffers>(
 /// As [`walk`].
 pub(super) fn go_on<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
-    drive: DriveId,
-    layout: &Layout,
-    at: &Place,
+    at: At<'_>,
     segment: u64,
+    written: Option<&Written>,
     known: &[(Place, ChunkRecord)],
 ) -> Result<Vec<(Place, ChunkRecord)>, OpenError> {
-    let mut walk = Walk { reader, drive, layout, at, segment };
+    let mut walk = Walk { reader, at, segment, written };
     let known = if walk.stands(known)? { known } else { &[] };
     let mut chunks = known.to_vec();
     let unreadable = walk.headers(&mut chunks)?;
@@ -62,11 +72,9 @@ pub(super) fn chunk_at(bytes: &[u8], place: &Place) -> Result<ChunkRecord, Damag
 /// A walk through a segment.
 struct Walk<'a, 'b, B: Bank, M: Buffers> {
     reader: &'a mut Reader<'b, B, M>,
-    drive: DriveId,
-    layout: &'a Layout,
-    /// A place on the member; the offset does not count.
-    at: &'a Place,
+    at: At<'a>,
     segment: u64,
+    written: Option<&'a Written>,
 }
 
 impl<B: Bank, M: Buffers> Walk<'_, '_, B, M> {
@@ -75,9 +83,7 @@ impl<B: Bank, M: Buffers> Walk<'_, '_, B, M> {
     fn stands(&mut self, known: &[(Place, ChunkRecord)]) -> Result<bool, OpenError> {
         let (Some(first), Some(last)) = (known.first(), known.last()) else { return Ok(false) };
         let ends = [first, last];
-        let drive = self.drive;
-        let length = PAGE_BYTES as u32;
-        let ranges = ends.map(|(place, _)| Range { drive, offset: place.offset, length });
+        let ranges = ends.map(|(place, _)| self.range(place.offset, PAGE_BYTES as u32));
         let mut stands = true;
         self.reader.scatter(&ranges, |at, page| {
             let (place, record) = ends[at];
@@ -92,67 +98,125 @@ impl<B: Bank, M: Buffers> Walk<'_, '_, B, M> {
         &mut self,
         chunks: &mut Vec<(Place, ChunkRecord)>,
     ) -> Result<Option<ReadError>, OpenError> {
-        let end = self.layout.segment_offset(self.segment) + self.layout.segment_bytes;
-        let look_bytes = LOOK_BYTES.min(self.reader.buffer_bytes().into());
-        let behind = |(place, record): &(Place, ChunkRecord)| {
-            place.offset + u64::from(record.summary.length)
-        };
-        let start = self.layout.segment_offset(self.segment);
-        let mut offset = chunks.last().map_or(start, behind);
-        while offset + PAGE_BYTES <= end {
-            let length = look_bytes.min(end - offset) as u32;
-            let bytes = match self.reader.one(Range { drive: self.drive, offset, length }) {
-                Ok(bytes) => bytes,
-                Err(error @ ReadError::Device { .. }) => return Ok(Some(error)),
-                Err(error) => return Err(error.into()),
+        loop {
+            let behind = |(place, record): &(Place, ChunkRecord)| {
+                place.offset + u64::from(record.summary.length)
             };
-            let mut within = 0;
-            while let Some(rest) = bytes.get(within..).filter(|rest| !rest.is_empty()) {
-                let place = Place { offset: offset + within as u64, ..*self.at };
-                let found = chunk_at(rest, &place).ok();
-                let follows = |record: &ChunkRecord| {
-                    self.fits(&place, record) && is_behind(chunks.last(), record)
-                };
-                let Some(record) = found.filter(follows) else { return Ok(None) };
-                chunks.push((place, record));
-                within += record.summary.length as usize;
+            let offset = chunks.last().map_or(self.start(), behind);
+            if offset + PAGE_BYTES > self.end() {
+                return Ok(None);
             }
-            offset += within as u64;
+            let last = chunks.last().map_or(0, |(_, record)| u64::from(record.summary.length));
+            let ranges = self.ahead(offset, last);
+            let mut pages = vec![Err(None); ranges.len()];
+            self.reader.scatter(&ranges, |at, read| {
+                pages[at] = read.map(<[u8]>::to_vec).map_err(Some);
+            })?;
+            let before = chunks.len();
+            for (range, bytes) in ranges.iter().zip(pages) {
+                match bytes {
+                    Ok(bytes) if !self.take_headers(&bytes, range.offset, chunks) => {
+                        return Ok(None);
+                    }
+                    // Whether a chunk lies there is known only once those before it are.
+                    Err(Some(error))
+                        if chunks.last().map_or(self.start(), behind) == range.offset =>
+                    {
+                        return Ok(Some(self.reader.error(*range, error)));
+                    }
+                    _ => {}
+                }
+            }
+            debug_assert!(chunks.len() > before, "each turn finds a chunk or ends");
         }
-        Ok(None)
+    }
+
+    /// Where headers may lie, from `offset` on, behind a chunk of this length.
+    fn ahead(&self, offset: u64, last: u64) -> Vec<Range> {
+        let end = self.end();
+        let look_bytes = LOOK_BYTES.min(self.reader.buffer_bytes().into());
+        if last < look_bytes {
+            return vec![self.range(offset, look_bytes.min(end - offset) as u32)];
+        }
+        let offsets = (0..HEADERS_AT_A_TIME).map(|ahead| offset + ahead * last);
+        let within = offsets.take_while(|offset| offset + PAGE_BYTES <= end);
+        within.map(|offset| self.range(offset, PAGE_BYTES as u32)).collect()
+    }
+
+    /// Adds the chunks whose headers lie in these bytes, if the first of them lies where the last chunk ends. Returns whether further
+    /// ones may follow.
+    fn take_headers(
+        &self,
+        bytes: &[u8],
+        offset: u64,
+        chunks: &mut Vec<(Place, ChunkRecord)>,
+    ) -> bool {
+        let mut within = 0;
+        while let Some(rest) = bytes.get(within..).filter(|rest| !rest.is_empty()) {
+            let place = Place { offset: offset + within as u64, ..*self.at.place };
+            let behind = |(place, record): &(Place, ChunkRecord)| {
+                place.offset + u64::from(record.summary.length)
+            };
+            if chunks.last().is_some_and(|last| behind(last) != place.offset) {
+                // The chunks before are not as long as was thought.
+                return true;
+            }
+            let found = chunk_at(rest, &place).ok();
+            let follows = |record: &ChunkRecord| {
+                self.fits(&place, record)
+                    && is_behind(chunks.last(), record)
+                    && self.written.is_none_or(|written| record.sequence <= written.through)
+            };
+            let Some(record) = found.filter(follows) else { return false };
+            chunks.push((place, record));
+            within += record.summary.length as usize;
+        }
+        true
+    }
+
+    fn start(&self) -> u64 {
+        self.at.layout.segment_offset(self.segment)
+    }
+
+    fn end(&self) -> u64 {
+        self.start() + self.at.layout.segment_bytes
+    }
+
+    fn range(&self, offset: u64, length: u32) -> Range {
+        Range { drive: self.at.drive, offset, length }
     }
 
     /// Whether a chunk of this length may lie there.
     fn fits(&self, place: &Place, record: &ChunkRecord) -> bool {
         let length = record.summary.length;
-        let end = self.layout.segment_offset(self.segment) + self.layout.segment_bytes;
         u64::from(length) >= PAGE_BYTES
-            && length <= self.layout.chunk_max
-            && place.offset + u64::from(length) <= end
+            && length <= self.at.layout.chunk_max
+            && place.offset + u64::from(length) <= self.end()
     }
 
-    /// How many of the chunks, from the first one on, have the bodies that their headers tell of.
+    /// How many of the chunks, from the first one on, have the bodies that their headers tell of. Those that the recorder knows to be
+    /// written are not read.
     fn bodies(&mut self, chunks: &[(Place, ChunkRecord)]) -> Result<usize, OpenError> {
-        let drive = self.drive;
-        let range = |(place, record): &(Place, ChunkRecord)| Range {
-            drive,
-            offset: place.offset,
-            length: record.summary.length,
+        let is_written = |(place, record): &(Place, ChunkRecord)| {
+            self.written.is_some_and(|written| written.covers(place.member, record))
         };
-        let ranges: Vec<Range> = chunks.iter().map(range).collect();
+        let read: Vec<usize> = (0..chunks.len()).filter(|&at| !is_written(&chunks[at])).collect();
+        let range = |&at: &usize| self.range(chunks[at].0.offset, chunks[at].1.summary.length);
+        let ranges: Vec<Range> = read.iter().map(range).collect();
         // The first chunk that is not sound, and why it can't be read.
-        let mut first: (usize, Option<DeviceError>) = (chunks.len(), None);
-        self.reader.scatter(&ranges, |at, read| {
-            let wrong = match read {
+        let mut first: (usize, Option<(Range, DeviceError)>) = (chunks.len(), None);
+        self.reader.scatter(&ranges, |index, bytes| {
+            let at = read[index];
+            let wrong = match bytes {
                 Ok(bytes) => check_body(bytes, &chunks[at].1).err().map(|_| None),
-                Err(error) => Some(Some(error)),
+                Err(error) => Some(Some((ranges[index], error))),
             };
             if let Some(error) = wrong.filter(|_| at < first.0) {
                 first = (at, error);
             }
         })?;
         match first {
-            (at, Some(error)) => Err(self.reader.error(ranges[at], error).into()),
+            (_, Some((range, error))) => Err(self.reader.error(range, error).into()),
             (at, None) => Ok(at),
         }
     }

@@ -71,6 +71,7 @@ pub fn image(parity: u8, segments: u64, held: &[&[Live]]) -> ArrayImage {
         superblocks_differ: false,
         first_copies_bad: Vec::new(),
         remarks: Vec::new(),
+        written: None,
     }
 }
 

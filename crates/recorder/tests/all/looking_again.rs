@@ -4,12 +4,17 @@ use format::{ChunkRecord, Place};
 use longtake_recorder as recorder;
 use recorder::TimeRange;
 use recorder::extract::extract;
-use recorder::open::open_again;
+use recorder::open::{Look, open_to_read};
 use recorder::takes::Catalog;
 
 use crate::recovery::{FIRST, Members, Packets, all, with_array};
 
 type Chunk = (Place, ChunkRecord);
+
+/// A look after one that found this.
+fn second(known: &recorder::ArrayImage) -> Look<'_> {
+    Look { known: Some(known), ..Look::default() }
+}
 
 /// The chunks of a member's head.
 fn head(members: &Members, member: usize) -> Vec<Chunk> {
@@ -31,7 +36,7 @@ fn second_and_first(earlier: &Members, later: &Members) -> [String; 2] {
     let known = with_array(&mut earlier.clone(), false, |_, image| image.clone());
     let known = known.expect("the array opens");
     let both = with_array(&mut later.clone(), false, |reader, image| {
-        let again = open_again(reader, false, &known).expect("the array opens again");
+        let again = open_to_read(reader, second(&known)).expect("the array opens again");
         [format!("{again:?}"), format!("{image:?}")]
     });
     both.expect("the array opens")
@@ -71,7 +76,7 @@ fn another_arrays_chunks_are_not_taken_for_its_own() {
     let known = with_array(&mut all(), false, |_, image| image.clone()).expect("the array opens");
     let other = recorder::ArrayImage { uuid: uuid::Uuid::from_u128(7), ..known };
     let both = with_array(&mut all(), false, |reader, image| {
-        let again = open_again(reader, false, &other).expect("the array opens again");
+        let again = open_to_read(reader, second(&other)).expect("the array opens again");
         (format!("{again:?}"), format!("{image:?}"))
     });
     let (again, anew) = both.expect("the array opens");
@@ -94,7 +99,7 @@ fn known_chunks_are_not_read_again_and_one_that_was_damaged_since_is_reported_wh
     let mut damaged = all();
     damage(&mut damaged, &middle, 4096);
     let looked = with_array(&mut damaged, false, |reader, anew| {
-        let again = open_again(reader, false, &known).expect("the array opens again");
+        let again = open_to_read(reader, second(&known)).expect("the array opens again");
         let count = |image: &recorder::ArrayImage| {
             image.members[member].head.as_ref().map(|head| head.chunks.len())
         };

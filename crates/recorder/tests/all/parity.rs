@@ -132,6 +132,7 @@ impl Case {
             superblocks_differ: false,
             first_copies_bad: Vec::new(),
             remarks: Vec::new(),
+            written: None,
         }
     }
 

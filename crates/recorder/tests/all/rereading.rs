@@ -278,7 +278,7 @@ fn a_chunk_that_arrives_between_two_looks_is_not_called_recovered() {
     let mut image = open(&mut reader).expect("the array opens");
     let first = Catalog::load(&mut reader, &image, TimeRange::ALL).expect("drives that read");
     assert_eq!(first.recovered, [FIRST + 7].into());
-    let looked = live::catalog(&mut reader, &mut image, false, TimeRange::ALL);
+    let looked = live::catalog(&mut reader, &mut image, false, TimeRange::ALL, |_| None);
     let looked = looked.expect("drives that read");
     assert_eq!(looked.recovered, [].into());
     // Up to the last one that the first look found.
