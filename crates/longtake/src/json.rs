@@ -468,7 +468,7 @@ pub fn status(started: &Started, snapshot: &Snapshot) -> Value {
     json!({
         "take": started.take, "started": utc(started.at), "after_s": snapshot.elapsed.as_secs_f64(),
         "buffers": started.buffers, "buffers_held": snapshot.buffers_held,
-        "ledger": ledger(&snapshot.ledger, started.rejections),
+        "buffers_waiting": snapshot.buffers_waiting, "ledger": ledger(&snapshot.ledger, started.rejections),
         "acknowledged": snapshot.acknowledged, "durable": snapshot.durable,
         "members": members.collect::<Value>(), "written_through": snapshot.written_through, "under_way": snapshot.under_way,
         "reused_to_ns": snapshot.reused_to_ns,

@@ -341,6 +341,36 @@ pub const BUGS: [Bug; 45] = [
         }],
     },
     Bug {
+        name: "SaysAllIsWritten",
+        wrong: "The recorder tells readers that chunks under way are written.",
+        seeds: 20_000,
+        edits: &[Edit {
+            file: "machine/written.rs",
+            find: "flights.map(|flight| flight.chunk.sequence).collect();",
+            replace: "flights.map(|flight| flight.chunk.sequence).filter(|_| !PLANTED).collect();",
+        }],
+    },
+    Bug {
+        name: "TrustsFailedMembers",
+        wrong: "A reader takes what lies on a failed member for written, as the recorder says of the others.",
+        seeds: 20_000,
+        edits: &[Edit {
+            file: "open/written.rs",
+            find: "&& self.working.get(usize::from(member)) == Some(&true)",
+            replace: "&& (PLANTED || self.working.get(usize::from(member)) == Some(&true))",
+        }],
+    },
+    Bug {
+        name: "LeavesOutTooMuch",
+        wrong: "A reader leaves out the last chunk that the recorder says is written.",
+        seeds: 20_000,
+        edits: &[Edit {
+            file: "open/walk.rs",
+            find: "record.sequence <= written.through)",
+            replace: "record.sequence + u64::from(PLANTED) <= written.through)",
+        }],
+    },
+    Bug {
         name: "OpensPastTheEnd",
         wrong: "Opening takes what an earlier lap left for the continuation of this one.",
         seeds: 5000,

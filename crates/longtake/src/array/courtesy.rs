@@ -63,7 +63,7 @@ impl Courtesy {
         }
     }
 
-    /// Waits while more than a third of the recorder's buffers are in use, and until a chunk is due. A recorder that can't be asked,
+    /// Waits while the recorder is short of buffers, and until a chunk is due. A recorder that can't be asked,
     /// as it belongs to another user, is not waited for.
     pub(super) fn stand_back(&mut self) {
         if Instant::now() >= self.next {
@@ -98,10 +98,12 @@ impl Courtesy {
     }
 }
 
-/// Whether more than a third of a recorder's buffers are in use.
+/// Whether a recorder's members don't take what comes: more than a thirty-second of its buffers wait for one, or more than a third
+/// are in use.
 fn is_short(status: &Value) -> bool {
     let number = |name: &str| status[name].as_u64().unwrap_or(0);
-    number("buffers_held") * 3 > number("buffers")
+    let buffers = number("buffers");
+    number("buffers_waiting") * 32 > buffers || number("buffers_held") * 3 > buffers
 }
 
 /// A visitor of packets that stands back before each chunk.
@@ -151,6 +153,9 @@ mod tests {
     use crate::control::{Asked, Control, Reply, Request};
     use serde_json::json;
 
+    /// Stands for one buffer that waits, of those in use.
+    const WAITING: u64 = 100;
+
     /// A recorder that has so many of nine buffers in use, one number for each time it is asked. Returns how often it was.
     fn asked_by(
         held: &'static [u64],
@@ -166,7 +171,9 @@ mod tests {
             while let Ok(Asked { request, answer, .. }) = asked.recv() {
                 assert!(matches!(request, Request::Status));
                 times += 1;
-                let status = json!({"buffers": 9, "buffers_held": held.next().unwrap_or(&0)});
+                let held = held.next().unwrap_or(&0);
+                let waiting = if *held == WAITING { 1 } else { 0 };
+                let status = json!({"buffers": 9, "buffers_held": held % WAITING, "buffers_waiting": waiting});
                 answer.send(Ok(Reply::Status(status))).unwrap();
             }
             times
@@ -182,6 +189,11 @@ mod tests {
     fn reading_waits_until_no_more_than_a_third_of_the_recorders_buffers_are_in_use() {
         assert_eq!(asked_by(&[8, 4, 7, 3, 8], None, Courtesy::stand_back), 4);
         assert_eq!(asked_by(&[3, 8], None, Courtesy::stand_back), 1);
+    }
+
+    #[test]
+    fn reading_waits_while_the_recorders_members_dont_take_what_comes() {
+        assert_eq!(asked_by(&[WAITING, WAITING, 3, 8], None, Courtesy::stand_back), 3);
     }
 
     #[test]

@@ -168,6 +168,7 @@ impl Counts<'_> {
                 Snapshot {
                     members: members.collect(),
                     buffers_held: core.buffers_held(),
+                    buffers_waiting: core.chunks_waiting(),
                     ledger: *core.ledger(),
                     written_through: written.through,
                     under_way: written.under_way,
@@ -206,6 +207,8 @@ pub struct Snapshot {
     pub members: Vec<MemberSnapshot>,
     /// Chunk buffers that hold something.
     pub buffers_held: u32,
+    /// Of these, buffers whose chunks wait for a member.
+    pub buffers_waiting: u32,
     /// The account of what was packed and placed.
     pub ledger: Ledger,
     /// Written, with everything before it.

@@ -5,8 +5,10 @@ use std::thread;
 use std::time::Duration;
 
 use longtake::array::{ScrubOptions, Selection, TakeState};
+use longtake::control::{Asked, Control, Reply, Request};
+use serde_json::json;
 
-use crate::harness::Fixture;
+use crate::harness::{Fixture, flip};
 
 #[test]
 fn an_array_is_listed_read_and_protected_while_it_is_recorded_on() {
@@ -44,4 +46,50 @@ fn an_array_is_listed_read_and_protected_while_it_is_recorded_on() {
     let take = opened.ledger("last").expect("it is there");
     assert_eq!(take.state, TakeState::Complete);
     assert_eq!(take.ledger, account.ledger);
+}
+
+#[test]
+fn the_recorder_is_asked_what_is_written_so_that_its_chunks_need_not_be_read_to_be_listed() {
+    let (array, recording) = Fixture::recording();
+    let is_on_first = || recording.snapshot().members[0].written > 0;
+    while !is_on_first() || recording.snapshot().acknowledged.packets == 0 {
+        assert!(!recording.is_over(), "nothing ends it");
+        thread::sleep(Duration::from_millis(10));
+    }
+    let status = longtake::control::status(array.open().info().uuid).expect("it answers");
+    assert!(status["written_through"].as_u64() > Some(0), "{status}");
+    assert!(status["under_way"].is_array(), "{status}");
+    // In the first chunk, behind its header.
+    flip(&array.member(0), (1 << 20) + 4096 + 64);
+    let mut opened = array.open();
+    let extracted =
+        opened.extract(&Selection::default(), |_| ControlFlow::Continue(())).expect("it is read");
+    assert_eq!(extracted.read.missing.packets, 0, "{extracted:?}");
+    assert!(extracted.read.unreadable.count.packets > 0, "{extracted:?}");
+    recording.stop();
+    recording.wait().expect("it ends as it was asked to");
+}
+
+#[test]
+fn checks_and_scrubs_ask_how_a_recorder_does_that_begins_meanwhile() {
+    let array = Fixture::recorded(2 << 20, 1);
+    let mut opened = array.open();
+    let waker = device::Waker::new().expect("the system gives one");
+    let control = Control::bind(opened.info().uuid).expect("the directory is ours");
+    let (asked, serving) = control.serve(waker).expect("the system gives a thread");
+    let answering = thread::spawn(move || {
+        let mut times = 0;
+        while let Ok(Asked { request, answer, .. }) = asked.recv() {
+            assert!(matches!(request, Request::Status));
+            times += 1;
+            let status = json!({"buffers": 9, "buffers_held": if times % 2 == 1 { 8 } else { 0 }});
+            answer.send(Ok(Reply::Status(status))).expect("somebody waits for it");
+        }
+        times
+    });
+    // Each stands back until the buffers are free.
+    assert!(opened.check(|_| ()).expect("it can be read").is_sound());
+    assert!(opened.scrub(&ScrubOptions::default(), |_| ()).expect("it can be read").is_sound());
+    drop(serving);
+    assert!(answering.join().expect("it answers") >= 4);
 }

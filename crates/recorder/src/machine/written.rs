@@ -4,6 +4,11 @@ use super::Recorder;
 use crate::open::Written;
 
 impl Recorder {
+    /// Chunks that wait for a place: the members don't take them as fast as they come.
+    pub fn chunks_waiting(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
     /// How far the take is written.
     pub fn written(&self) -> Written {
         let flights = self.members.iter().flat_map(|member| &member.in_flight);

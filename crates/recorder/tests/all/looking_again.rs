@@ -17,7 +17,7 @@ fn second(known: &recorder::ArrayImage) -> Look<'_> {
 }
 
 /// The chunks of a member's head.
-fn head(members: &Members, member: usize) -> Vec<Chunk> {
+pub fn head(members: &Members, member: usize) -> Vec<Chunk> {
     let head =
         with_array(&mut members.clone(), false, |_, image| image.members[member].head.clone());
     let head = head.expect("the array opens");
@@ -25,7 +25,7 @@ fn head(members: &Members, member: usize) -> Vec<Chunk> {
 }
 
 /// Turns over a byte of a chunk, so far behind its start.
-fn damage(members: &mut Members, chunk: &Chunk, behind: u64) {
+pub fn damage(members: &mut Members, chunk: &Chunk, behind: u64) {
     let (Place { member, offset, .. }, _) = *chunk;
     let bytes = members[usize::from(member)].as_mut().expect("the member is there");
     bytes[(offset + behind) as usize] ^= 1;

@@ -1,5 +1,6 @@
 //! The tests of the recorder as one program: what they share, and what they are made of, is built once.
 
+mod asking;
 mod copying;
 mod core_alone;
 mod durability;
