@@ -44,7 +44,7 @@ pub const NOT_FROM_THE_FIRST: [(&str, u64); 3] = [
 ];
 
 /// Bugs in the recorder.
-pub const BUGS: [Bug; 45] = [
+pub const BUGS: [Bug; 48] = [
     // Which segment the ring takes next, and when it is closed.
     Bug {
         name: "ReusesTooEarly",
