@@ -1,14 +1,16 @@
 //! What recording adds to packets, exactly: one chunk is really packed, by the code that packs all of them, and laid into a
 //! segment until it is full.
 
-use base::Timestamp;
+mod packed;
+
 use format::chunk::packet_block_max;
 use format::index;
 use format::layout::PAGE_BYTES;
-use format::{ChunkWriter, Interface, Layout, LinkType, Packet};
+use format::{Layout, LinkType};
 use serde::Serialize;
 
 use crate::requirement::Frames;
+use packed::Contents;
 
 /// A packer seals a chunk at this age though it isn't full: three quarters of the default flush interval of a second.
 const SEALED_AFTER_S: f64 = 0.75;
@@ -76,23 +78,13 @@ impl Overhead {
             Frames::Ethernet(_) => LinkType::ETHERNET,
             Frames::Raw { .. } => LinkType::USER0,
         };
-        let interface = Interface {
-            name: "eth0".to_owned(),
-            description: String::new(),
+        let (sealed, packet_bytes) = packed::chunk(Contents {
             link_type,
-            snap_length: 0,
-            filter: String::new(),
-            speed_bits: 100_000_000_000,
-        };
-        let most_packet_bytes = bytes_per_s * SEALED_AFTER_S;
-        let buffer = vec![0; layout.chunk_max as usize];
-        let mut chunk = ChunkWriter::new(buffer, layout.chunk_min, layout.chunk_max, 0);
-        // A chunk has room for a description, however long a packet is: `packet_block_max` leaves it.
-        let packet_bytes = match chunk.interface(0, &interface) {
-            Ok(()) => fill(&mut chunk, &kept, longest, most_packet_bytes),
-            Err(_) => 0,
-        };
-        let sealed = chunk.seal(&[], Timestamp::MIN, false).summary;
+            mix: kept,
+            longest,
+            chunk: (layout.chunk_min, layout.chunk_max),
+            most_bytes: (bytes_per_s * SEALED_AFTER_S).ceil() as u64,
+        });
         let (mut used, mut chunks) = (0, 0);
         while layout.fits(used, chunks, sealed.length) {
             used += u64::from(sealed.length);
@@ -124,65 +116,6 @@ impl Overhead {
 
     fn packet_bytes_of_segment(&self) -> f64 {
         (self.chunks * self.packet_bytes) as f64
-    }
-}
-
-/// Packs packets of the mix, and of each as many bytes as the longest is to have, into a chunk until it is full or has packets of so
-/// many bytes. Returns these.
-fn fill(
-    chunk: &mut ChunkWriter<Vec<u8>>,
-    mix: &[(u32, u32)],
-    longest: u32,
-    most_bytes: f64,
-) -> u64 {
-    let data = vec![0; longest as usize];
-    let mut turns = Turns::new(mix);
-    let mut packet_bytes = 0;
-    loop {
-        let bytes = turns.next();
-        let packet = Packet {
-            interface: 0,
-            timestamp: Timestamp::MIN,
-            original_length: bytes,
-            data: &data[..bytes.min(longest) as usize],
-            options: &[],
-        };
-        if chunk.packet(&packet, 0).is_err() {
-            return packet_bytes;
-        }
-        packet_bytes += u64::from(bytes);
-        if packet_bytes as f64 >= most_bytes {
-            return packet_bytes;
-        }
-    }
-}
-
-/// Lengths in turn, so that after any number of packets each has come nearly as often as its weight says.
-struct Turns<'a> {
-    mix: &'a [(u32, u32)],
-    all: u64,
-    credit: Vec<u64>,
-}
-
-impl<'a> Turns<'a> {
-    fn new(mix: &'a [(u32, u32)]) -> Self {
-        let all = mix.iter().map(|(_, weight)| u64::from(*weight)).sum();
-        Self { mix, all, credit: vec![0; mix.len()] }
-    }
-
-    fn next(&mut self) -> u32 {
-        if let [(bytes, _)] = self.mix {
-            return *bytes;
-        }
-        let mut richest = 0;
-        for (at, (_, weight)) in self.mix.iter().enumerate() {
-            self.credit[at] += u64::from(*weight);
-            if self.credit[at] > self.credit[richest] {
-                richest = at;
-            }
-        }
-        self.credit[richest] = self.credit[richest].saturating_sub(self.all);
-        self.mix[richest].0
     }
 }
 
