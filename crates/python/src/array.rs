@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use longtake::array::{FlowOptions, OutputFormat};
-use longtake::{Selection, json};
+use longtake::{ByteSize, Selection, json};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -15,6 +15,9 @@ use crate::arrow_stream::Columns;
 use crate::batches::Request;
 use crate::packets::Packets;
 use crate::{failed, values};
+
+/// Buffers for chunks that are read ahead: as many as are used.
+const READ_MEMORY: ByteSize = ByteSize(40 << 20);
 
 /// An array that was opened for reading.
 #[pyclass(frozen, module = "longtake._longtake")]
@@ -30,7 +33,8 @@ pub struct Array {
 /// As the library's.
 #[pyfunction]
 pub fn open(py: Python<'_>, name: String, degraded: bool) -> PyResult<Array> {
-    let opened = py.detach(|| longtake::Array::options().degraded(degraded).open(&name));
+    let options = longtake::Array::options().degraded(degraded).memory(READ_MEMORY);
+    let opened = py.detach(|| options.open(&name));
     Ok(Array { opened: Mutex::new(opened.map_err(failed)?), name, degraded })
 }
 
@@ -127,6 +131,7 @@ impl Array {
         let request = Request {
             array: self.name.clone(),
             degraded: self.degraded,
+            seen: self.opened().seen(),
             selection: chosen.selection()?,
             payload: false,
         };

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
-use longtake::array::PacketRef;
+use longtake::array::{PacketRef, Seen};
 use longtake::{Array, ByteSize, Interface, Selection, json};
 use serde_json::Value;
 
@@ -27,6 +27,8 @@ pub struct Request {
     pub array: String,
     /// Whether it is opened even if members are missing.
     pub degraded: bool,
+    /// What an earlier look at it has found.
+    pub seen: Seen,
     /// Which packets.
     pub selection: Selection,
     /// Whether the IP and UDP headers that Longtake made for UDP sources are left out.
@@ -78,7 +80,7 @@ fn read_all(
     sender: &Sender<Result<Batch, String>>,
 ) -> longtake::Result<()> {
     let options = Array::options().degraded(request.degraded).memory(READ_MEMORY);
-    let mut array = options.open(&request.array)?;
+    let mut array = options.seen(Some(request.seen.clone())).open(&request.array)?;
     let mut gathering = Gathering { batch: Batch::default(), payload: request.payload };
     let extracted = array.extract(&request.selection, |packet| {
         gathering.add(packet);

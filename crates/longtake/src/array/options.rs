@@ -138,7 +138,11 @@ impl Array {
 
     fn open_again(&mut self, access: Access) -> anyhow::Result<()> {
         let tell = self.opened.take_tell();
-        self.opened = open::open(&self.targets, access, self.memory_bytes, 0, self.degraded, tell)?;
+        // Whoever writes looks for itself.
+        let seen = (access == Access::Read).then(|| self.opened.image.clone());
+        let buffers = (self.memory_bytes, 0);
+        let Self { targets, degraded, .. } = self;
+        self.opened = open::open_seen(targets, access, buffers, *degraded, seen.as_ref(), tell)?;
         Ok(())
     }
 }

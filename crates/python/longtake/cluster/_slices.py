@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -63,12 +64,18 @@ def own_arrays() -> list[str]:
     return [name for name in ([named] if isinstance(named, str) else named) if name]
 
 
+@functools.lru_cache(maxsize=4)
+def _opened(name: str, degraded: bool) -> longtake.Array:
+    """An array. What one look has found is not read again for the next slice."""
+    return longtake.open(name, degraded=degraded)
+
+
 def listed(arrays: list[str] | None, degraded: bool) -> dict[str, list[dict[str, Any]] | str]:
     """The takes of each array of this host, or why it could not be opened."""
     takes: dict[str, list[dict[str, Any]] | str] = {}
     for name in own_arrays() if arrays is None else arrays:
         try:
-            takes[name] = longtake.open(name, degraded=degraded).takes()
+            takes[name] = _opened(name, degraded).takes()
         except longtake.LongtakeError as error:
             takes[name] = str(error)
     return takes
@@ -102,7 +109,7 @@ def read(part: Slice, reading: Reading, limit: int | None) -> tuple[pyarrow.Tabl
     :raises RuntimeError: on another host, where the array of this name would be another one.
     """
     _expect_host(part)
-    packets = longtake.open(part.array, degraded=reading.degraded).packets(
+    packets = _opened(part.array, reading.degraded).packets(
         since=part.since,
         until=part.until,
         filter=reading.filter,
