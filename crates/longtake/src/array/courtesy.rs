@@ -42,7 +42,7 @@ pub(super) struct Courtesy {
 
 impl Courtesy {
     /// In reading an array, at this rate at most during a recording unless something else holds reading to a rate. None on simulated
-    /// drives, which nobody else uses.
+    /// drives, which have no other users.
     pub(super) fn in_reading(opened: &Opened, rate: Option<Rate>) -> Option<Self> {
         let chunk_bytes = u64::from(opened.image.superblock.layout.chunk_max);
         let chunk_time = rate.map(|rate| rate.time_for(chunk_bytes).into());

@@ -61,13 +61,15 @@ impl Opened {
         let mut image = self.image.clone();
         let (recording, degraded) = (self.recording, self.degraded);
         let mut reader = self.reader();
+        let (array, mut answers) = (image.uuid, true);
+        // A recorder that did not answer once would keep every further look waiting.
+        let mut ask = || {
+            let written = answers.then(|| control::written(array)).flatten();
+            answers = written.is_some();
+            written
+        };
         let catalog = if recording {
-            {
-                let array = image.uuid;
-                live::catalog(&mut reader, &mut image, degraded, range, |_| {
-                    control::written(array)
-                })?
-            }
+            live::catalog(&mut reader, &mut image, degraded, range, |_| ask())?
         } else {
             Catalog::load(&mut reader, &image, range)?
         };

@@ -64,7 +64,7 @@ def record(
 
 
 def recordings(client: distributed.Client, *, timeout: float = _hosts.TIMEOUT_S) -> Recordings:
-    """The recorders that :func:`record` started, perhaps for a program that has ended, and that nobody has waited for."""
+    """Recorders that :func:`record` started and that nobody has waited for yet, including those of programs that have ended."""
     _hosts.synchronous(client)
     hosts, _ = _hosts.chosen(client, None)
     asked = [(host, worker) for host in hosts for worker in host.workers]
@@ -90,7 +90,7 @@ class _Recorder:
 
     @property
     def is_over(self) -> bool:
-        """Whether it won't record any more, or nobody can tell."""
+        """Whether it has ended, or its worker is lost."""
         lost = self.missing is not None and self.missing.reason == "worker lost"
         return lost or self.answer.get("state") in ("over", "failed")
 
@@ -207,7 +207,7 @@ def _call(client: distributed.Client, recorder: _Recorder, function: Any, *argum
 
 
 def _sum(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Adds counts with equal names. What nobody counted on one host is known of none."""
+    """Adds counts of equal names. A count that one host does not know is unknown in the sum."""
     both = dict(one)
     for name, value in other.items():
         if name not in one:

@@ -66,7 +66,7 @@ def own_arrays() -> list[str]:
 
 @functools.lru_cache(maxsize=4)
 def _opened(name: str, degraded: bool) -> longtake.Array:
-    """An array. What one look has found is not read again for the next slice."""
+    """An array. Its packets are found by its name each time, and what one look has found is not read again for the next slice."""
     return longtake.open(name, degraded=degraded)
 
 
@@ -75,7 +75,7 @@ def listed(arrays: list[str] | None, degraded: bool) -> dict[str, list[dict[str,
     takes: dict[str, list[dict[str, Any]] | str] = {}
     for name in own_arrays() if arrays is None else arrays:
         try:
-            takes[name] = _opened(name, degraded).takes()
+            takes[name] = longtake.open(name, degraded=degraded).takes()
         except longtake.LongtakeError as error:
             takes[name] = str(error)
     return takes
