@@ -6,17 +6,23 @@ use std::time::Duration;
 
 use longtake::array::{ScrubOptions, Selection, TakeState};
 use longtake::control::{Asked, Control, Reply, Request};
+use longtake::recording::{Recording, Snapshot};
 use serde_json::json;
 
 use crate::harness::{Fixture, flip};
 
-#[test]
-fn an_array_is_listed_read_and_protected_while_it_is_recorded_on() {
-    let (array, recording) = Fixture::recording();
-    while recording.snapshot().acknowledged.packets == 0 {
+/// Waits for something that happens in every recording that goes on.
+fn wait_until(recording: &Recording, happened: impl Fn(&Snapshot) -> bool) {
+    while !happened(&recording.snapshot()) {
         assert!(!recording.is_over(), "nothing ends it");
         thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn an_array_is_listed_read_and_protected_while_it_is_recorded_on() {
+    let (array, recording) = Fixture::recording();
+    wait_until(&recording, |now| now.acknowledged.packets > 0);
     let acknowledged = recording.snapshot().acknowledged.packets;
     let mut opened = array.open();
     assert!(opened.is_recording());
@@ -51,11 +57,10 @@ fn an_array_is_listed_read_and_protected_while_it_is_recorded_on() {
 #[test]
 fn the_recorder_is_asked_what_is_written_so_that_its_chunks_need_not_be_read_to_be_listed() {
     let (array, recording) = Fixture::recording();
-    let is_on_first = || recording.snapshot().members[0].written > 0;
-    while !is_on_first() || recording.snapshot().acknowledged.packets == 0 {
-        assert!(!recording.is_over(), "nothing ends it");
-        thread::sleep(Duration::from_millis(10));
-    }
+    // Given to the first member, and then acknowledged with all that was stored until then.
+    wait_until(&recording, |now| now.members.first().is_some_and(|member| member.written > 0));
+    let stored = recording.snapshot().ledger.stored.packets;
+    wait_until(&recording, |now| now.acknowledged.packets >= stored);
     let status = longtake::control::status(array.open().info().uuid).expect("it answers");
     assert!(status["written_through"].as_u64() > Some(0), "{status}");
     assert!(status["under_way"].is_array(), "{status}");
