@@ -436,6 +436,99 @@ mod tests {
     }
 
     #[test]
+    fn the_room_of_a_full_segment_lies_between_its_index_and_the_entries() {
+        let index = footer(64);
+        let behind_index = SEGMENT - index.section_bytes + PAGE_BYTES;
+        let entries = tail_length(64);
+        assert_eq!(room(&index, SEGMENT), (behind_index, SEGMENT - entries - behind_index));
+        // The index fills its section.
+        let tight = Footer { section_bytes: PAGE_BYTES + entries, ..index };
+        assert_eq!(room(&tight, SEGMENT), (SEGMENT - entries, 0));
+        assert_eq!(pages_max(&tight, SEGMENT), 0);
+    }
+
+    #[test]
+    fn a_flow_index_takes_a_five_hundredth_of_a_segment_or_64_kib_if_there_is_room() {
+        assert_eq!(bytes_max(256 << 20), 512 << 10);
+        assert_eq!(bytes_max(1 << 20), 64 << 10);
+        assert_eq!(pages_max(&footer(64), SEGMENT), 16);
+        let pages = |pages: u64| Footer {
+            section_bytes: PAGE_BYTES + tail_length(64) + pages * PAGE_BYTES,
+            ..footer(64)
+        };
+        assert_eq!([1, 15, 17].map(|n| pages_max(&pages(n), SEGMENT)), [1, 15, 16]);
+    }
+
+    #[test]
+    fn a_page_of_4_kib_holds_2044_keys_and_the_first_page_none() {
+        assert_eq!([0, 1, 2, 3].map(keys_max), [0, 0, 2044, 4088]);
+    }
+
+    #[test]
+    fn kinds_are_known_by_the_first_bytes() {
+        let facts = Facts { kinds: 0x0102, ..FACTS };
+        let bytes = FlowIndex::encode(&Subject::from(&footer(64)), &facts, &[], 2).unwrap();
+        assert_eq!(kinds(&bytes), 0x0102);
+        assert_eq!(kinds(&bytes[..12]), 0x0102);
+        assert_eq!(kinds(&bytes[..11]), 0);
+    }
+
+    #[test]
+    fn columns_that_may_hold_anything_may_hold_every_key() {
+        let facts = Facts { anything: 0b110, ..FACTS };
+        let keys = [(1 << 40, 0b011)];
+        let bytes = FlowIndex::encode(&Subject::from(&footer(64)), &facts, &keys, 2).unwrap();
+        assert_eq!(find(&bytes, 1 << 40), Some(0b111));
+        assert_eq!(find(&bytes, 1), Some(0b110));
+    }
+
+    #[test]
+    fn an_index_is_as_long_as_it_says_and_fits_in_exactly_that_room() {
+        let keys = random_keys(7, 3000, 1);
+        let bytes = FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &keys, 100).unwrap();
+        let within = |room: u64| {
+            let section_bytes = PAGE_BYTES + tail_length(64) + room;
+            let footer = Footer { section_bytes, ..footer(64) };
+            FlowIndex::read(&bytes, &footer, SEGMENT)
+        };
+        let length = bytes.len() as u64;
+        assert_eq!(within(length).unwrap().bytes(), length);
+        assert_eq!(within(length - PAGE_BYTES), Err(Damage::Length));
+        assert_eq!(within(0), Err(Damage::Length));
+    }
+
+    #[test]
+    fn a_page_that_is_cut_short_may_hold_any_key() {
+        let bytes = FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &[], 2).unwrap();
+        let index = FlowIndex::read(&bytes, &footer(64), SEGMENT).unwrap();
+        let page = &bytes[PAGE_BYTES as usize..];
+        assert_eq!(index.columns(page, 1), Some(0));
+        for length in [0, 3, 4, 4000, page.len() - 1] {
+            assert_eq!(index.columns(&page[..length], 1), None, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_first_page_that_cannot_be_is_damaged_whatever_its_checksum() {
+        let bytes = FlowIndex::encode(&Subject::from(&footer(64)), &FACTS, &[], 2).unwrap();
+        let with = |at: usize, value: u8| {
+            let mut forged = bytes.clone();
+            forged[at] = value;
+            let crc = crc32c(&forged[..CRC_AT]);
+            forged[CRC_AT..CRC_AT + 4].copy_from_slice(&crc.to_le_bytes());
+            FlowIndex::read(&forged, &footer(64), SEGMENT).err()
+        };
+        let (version, fingerprint_bits, rice_bits, pages) = (8, 14, 15, 52);
+        assert_eq!(with(version, 1), None);
+        assert_eq!(with(version, 2), Some(Damage::Newer { major: 2 }));
+        assert_eq!(with(fingerprint_bits, 32), None);
+        assert_eq!(with(fingerprint_bits, 33), Some(Damage::Contradiction));
+        assert_eq!(with(rice_bits, 24), None);
+        assert_eq!(with(rice_bits, 25), Some(Damage::Contradiction));
+        assert_eq!(with(pages, 0), Some(Damage::Length));
+    }
+
+    #[test]
     fn columns_divide_a_segment_evenly() {
         let segment = 256 << 20;
         assert_eq!(

@@ -118,6 +118,19 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_run_of_zeros_reads_back_however_long_it_is_and_has_no_end_without_a_one() {
+        for zeros in [0, 55, 56, 57, 63, 64, 65, 200] {
+            let mut writer = BitWriter::default();
+            writer.unary(zeros);
+            let mut reader = BitReader::new(writer.finish());
+            assert_eq!(reader.unary(), Some(zeros));
+        }
+        for bytes in [0, 1, 7, 20] {
+            assert_eq!(BitReader::new(&vec![0; bytes]).unary(), None, "{bytes} bytes");
+        }
+    }
+
     proptest! {
         #[test]
         fn numbers_read_back(numbers in prop::collection::vec((any::<u64>(), 1..=64_u32, 0..40_u64), 0..50)) {

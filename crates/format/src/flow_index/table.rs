@@ -220,9 +220,89 @@ pub(super) fn find(shape: &Shape, page: &[u8], hash: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use base::Random;
     use proptest::prelude::*;
 
     use super::*;
+
+    /// The bits of a set of columns, in the order in which they are read.
+    fn written(columns: u64) -> String {
+        let mut writer = BitWriter::default();
+        put_columns(&mut writer, columns);
+        let bits = writer.bits();
+        let bytes = writer.finish();
+        (0..bits).map(|at| if bytes[at / 8] >> (at % 8) & 1 == 1 { '1' } else { '0' }).collect()
+    }
+
+    /// The columns that such bits stand for.
+    fn read(bits: &str) -> Option<u64> {
+        let mut writer = BitWriter::default();
+        bits.bytes().for_each(|bit| writer.put((bit == b'1').into(), 1));
+        get_columns(&mut BitReader::new(writer.finish()))
+    }
+
+    #[test]
+    fn columns_are_coded_as_the_specification_says() {
+        let first = |count: u32| u64::MAX >> (64 - count);
+        for (columns, bits) in [
+            // A count, and columns or the distances between them, each from its lowest bit on.
+            (1 << 5, "1 101000"),
+            (1 << 3 | 1 << 5, "010 11100 11000"),
+            (1 | 1 << 2 | 1 << 63, "011 1000 1100 00000001001"),
+            (first(18), &["000010100", &"1".repeat(18)].concat()),
+            (first(19), &["000011100", &"1".repeat(19), &"0".repeat(45)].concat()),
+            (u64::MAX, "000010010"),
+        ] {
+            let bits = bits.replace(' ', "");
+            assert_eq!(written(columns), bits, "{columns:b}");
+            assert_eq!(columns_bits(columns), bits.len(), "{columns:b}");
+            assert_eq!(read(&bits), Some(columns), "{columns:b}");
+        }
+    }
+
+    #[test]
+    fn a_count_of_columns_that_cannot_be_says_nothing() {
+        let count = |zeros: usize| ["0".repeat(zeros), "1".repeat(64)].concat();
+        assert_eq!(read(&count(31)), Some(u64::MAX), "more columns than there are");
+        assert_eq!(read(&count(32)), None);
+        assert_eq!(read(&count(60)), None);
+    }
+
+    #[test]
+    fn distances_take_fewer_bits_than_under_any_other_parameter() {
+        let shape = Shape::of(1, 1 << 10);
+        assert_eq!(shape.fingerprint_bits, 18, "256 for each key");
+        let mut random = Random::new(1);
+        let mut fingerprints: Vec<u64> = (0..1 << 10).map(|_| random.below(1 << 18)).collect();
+        fingerprints.sort_unstable();
+        let bits = |rice_bits| {
+            let (mut writer, mut before) = (BitWriter::default(), 0);
+            for &fingerprint in &fingerprints {
+                put(&mut writer, &Shape { rice_bits, ..shape }, fingerprint - before, 1);
+                before = fingerprint;
+            }
+            writer.bits()
+        };
+        assert_eq!((0..18).min_by_key(|&rice_bits| bits(rice_bits)), Some(shape.rice_bits));
+    }
+
+    #[test]
+    fn a_page_is_filled_to_its_last_bit() {
+        // An entry takes 16 bits: 9 for its distance, and 7 for its column.
+        let full: Vec<(u64, u64)> = (1..=2044).map(|n| (200 * n, 1)).collect();
+        assert_eq!(keys_max(1), full.len());
+        let (shape, bytes) = encode(&full, 1).unwrap();
+        assert_eq!((shape.pages, bytes.len() as u64), (1, PAGE_BYTES));
+        for &(hash, columns) in &full {
+            assert_eq!(find(&shape, &bytes, hash), Some(columns));
+            assert_eq!(find(&shape, &bytes, hash + 1), Some(0));
+        }
+        // A distance of a bit more.
+        let mut over = full;
+        over.iter_mut().for_each(|(hash, _)| *hash += 100);
+        assert_eq!(encode(&over, 1), None);
+        assert!(encode(&over, 2).is_some());
+    }
 
     proptest! {
         #[test]
