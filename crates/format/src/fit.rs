@@ -132,6 +132,31 @@ mod tests {
         assert_eq!(fitted.bytes_cut, (1000 - fitted.data_bytes + 256) as u64);
     }
 
+    #[test]
+    fn room_is_filled_to_its_last_byte() {
+        let data = [7; 100];
+        let options = [option(2, 4), option(1, 300)].concat();
+        let (whole, bare) = (packet(&data, &options), packet(&data, &[]));
+        let kept = |packet: &Packet<'_>, room| {
+            let fitted = fit(packet, 0, room);
+            (fitted.data_bytes, fitted.options.len(), packet_block_bytes(&fitted.packet(packet), 0))
+        };
+        let room = packet_block_bytes(&bare, 0);
+        assert_eq!(kept(&whole, room), (100, 0, room), "data alone");
+        let room = packet_block_bytes(&whole, 0);
+        assert_eq!(kept(&whole, room), (100, options.len(), room), "data and all options");
+        let room = packet_block_bytes(&packet(&[], &options[..8]), 0);
+        assert_eq!(kept(&whole, room), (0, 8, room), "an option and no data");
+    }
+
+    #[test]
+    fn options_of_256_bytes_are_kept_beside_cut_data_and_of_more_they_are_not() {
+        let data = [7; 1000];
+        let kept = |bytes| fit(&packet(&data, &option(1, bytes)), 0, 500).options.len();
+        assert_eq!(kept(252), OPTIONS_BESIDE_CUT_DATA_MAX);
+        assert_eq!(kept(256), 0);
+    }
+
     proptest! {
         #[test]
         fn nothing_more_is_cut_than_must_be(

@@ -181,6 +181,14 @@ mod tests {
         // Seven chunks leave nearly a megabyte anyway.
         let roomy = Layout::new(1 << 32, 8 << 20, 1 << 20).unwrap();
         assert_eq!(roomy.chunk_max_beside(64 << 10), 1 << 20);
+        // Four chunks take a segment to its last byte: each gives up a quarter of the room.
+        let exact = Layout::new(1 << 32, (4 << 20) + 8192, 1 << 20).unwrap();
+        assert_eq!(exact.chunk_max_beside(64 << 10), (1 << 20) - (16 << 10));
+        assert_eq!(exact.chunk_max_beside(256 << 10), (1 << 20) / 16 * 15, "hardly shorter");
+        assert_eq!(exact.chunk_max_beside((256 << 10) + 4096), 1 << 20, "too short");
+        // A segment of four chunks holds three beside its index, and room for a fourth in part.
+        let whole = Layout::new(1 << 32, 4 << 20, 1 << 20).unwrap();
+        assert_eq!(whole.chunk_max_beside((1 << 20) + (64 << 10)), (1 << 20) - (24 << 10));
         // An eighth less is too much, and so is less than a chunk may have.
         let coarse = Layout::new(1 << 32, (4 << 20) + 8192, 1 << 20).unwrap();
         assert_eq!(coarse.chunk_max_beside(512 << 10), 1 << 20);

@@ -519,9 +519,26 @@ mod tests {
         assert!(LastParities::default().is_empty() && told(Vec::new()).is_empty());
         // What no recorder writes tells nothing.
         assert_eq!(last.told_by(2).count(), 0);
+        assert_eq!(LastParities([[0, 0, 1, 0, 0, 0x10]; 8]).told_by(9).count(), 0);
         assert_eq!(LastParities([[1, 0, 0, 0, 0, 0x10]; 8]).told_by(9).count(), 0);
         assert_eq!(LastParities([[1, 0, 1, 0, 0, 0x11]; 8]).told_by(9).count(), 0);
         assert_eq!(LastParities([[1, 0, 1, 0, 0, 0x30]; 8]).told_by(9).count(), 0);
+    }
+
+    #[test]
+    fn any_two_chunks_of_a_group_are_recovered_from_both_parities() {
+        let (rows, chunks) = chunks(&[1; 12], 5);
+        let parities = [0, 1].map(|place| parity_of(place, &chunks));
+        for first in 0..rows.len() {
+            for second in first + 1..rows.len() {
+                let left =
+                    |at: usize| (at != first && at != second).then_some(chunks[at].as_slice());
+                let left: Vec<Option<&[u8]>> = (0..rows.len()).map(left).collect();
+                let made = recover(&rows, &left, parities.each_ref().map(|p| Some(p.as_slice())));
+                let expected = [first, second].map(|at| chunks[at].clone());
+                assert_eq!(made, Ok(expected.to_vec()), "{first} and {second}");
+            }
+        }
     }
 
     proptest! {

@@ -184,6 +184,21 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_a_later_minor_version_is_read_and_one_of_a_later_major_version_is_not() {
+        let array = Uuid::from_u128(1);
+        let read = |at: usize, version: u8| {
+            let mut bytes = record().encode(array);
+            bytes[at] = version;
+            let crc = crc32c(&bytes[..CRC_AT]);
+            bytes[CRC_AT..].copy_from_slice(&crc.to_le_bytes());
+            TakeRecord::read(&bytes, array, TakeRecord::offset(5))
+        };
+        assert_eq!(read(8, 1), Some(record()));
+        assert_eq!(read(10, 200), Some(record()));
+        assert_eq!(read(8, 2), None);
+    }
+
+    #[test]
     fn numbers_that_leave_none_for_later_takes_are_not_believed() {
         let array = Uuid::from_u128(1);
         let read = |first_sequence, last_sequence| {

@@ -80,6 +80,16 @@ fn a_chunk_without_truncated_packets_keeps_its_version() {
     assert_eq!(versions(&chunk(Count::new(0, 5), group)).0, (1, 2), "texts of interfaces alone");
 }
 
+#[test]
+fn the_time_since_which_a_ring_holds_everything_makes_a_chunk_version_1_2() {
+    let (place, record) = ChunkRecord::read(&chunk(Count::ZERO, None)).unwrap();
+    let mut chunk = chunk(Count::ZERO, None);
+    let record = ChunkRecord { reused_to_ns: 1, ..record };
+    record.stamp(&place, &mut chunk);
+    assert_eq!(ChunkRecord::read(&chunk), Ok((place, record)));
+    assert_eq!(versions(&chunk), ((1, 2), "Longtake (media format 1.2)".to_owned()));
+}
+
 /// Where the pair of sliced packets starts in the chunk.
 const SLICED: usize = RECORD + 56 + 344;
 

@@ -106,6 +106,40 @@ fn an_interface_that_fills_a_chunk_to_its_room_is_taken_and_one_more_is_not() {
 }
 
 #[test]
+fn a_packet_that_no_chunk_holds_is_cut_to_the_room_of_an_empty_one() {
+    let data: Vec<u8> = (0..70_000_u32).map(|at| at as u8).collect();
+    let mut writer = writer();
+    let described = writer.filled();
+    assert_eq!(writer.packet(&packet(4, 1, &data), 3), Err(NoRoom));
+    let cut = writer.packet_cut_to_fit(&packet(4, 1, &data), 3).unwrap();
+    assert_eq!(writer.packet(&packet(4, 2, &[]), 0), Err(NoRoom), "it fills the chunk");
+    // epb_dropcount and the end of options stand behind the data.
+    let kept = writer.filled() - described - pcapng::PACKET_OVERHEAD_BYTES - 16;
+    assert_eq!(cut, (data.len() - kept) as u64);
+
+    let sealed = writer.seal(&[], Timestamp::MIN, false);
+    let record = record(sealed.summary);
+    let mut chunk = sealed.buffer;
+    record.stamp(&place(), &mut chunk);
+    let last = Items::new(&chunk, &record).unwrap().map(Result::unwrap).last();
+    let Some(Item::Packet(read, _)) = last else { panic!("the chunk ends with its packet") };
+    assert_eq!((read.data, read.dropped()), (&data[..kept], 3));
+    assert_eq!(read.original_length as usize, data.len(), "its length on the wire stays");
+}
+
+#[test]
+fn what_an_interfaces_description_leaves_out_is_counted() {
+    let cut = |name: usize, description: usize, filter: usize| {
+        let text = |bytes| "t".repeat(bytes);
+        let description = text(description);
+        let interface = interface(&text(name), LinkType::ETHERNET);
+        pcapng::interface_bytes_cut(&Interface { description, filter: text(filter), ..interface })
+    };
+    assert_eq!(cut(0, 1, 1000), 0);
+    assert_eq!(cut(1001, 1020, 1300), 321);
+}
+
+#[test]
 fn a_writer_says_what_it_holds_and_which_interfaces_it_knows() {
     let mut writer = writer();
     let described = writer.filled();
@@ -157,6 +191,7 @@ fn lengths_that_cannot_be_are_damage_each_by_itself() {
         Some(Damage::Length)
     );
     assert!(read(&record(ChunkSummary { captured_bytes: 4096, ..empty() })).is_ok());
+    assert!(read(&record(starts(600, 4096))).is_ok(), "packets up to its end");
     let of_length = |length: u32, end: u32| {
         let chunk = forged(&stamped(&record(starts(0, 0))), 28, &length.to_le_bytes());
         let chunk = forged(&chunk, BY_KIND + 60, &end.to_le_bytes());

@@ -1,6 +1,8 @@
 //! How a member is divided, and what an index has room for.
 
-use longtake_format::index::{FOOTER_BYTES, Footer, entries_in, length_for, tail_length};
+use longtake_format::index::{
+    FOOTER_BYTES, Footer, entries_bytes, entries_in, length_for, tail_length,
+};
 use longtake_format::layout::{CHUNK_MAX_DEFAULT, DATA_OFFSET};
 use longtake_format::section::RECORD_BYTES;
 use longtake_format::superblock::Member;
@@ -94,6 +96,7 @@ fn an_index_takes_as_few_pages_as_hold_its_entries_and_footer() {
         if tail > 4096 {
             assert!(entries_in(tail - 4096) < entries);
         }
+        assert_eq!(entries_bytes(entries as usize) as u64, bytes);
     }
 }
 
