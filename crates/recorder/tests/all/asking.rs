@@ -80,6 +80,18 @@ fn chunks_that_were_written_since_are_left_out() {
     assert_eq!(found, at + 1);
 }
 
+#[test]
+fn the_recorder_tells_how_many_chunks_wait_for_a_place() {
+    let mut hand = Hand::new(config(), image(0, 8, &[&[], &[]]));
+    // Two members take four chunks each at once.
+    for (chunks, waiting) in [(0, 0), (8, 0), (1, 1), (2, 3)] {
+        (0..chunks).for_each(|_| hand.chunk(4096, (1, 2)));
+        assert_eq!(hand.core.chunks_waiting(), waiting);
+    }
+    hand.finish(|_| true);
+    assert_eq!(hand.core.chunks_waiting(), 0);
+}
+
 /// Numbers of all chunks under way, and of the last one that is written, counted from the first.
 fn told(hand: &Hand) -> (Option<u64>, Vec<u64>) {
     let first = hand.writes[0].record.sequence;

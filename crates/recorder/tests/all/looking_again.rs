@@ -72,6 +72,24 @@ fn what_no_longer_stands_is_read_anew() {
 }
 
 #[test]
+fn what_a_ring_has_begun_to_overwrite_is_read_anew_though_its_last_chunk_is_damaged_too() {
+    for member in 0..4 {
+        let chunks = head(&all(), member);
+        let [(place, record), .., last] = &chunks[..] else {
+            panic!("member {member} has several")
+        };
+        let mut later = all();
+        damage(&mut later, last, 0);
+        let mut newer = *record;
+        newer.summary.sealed_ns += 1;
+        let bytes = later[member].as_mut().expect("the member is there");
+        newer.stamp(place, &mut bytes[place.offset as usize..]);
+        let [again, anew] = second_and_first(&all(), &later);
+        assert_eq!(again, anew, "member {member}");
+    }
+}
+
+#[test]
 fn another_arrays_chunks_are_not_taken_for_its_own() {
     let known = with_array(&mut all(), false, |_, image| image.clone()).expect("the array opens");
     let other = recorder::ArrayImage { uuid: uuid::Uuid::from_u128(7), ..known };

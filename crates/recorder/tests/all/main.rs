@@ -12,6 +12,7 @@ mod groups;
 mod hand;
 mod ledger;
 mod listing;
+mod live;
 mod looking_again;
 mod media;
 mod opening;

@@ -25,6 +25,8 @@ pub struct Failing {
     pub bank: MemoryBank,
     /// Drive and offset of each such page.
     pub unreadable: Vec<(DriveId, u64)>,
+    /// Offset and length of each read that was asked for, in order.
+    pub asked: Vec<(u64, u32)>,
     failing: Vec<u64>,
 }
 
@@ -38,6 +40,7 @@ impl Bank for Failing {
     fn submit(&mut self, command: Command) -> Result<(), Full> {
         self.bank.submit(command)?;
         if let Operation::Read { offset, length, .. } = command.operation {
+            self.asked.push((offset, length));
             let read = offset..offset + u64::from(length);
             let bad = |(drive, at): &(DriveId, u64)| *drive == command.drive && read.contains(at);
             if self.unreadable.iter().any(bad) {
@@ -178,13 +181,15 @@ impl Media {
         all
     }
 
-    /// Opens the array with buffers of so many bytes, and hands it on.
-    pub fn open<T>(
-        &self,
-        buffer_bytes: usize,
-        degraded: bool,
-        use_it: impl FnOnce(&mut Reader<'_, Failing, MemoryBuffers>, &ArrayImage) -> T,
-    ) -> Result<T, OpenError> {
+    /// A chunk's bytes as they lie on its member.
+    pub fn bytes(&self, entry: &Entry) -> Vec<u8> {
+        let start = entry.place.offset as usize;
+        let member = &self.members[usize::from(entry.place.member)];
+        member[start..start + entry.record.summary.length as usize].to_vec()
+    }
+
+    /// A bank of the members, with buffers of so many bytes.
+    pub fn bank(&self, buffer_bytes: usize) -> (MemoryBank, MemoryBuffers) {
         let memory = MemoryBuffers::new(3, buffer_bytes);
         let drive = |bytes: &Vec<u8>| MemoryDrive {
             capacity_bytes: bytes.len() as u64,
@@ -195,8 +200,19 @@ impl Media {
         for (at, bytes) in (0u16..).zip(&self.members) {
             bank.poke(DriveId(at), 0, bytes);
         }
+        (bank, memory)
+    }
+
+    /// Opens the array with buffers of so many bytes, and hands it on.
+    pub fn open<T>(
+        &self,
+        buffer_bytes: usize,
+        degraded: bool,
+        use_it: impl FnOnce(&mut Reader<'_, Failing, MemoryBuffers>, &ArrayImage) -> T,
+    ) -> Result<T, OpenError> {
+        let (bank, memory) = self.bank(buffer_bytes);
         let unreadable = self.unreadable.clone();
-        let mut bank = Failing { bank, unreadable, failing: Vec::new() };
+        let mut bank = Failing { bank, unreadable, asked: Vec::new(), failing: Vec::new() };
         let buffers = memory.buffer_ids().collect();
         let mut reader = Reader { bank: &mut bank, memory: &memory, buffers };
         let image = open_some(&mut reader, degraded)?;

@@ -30,6 +30,17 @@ pub struct Changing {
 }
 
 impl Changing {
+    pub fn new(bank: MemoryBank) -> Self {
+        let (changes, asked) = (Vec::new(), Vec::new());
+        Self { bank, changes, under_way: 0, most: 0, bytes: 0, asked }
+    }
+
+    /// From a time on, counted from now, these bytes lie where the chunk did.
+    pub fn becomes(&mut self, after: Duration, entry: &Entry, bytes: Vec<u8>) {
+        self.changes.push((self.bank.now() + after, *entry, bytes));
+        self.change();
+    }
+
     fn change(&mut self) {
         let now = self.bank.now();
         for (at, entry, bytes) in &self.changes {
@@ -89,8 +100,7 @@ pub fn array(buffers: u32) -> (Changing, MemoryBuffers) {
     for (at, bytes) in (0u16..).zip(there()) {
         bank.poke(DriveId(at), 0, bytes);
     }
-    let (changes, asked) = (Vec::new(), Vec::new());
-    (Changing { bank, changes, under_way: 0, most: 0, bytes: 0, asked }, memory)
+    (Changing::new(bank), memory)
 }
 
 /// A reader of it with all of its buffers.

@@ -162,6 +162,63 @@ fn a_page_that_can_not_be_read_is_named_unless_what_is_left_is_wanted() {
     assert_eq!(left(last(3)), whole.segments);
 }
 
+/// How many chunks of the first segment are found, and the pages at which reads of so many bytes
+/// start there or at the start of the next segment.
+fn reads(media: &Media, length: u32) -> (usize, Vec<u64>) {
+    let (start, next) = (media.layout.segment_offset(0), media.layout.segment_offset(1));
+    let found = media.open(BUFFER, false, |reader, image| {
+        let asked = reader.bank.asked.iter().filter(|(_, bytes)| *bytes == length);
+        let within = asked.filter(|(offset, _)| (start..=next).contains(offset));
+        let mut pages: Vec<u64> = within.map(|(offset, _)| (offset - start) / 4096).collect();
+        pages.sort_unstable();
+        (image.members[0].head.as_ref().map_or(0, |head| head.chunks.len()), pages)
+    });
+    found.expect("the array opens")
+}
+
+#[test]
+fn headers_of_long_chunks_are_looked_for_where_they_lie_if_all_are_as_long() {
+    let mut media = Media::new(1, 2, 2 << 20);
+    let records: Vec<ChunkRecord> = (1..=20).map(|n| record(n, 64 << 10, (n, n))).collect();
+    media.chunks(0, 0, &records);
+    // A header for each chunk of a full segment, the segment's last page, and the next one's first.
+    let mut pages: Vec<u64> = (0..32).map(|chunk| 16 * chunk).collect();
+    pages.extend([511, 512]);
+    assert_eq!(reads(&media, 4096), (20, pages));
+}
+
+#[test]
+fn headers_of_short_chunks_are_found_in_one_read() {
+    let mut media = Media::new(1, 2, 1 << 20);
+    let records: Vec<ChunkRecord> = (1..=20).map(|n| record(n, 4096, (n, n))).collect();
+    media.chunks(0, 0, &records);
+    assert_eq!(reads(&media, 64 << 10), (20, vec![0, 16]));
+}
+
+#[test]
+fn a_header_that_can_not_be_read_is_an_error_only_if_a_chunk_may_lie_there() {
+    let whole = [record(1, 64 << 10, (1, 1)), record(2, 64 << 10, (2, 2))];
+    let walked = |records: &[ChunkRecord], unreadable: u64, torn: bool| {
+        let mut media = Media::new(1, 3, 256 << 10);
+        let entries = media.chunks(0, 0, records);
+        if torn {
+            media.tear(&entries[1]);
+        }
+        let offset = media.layout.segment_offset(0) + unreadable;
+        media.unreadable = vec![(DriveId(0), offset)];
+        let head = opened(&media, false).map(|member| member.head);
+        head.map(|head| numbers(&head.expect("it holds something")))
+    };
+    let drive = "memory0".to_string();
+    let error =
+        ReadError::Device { drive, offset: (1 << 20) + (128 << 10), error: DeviceError::Medium };
+    assert_eq!(walked(&whole, 128 << 10, false), Err(OpenError::Read(error)));
+    // The segment ends before it: with a torn chunk, or with one that is shorter than those before.
+    assert_eq!(walked(&whole, 128 << 10, true), Ok(vec![1]));
+    let short = [whole[0], record(2, 32 << 10, (2, 2))];
+    assert_eq!(walked(&short, 192 << 10, false), Ok(vec![1, 2]));
+}
+
 #[test]
 fn an_index_whose_first_chunk_was_written_over_does_not_count() {
     let mut media = Media::new(1, 3, 256 << 10);
