@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::safety_rig::{
     Child, Loop, MIB, Mount, Swap, folder, image, run, superblock_header, text, try_run,
 };
-use longtake_device::holders::Use;
+use longtake_device::holders::{Use, other_openers};
 use longtake_device::safety::{self, Purpose, Refusal, SafetyVerdict};
 use longtake_device::signature::Content;
 
@@ -244,6 +244,22 @@ fn a_drive_that_somebody_opened_exclusively_is_refused_with_the_process() {
     let [Refusal::InUse { processes, .. }] = &refusals[..] else { panic!("{refusals:?}") };
     let own = format!("(pid {})", std::process::id());
     assert!(processes.iter().any(|process| process.ends_with(&own)), "{processes:?}");
+}
+
+#[test]
+fn other_processes_that_have_a_file_open_are_named_and_this_one_is_not() {
+    let folder = folder();
+    let path = image(folder.path(), "image", MIB);
+    let open = || fs::File::open(&path).unwrap();
+    let _own = open();
+    let sleeping = Command::new("sleep").arg("60").stdin(open()).spawn().unwrap();
+    let child = Child(sleeping);
+    let link = folder.path().join("link");
+    symlink(&path, &link).unwrap();
+    let found = other_openers(&[link, folder.path().join("missing")]);
+    let is = |pid: u32| move |process: &String| process.ends_with(&format!("(pid {pid})"));
+    assert!(found.iter().any(is(child.0.id())), "{found:?}");
+    assert!(!found.iter().any(is(std::process::id())), "{found:?}");
 }
 
 #[test]
