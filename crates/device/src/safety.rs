@@ -386,7 +386,7 @@ fn reason(error: &io::Error, root: bool) -> String {
 #[cfg(test)]
 #[allow(dead_code, reason = "the tests of tests/all use the rest")]
 #[path = "../tests/safety_rig/mod.rs"]
-mod safety_rig;
+pub(crate) mod safety_rig;
 
 #[cfg(test)]
 mod tests {

@@ -550,6 +550,7 @@ fn punch_unit(file: &File, length: u64, block: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::safety::safety_rig::{Loop, MIB};
 
     #[test]
     fn the_unit_of_direct_io_is_taken_only_if_buffers_suit_it() {
@@ -569,6 +570,33 @@ mod tests {
         assert_eq!(of(asked, 0, 0), None, "the file can't do direct I/O");
         assert_eq!(of(asked, 1536, 4), None);
         assert_eq!(of(asked, 512, 8192), None, "buffers are aligned to 4 KiB");
+    }
+
+    /// Opens a loop device as if it were an NVMe generic one, with itself beside it.
+    fn open_as_generic(path: &Path, change: impl FnOnce(&mut sysfs::BlockDevice)) -> TargetError {
+        let Ok(Node::Block(mut beside)) = System::default().resolve(path) else {
+            panic!("{} is a block device", path.display())
+        };
+        change(&mut beside);
+        let opened = open_generic(path, &beside, Access::Write { exclusive: true });
+        opened.expect_err("it takes no NVMe commands")
+    }
+
+    #[test]
+    fn the_device_beside_a_generic_one_must_be_the_one_that_was_found() {
+        let device = Loop::new(MIB);
+        let error = open_as_generic(&device.path, |_| ());
+        assert!(matches!(error, TargetError::Passthrough { .. }), "{error}");
+        let error = open_as_generic(&device.path, |beside| beside.number.minor += 1);
+        assert!(error.to_string().contains("exchanged"), "{error}");
+    }
+
+    #[test]
+    fn an_error_beside_a_generic_device_says_that_it_was_opened_for_writing() {
+        let device = Loop::new(MIB);
+        // A folder can't be.
+        let error = open_as_generic(&device.path, |beside| beside.name = ".".into());
+        assert!(error.to_string().starts_with("opening for writing /dev/"), "{error}");
     }
 
     #[test]

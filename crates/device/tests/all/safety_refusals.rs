@@ -344,6 +344,8 @@ fn a_swap_file_is_refused() {
     let _swap = Swap::on(&path);
     let refusals = safety::inspect(&path).refusals;
     assert!(refusals.iter().any(|refusal| matches!(refusal, Refusal::Swap { .. })), "{refusals:?}");
+    let beside = image(folder.path(), "beside", 4 * MIB);
+    assert_eq!(safety::inspect(&beside).refusals, [], "no swap, whatever else is");
 }
 
 #[test]
