@@ -1,9 +1,10 @@
 //! How a member is divided, and what an index has room for.
 
+use longtake_format::chunk::PACKET_CHUNK_MAX_LEAST;
 use longtake_format::index::{
     FOOTER_BYTES, Footer, entries_bytes, entries_in, length_for, tail_length,
 };
-use longtake_format::layout::{CHUNK_MAX_DEFAULT, DATA_OFFSET};
+use longtake_format::layout::{CHUNK_MAX_DEFAULT, CHUNK_MAX_LEAST, DATA_OFFSET};
 use longtake_format::section::RECORD_BYTES;
 use longtake_format::superblock::Member;
 use longtake_format::{Layout, LayoutError, Superblock};
@@ -138,6 +139,10 @@ fn parity_takes_one_page_of_the_longest_chunk_and_a_member_more_than_there_are_p
     assert_eq!(superblock(0).data_chunk_max(), layout.chunk_max);
     assert_eq!(superblock(1).data_chunk_max(), layout.chunk_max - 4096);
     assert_eq!(superblock(2).data_chunk_max(), layout.chunk_max - 4096);
+
+    let least = Layout::new(1 << 30, 1 << 20, CHUNK_MAX_LEAST).unwrap();
+    let least = Superblock { layout: least, ..superblock(1) };
+    assert_eq!(least.data_chunk_max(), PACKET_CHUNK_MAX_LEAST);
 
     for (parity, members, suits) in
         [(0, 1, true), (1, 1, false), (1, 2, true), (2, 2, false), (2, 3, true), (3, 9, false)]
