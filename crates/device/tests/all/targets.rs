@@ -66,6 +66,7 @@ fn a_file_is_a_drive_with_blocks_and_holes() {
     assert_eq!(target.geometry.capacity_bytes, 8 << 20);
     assert_eq!(target.geometry.trim_unit_bytes, Some(4096));
     assert!(target.geometry.trim_reads_zeros && target.geometry.writable);
+    assert_eq!(target.geometry.transfer_max_bytes, 16 << 20);
     drop(target);
     let target = open(&path, Access::Read);
     assert!(!target.geometry.writable && target.geometry.trim_unit_bytes.is_none());
