@@ -223,15 +223,23 @@ pub struct Answer {
 impl Answer {
     pub fn read(stream: TcpStream) -> Self {
         let mut reader = BufReader::new(stream);
-        let (status, headers) = Self::head(&mut reader).expect("it is answered");
+        let head = Self::head(&mut reader).expect("it is answered");
+        Self::behind(head, &mut reader)
+    }
+
+    /// An answer of which the head was read.
+    pub fn behind(
+        (status, headers): (u16, BTreeMap<String, String>),
+        reader: &mut impl BufRead,
+    ) -> Self {
         let length = headers.get("content-length").map(|length| length.parse().expect("a number"));
         let mut body = Vec::new();
         let is_whole = match length {
             Some(length) => {
-                (&mut reader).take(length).read_to_end(&mut body).is_ok()
+                reader.by_ref().take(length).read_to_end(&mut body).is_ok()
                     && body.len() as u64 == length
             }
-            None => chunks(&mut reader, &mut body).is_some(),
+            None => chunks(reader, &mut body).is_some(),
         };
         Self { status, headers, body, is_whole }
     }
