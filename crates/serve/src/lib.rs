@@ -46,7 +46,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -286,8 +286,8 @@ impl Server {
         }
         let tls = options.tls.clone().map(Tls::new).transpose().map_err(ServeError::Tls)?;
         let tls = tls.map(Arc::new);
-        let access = Arc::new(access(options, tls.clone())?);
-        if pcap_over_ip.is_some() && (access.requires_token || access.audit.is_some()) {
+        let mut access = access(options, tls.clone())?;
+        if pcap_over_ip.is_some() && (access.requires_token || options.audit.is_some()) {
             return Err(ServeError::PcapOverIpUnchecked);
         }
         let service = Arc::new(Service::new(Served::find(arrays)?, limits, tls.clone()));
@@ -296,6 +296,9 @@ impl Server {
         }
         let (listener, address) = listening(*listen)?;
         let followed = pcap_over_ip.map(listening).transpose()?;
+        // Last, because this may make a file, and a start that fails leaves none.
+        access.audit = audit_log(options.audit.as_deref())?;
+        let access = Arc::new(access);
         Ok(Self { service, access, tls, listener, address, followed, limits: *limits })
     }
 
@@ -414,7 +417,7 @@ fn listening(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeErro
     Ok((listener, given))
 }
 
-/// Who may ask a service.
+/// Who may ask a service. Nothing is logged yet.
 fn access(options: &Options, tls: Option<Arc<Tls>>) -> Result<Access, ServeError> {
     let is_loopback = options.listen.ip().is_loopback();
     let requires_token = options.require_token || !is_loopback;
@@ -429,10 +432,13 @@ fn access(options: &Options, tls: Option<Arc<Tls>>) -> Result<Access, ServeError
     if requires_token && !knows_clients && !tokens.has_valid().map_err(ServeError::Tokens)? {
         return Err(ServeError::NoToken(path.unwrap_or_default()));
     }
-    let audit = options.audit.clone().map(|path| {
-        let failed = |reason| ServeError::Audit(path.clone(), reason);
-        AuditLog::open(path.clone()).map(Arc::new).map_err(failed)
-    });
-    let (body_max, audit) = (options.limits.head_max, audit.transpose()?);
-    Ok(Access { tokens, tls, requires_token, is_loopback, body_max, audit })
+    let body_max = options.limits.head_max;
+    Ok(Access { tokens, tls, requires_token, is_loopback, body_max, audit: None })
+}
+
+/// The log of requests at this place, if one is kept.
+fn audit_log(path: Option<&Path>) -> Result<Option<Arc<AuditLog>>, ServeError> {
+    let Some(path) = path else { return Ok(None) };
+    let log = AuditLog::open(path.to_owned());
+    log.map(|log| Some(Arc::new(log))).map_err(|reason| ServeError::Audit(path.to_owned(), reason))
 }

@@ -308,12 +308,15 @@ impl TokenStore {
     /// # Errors
     /// If there is none of this name, or the store can't be changed.
     pub fn revoke(&self, name: &str) -> Result<(), TokenError> {
-        self.change(|tokens| match tokens.iter().position(|token| token.name == name) {
-            Some(at) => {
-                tokens.remove(at);
-                Ok(())
-            }
-            None => Err(TokenError::Unknown { name: name.to_owned(), path: self.path.clone() }),
+        let place = |tokens: &[Token]| {
+            let unknown = || TokenError::Unknown { name: name.to_owned(), path: self.path.clone() };
+            tokens.iter().position(|token| token.name == name).ok_or_else(unknown)
+        };
+        // Not even a folder is made for a token that isn't there.
+        place(&self.list()?)?;
+        self.change(|tokens| {
+            tokens.remove(place(tokens)?);
+            Ok(())
         })
     }
 
@@ -376,11 +379,8 @@ impl TokenStore {
         let folder = self.folder();
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|reason| self.os("making a folder for", reason))?;
-        let mut beside = self.path.clone().into_os_string();
-        beside.push(".lock");
-        let mut options = File::options();
-        let lock = options.create(true).write(true).truncate(false).mode(0o600).open(&beside);
-        let locked = lock.and_then(|lock| lock.lock().map(|()| lock));
+        // The folder: a file beside the store would be left behind.
+        let locked = File::open(folder).and_then(|lock| lock.lock().map(|()| lock));
         let _lock = locked.map_err(|reason| self.os("locking", reason))?;
         let mut tokens = self.list()?;
         change(&mut tokens)?;
@@ -521,6 +521,19 @@ mod tests {
         assert!(!current.is_valid(&found));
         assert!(current.find(&secret).expect("it can be read").is_none());
         assert!(matches!(store.revoke("grafana"), Err(TokenError::Unknown { .. })));
+    }
+
+    #[test]
+    fn a_store_is_one_file_and_what_is_refused_makes_nothing() {
+        let (folder, store) = store();
+        let below = folder.path().join("below");
+        assert!(matches!(store.revoke("nobody"), Err(TokenError::Unknown { .. })));
+        assert!(!below.exists());
+        store.create("one", Scope::Read, None).expect("it can be created");
+        assert!(matches!(store.create("one", Scope::Read, None), Err(TokenError::Exists(_))));
+        assert!(matches!(store.revoke("nobody"), Err(TokenError::Unknown { .. })));
+        let names = below.read_dir().expect("it was made").map(|entry| entry.expect("it is there"));
+        assert_eq!(names.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["tokens.toml"]);
     }
 
     #[test]

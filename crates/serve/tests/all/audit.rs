@@ -1,6 +1,7 @@
 //! The audit log has exactly the requests that were made, and no request is answered without it.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -134,4 +135,25 @@ fn a_service_whose_log_cannot_be_written_does_not_start() {
         assert!(refused.contains("--audit") && refused.contains(place), "{refused}");
     }
     assert!(before == fs::read(other).expect("it is there"));
+}
+
+#[test]
+fn a_start_that_fails_for_another_reason_leaves_no_log() {
+    let (recorded, tokens) = (Recorded::empty(), Tokens::new());
+    let log = tokens.beside("audit.jsonl");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let options =
+        Options { arrays: vec![recorded.place()], audit: Some(log.clone()), ..tokens.options() };
+    let nowhere = tokens.beside("nowhere").display().to_string();
+    let failing = [
+        Options { arrays: vec![nowhere], ..options.clone() },
+        Options { listen: taken.local_addr().expect("it has one"), ..options.clone() },
+        Options { pcap_over_ip: Some(([127, 0, 0, 1], 0).into()), ..options.clone() },
+    ];
+    for options in failing {
+        Server::bind(&options).expect_err("it does not start");
+        assert!(!log.exists(), "{options:?}");
+    }
+    Server::bind(&options).expect("it starts");
+    assert!(log.exists());
 }
