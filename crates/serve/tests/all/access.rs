@@ -41,9 +41,10 @@ impl Tokens {
         self.folder.path().join(name)
     }
 
-    /// Options of a service that knows them.
+    /// Options of a service that knows them, on any free port.
     pub fn options(&self) -> Options {
-        Options { tokens: Some(self.store.path().to_owned()), ..Options::default() }
+        let listen = ([127, 0, 0, 1], 0).into();
+        Options { tokens: Some(self.store.path().to_owned()), listen, ..Options::default() }
     }
 
     /// Options of a service that requires one of them.

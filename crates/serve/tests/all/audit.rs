@@ -121,7 +121,7 @@ fn what_cannot_be_entered_is_refused_and_not_carried_out() {
 
 #[test]
 fn a_service_whose_log_cannot_be_written_does_not_start() {
-    let (recorded, tokens) = (Recorded::empty(), Tokens::new());
+    let (recorded, tokens) = (Recorded::traffic(100_000), Tokens::new());
     let (folder, other) = (tokens.beside(""), tokens.store.path());
     let places = [Path::new("/dev/null"), Path::new("/proc/none"), &folder, other];
     let before = fs::read(other).expect("it is there");
@@ -139,7 +139,7 @@ fn a_service_whose_log_cannot_be_written_does_not_start() {
 
 #[test]
 fn a_start_that_fails_for_another_reason_leaves_no_log() {
-    let (recorded, tokens) = (Recorded::empty(), Tokens::new());
+    let (recorded, tokens) = (Recorded::traffic(100_000), Tokens::new());
     let log = tokens.beside("audit.jsonl");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let options =
