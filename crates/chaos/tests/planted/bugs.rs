@@ -35,12 +35,24 @@ pub const TRICKS: [(Trick, u64); 4] = [
     (Trick::SwapsWrites, 200),
 ];
 
-/// Where the short form begins to look for bugs that few seeds find: a little before the first that does. It goes round to the first
+/// Where the short form begins to look for bugs that few seeds find: at the first that does. If that has moved, it goes round to the first
 /// seed, so that a bug is found within the same seeds. The long form begins at the first for all bugs, and says how many it takes.
-pub const NOT_FROM_THE_FIRST: [(&str, u64); 3] = [
-    ("PassesOverTheEndOfATake", 6_400),
-    ("WritesGoodCopyFirst", 3_300),
-    ("TakesForIndexedWhatParityNames", 3_200),
+pub const NOT_FROM_THE_FIRST: [(&str, u64); 15] = [
+    ("TrimsProtected", 29),
+    ("SkipsAtTheWrap", 37),
+    ("TakesWhatFollowedForIndexed", 45),
+    ("ForgetsJoinedMember", 50),
+    ("ForgetsReusedTime", 53),
+    ("HidesOverwritten", 53),
+    ("IndexesWhatAnEarlierLapLeft", 57),
+    ("EndsLossesTooEarly", 61),
+    ("WritesAFlowIndexIntoAReusedSegment", 77),
+    ("ReusesTooEarly", 98),
+    ("IndexesBeforeFlush", 410),
+    ("ForgetsGroups", 713),
+    ("WritesGoodCopyFirst", 1_779),
+    ("TakesForIndexedWhatParityNames", 3_277),
+    ("PassesOverTheEndOfATake", 6_771),
 ];
 
 /// Bugs in the recorder.

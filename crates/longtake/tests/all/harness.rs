@@ -35,7 +35,8 @@ fn options(parity: u8) -> Options {
         parity: Some(parity),
         ..NewArray::default()
     };
-    Options { new, ..Options::default() }
+    // More than any of them records, and quicker to be had than half a gibibyte.
+    Options { new, memory: ByteSize(128 << 20), ..Options::default() }
 }
 
 /// An array of six member files in a new folder.

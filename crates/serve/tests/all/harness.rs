@@ -47,7 +47,8 @@ impl Recorded {
             chunk: Some(ByteSize(252 << 10)),
             ..NewArray::default()
         };
-        RecordOptions { new, ..RecordOptions::default() }
+        // More than any of them records, and quicker to be had than half a gibibyte.
+        RecordOptions { new, memory: ByteSize(128 << 20), ..RecordOptions::default() }
     }
 
     /// Records so many bytes more.
