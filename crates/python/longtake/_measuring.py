@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable
 from datetime import timedelta
@@ -141,7 +142,8 @@ def measuring_cost(
     if unknown:
         raise TypeError(f"measure has no argument '{min(unknown)}'")
     asked = _asked(experiments, targets, erase) | none | {"read_only": False} | limits
-    return _longtake.measure(asked, True, None)[0]
+    cost, _ = _longtake.measure(asked, True, None)
+    return json.loads(cost)
 
 
 def fit(

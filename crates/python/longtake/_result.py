@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import json
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,10 +14,17 @@ if TYPE_CHECKING:
 class Result:
     """A result with rows. Notebooks show it in words and pictures."""
 
-    def __init__(self, values: dict[str, Any], html: str) -> None:
-        #: Everything that was found, as the command prints it with ``--json``.
-        self.values = values
-        self._html = html
+    def __init__(self, text: str, html: str) -> None:
+        self._text, self._html = text, html
+
+    def __getstate__(self) -> dict[str, str]:
+        # Two texts go to another process faster than thousands of values.
+        return {"_text": self._text, "_html": self._html}
+
+    @functools.cached_property
+    def values(self) -> dict[str, Any]:
+        """Everything that was found, as the command prints it with ``--json``."""
+        return json.loads(self._text)
 
     @property
     def rows(self) -> list[dict[str, Any]]:

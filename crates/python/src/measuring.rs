@@ -21,6 +21,7 @@ use target::{NewFiles, Profiles};
 use twin::fit::Like;
 use twin::{Budget, Fitted, MeasuredDrive, OutputFolder, Search, Setup, SetupOptions, Wishes};
 
+use crate::values::Shown;
 use crate::watch::Watch;
 use crate::{failed, values};
 
@@ -114,19 +115,19 @@ struct Found {
 /// # Errors
 /// `ValueError` if there is no such experiment, `LongtakeError` if a drive is refused or can't be opened, or results can't be written.
 #[pyfunction]
-pub fn measure<'py>(
-    py: Python<'py>,
-    asked: &Bound<'py, PyAny>,
+pub fn measure(
+    py: Python<'_>,
+    asked: &Bound<'_, PyAny>,
     dry_run: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Bound<'py, PyAny>, String)> {
-    let asked: Asked<'py> = asked.extract()?;
+) -> PyResult<Shown> {
+    let asked: Asked<'_> = asked.extract()?;
     let (names, wishes, setup) = (asked.names()?, asked.wishes()?, asked.setup()?);
     let output = asked.output.clone();
     let watch = RefCell::new(Watch::new(progress));
     if dry_run {
         let cost = cost(&names, &wishes, &setup)?;
-        return Ok((values::python(py, &cost)?, String::new()));
+        return Ok((cost.to_string(), String::new()));
     }
     let (found, watch) = py.detach(move || {
         let found = conduct(&names, &wishes, setup, output.as_ref(), &watch);
@@ -137,7 +138,7 @@ pub fn measure<'py>(
         let category = py.get_type::<PyRuntimeWarning>();
         py.import("warnings")?.call_method1("warn", (warning, category))?;
     }
-    Ok((values::python(py, &found.value)?, found.html))
+    Ok((found.value.to_string(), found.html))
 }
 
 fn cost(names: &[&'static str], wishes: &Wishes, setup: &Setup) -> PyResult<Value> {
@@ -271,11 +272,11 @@ pub struct Wanted<'py> {
 /// # Errors
 /// `LongtakeError` if the measurement can't be read or doesn't tell enough, `FileExistsError` if `output` is there already.
 #[pyfunction]
-pub fn fit<'py>(
-    py: Python<'py>,
-    wanted: &Bound<'py, PyAny>,
+pub fn fit(
+    py: Python<'_>,
+    wanted: &Bound<'_, PyAny>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(Bound<'py, PyAny>, String)> {
+) -> PyResult<Shown> {
     let Wanted { measurement, output, like, evaluations, time, overwrite } = wanted.extract()?;
     if let Some(path) = output.as_ref().filter(|path| path.exists() && !overwrite) {
         let text =
@@ -307,7 +308,7 @@ pub fn fit<'py>(
         Ok((value, page))
     });
     let (value, page) = watch.finish(found)?;
-    Ok((values::python(py, &value)?, page))
+    Ok((value.to_string(), page))
 }
 
 fn fitted(

@@ -7,24 +7,22 @@ use pyo3::types::PyDict;
 use report::{html, mission, planned};
 use target::Profiles;
 
+use crate::values::Shown;
 use crate::watch::Watch;
 use crate::{failed, recording, values};
-
-/// A result: its values, and how it looks in a notebook.
-type Shown<'py> = (Bound<'py, PyAny>, String);
 
 /// Plans a requirement, whose fields are those of its file.
 ///
 /// # Errors
 /// `ValueError` if it can't be required, `LongtakeError` if a drive is not known or can't be simulated.
 #[pyfunction]
-pub fn plan<'py>(
-    py: Python<'py>,
-    requirement: &Bound<'py, PyAny>,
+pub fn plan(
+    py: Python<'_>,
+    requirement: &Bound<'_, PyAny>,
     prove: bool,
     long: bool,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Shown<'py>> {
+) -> PyResult<Shown> {
     let draft: Draft = serde_json::from_value(values::json(requirement)?)
         .map_err(|error| PyValueError::new_err(error.to_string()))?;
     let planning = Planning::new(draft, &Profiles::of_user()).map_err(|error| match error {
@@ -49,7 +47,7 @@ pub fn plan<'py>(
     let shown = best.map_or(1, |best| best + 2);
     page.sections.truncate(shown);
     page.sections.drain(1..shown.saturating_sub(1).max(1));
-    Ok((values::python(py, &value)?, html::fragment(&page)))
+    Ok((value.to_string(), html::fragment(&page)))
 }
 
 fn proved(
@@ -75,13 +73,13 @@ fn proved(
 /// # Errors
 /// `LongtakeError` if the drives are real or not known, or the source has no rate.
 #[pyfunction]
-pub fn simulate<'py>(
-    py: Python<'py>,
+pub fn simulate(
+    py: Python<'_>,
     source: &str,
     target: &str,
-    options: &Bound<'py, PyDict>,
+    options: &Bound<'_, PyDict>,
     progress: Option<Py<PyAny>>,
-) -> PyResult<Shown<'py>> {
+) -> PyResult<Shown> {
     let options = recording::chosen(options)?;
     let recording = longtake::Recording::builder(source, target).options(options);
     let mut watch = Watch::new(progress);
@@ -94,5 +92,5 @@ pub fn simulate<'py>(
     });
     let outcome = watch.finish(outcome)?;
     let value = mission::outcome_json(&outcome);
-    Ok((values::python(py, &value)?, html::fragment(&mission::document(&outcome))))
+    Ok((value.to_string(), html::fragment(&mission::document(&outcome))))
 }

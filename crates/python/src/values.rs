@@ -9,6 +9,9 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use serde_json::Value;
 
+/// A result: its values as JSON, and how it looks in a notebook.
+pub type Shown = (String, String);
+
 /// A value as dictionaries, lists, texts and numbers.
 pub fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     py.import("json")?.call_method1("loads", (value.to_string(),))
