@@ -259,9 +259,13 @@ fn open_all(
         open.push(target);
     }
     let size = chunk_max(targets);
-    // A reader needs no more than all members hold, and the kernel clears all of it. A recording does, while its drives stand still.
     let held = open.iter().map(|target| target.geometry.capacity_bytes).sum();
-    let memory_bytes = if access == Access::Read { memory_bytes.min(held) } else { memory_bytes };
+    let busy = (open.len() * READ_BUFFERS_PER_MEMBER * size) as u64;
+    // The kernel clears all of it. A recording fills it while its drives stand still, and a reader never does.
+    let memory_bytes = match access {
+        Access::Read => memory_bytes.min(held).min(busy),
+        _ => memory_bytes,
+    };
     let count = (memory_bytes / size as u64).clamp(4, 1 << 16) as u32 + extra;
     let (pool, found) = Pool::new(count, size, Pages::Huge)?;
     if access != Access::Read {
@@ -312,6 +316,9 @@ fn describe(stale: &Stale, image: &ArrayImage, bank: &UringBank) -> String {
     };
     format!("member {member} ({name}) is out of date: {since}, and {lacks}; {advice}")
 }
+
+/// Buffers that keep a drive busy with whole chunks, however short they are.
+const READ_BUFFERS_PER_MEMBER: usize = 32;
 
 /// Enough to keep a dozen drives busy with whole chunks.
 pub const READ_MEMORY_BYTES: u64 = 128 << 20;
