@@ -17,7 +17,7 @@ use crate::{Remark, Result};
 
 /// How to open an array.
 ///
-/// The default opens it for reading with 128 MiB of buffers, fails if a member is missing, and drops remarks.
+/// The default opens it for reading with 128 MiB of buffers at most, fails if a member is missing, and drops remarks.
 #[derive(Default)]
 pub struct ArrayOptions {
     degraded: bool,
@@ -40,7 +40,7 @@ impl ArrayOptions {
         self
     }
 
-    /// Memory for chunks that are read ahead.
+    /// Memory for chunks that are read ahead, at most: a reader takes what keeps the array's drives busy.
     #[must_use]
     pub fn memory(mut self, memory: ByteSize) -> Self {
         self.memory = Some(memory);
