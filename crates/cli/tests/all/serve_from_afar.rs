@@ -320,9 +320,18 @@ fn ten_thousand_hostile_requests_change_neither_the_service_nor_the_recording() 
             }
         });
     };
+    // Whoever has left may still be read for, into buffers.
+    let at_rest = || {
+        wait_until("nobody is read for", || {
+            let mut curl = tool("curl", "curl");
+            let metrics = run(curl.args(["-sS", &format!("{}/metrics", service.address)]));
+            metrics.code(0).text().lines().any(|line| line == "longtake_serve_reading 0")
+        });
+        resident(service.pid())
+    };
     send_all(0..2000);
     lives();
-    let before = resident(service.pid());
+    let before = at_rest();
     // A thousand connections that begin a request and never end it. The service closes them in time; none is in another's way.
     let begun: Vec<_> = (0..1000).filter_map(|_| begin(&address)).collect();
     assert!(begun.len() > 60, "{}", begun.len());
@@ -330,8 +339,9 @@ fn ten_thousand_hostile_requests_change_neither_the_service_nor_the_recording() 
     lives();
     send_all(2000..10_000);
     lives();
-    let after = resident(service.pid());
-    assert!(after < before + (64 << 20), "from {before} to {after} bytes");
+    let after = at_rest();
+    // Threads keep some of what they had; 12 kB lost with each request would be more.
+    assert!(after < before + (96 << 20), "from {before} to {after} bytes");
     let said = fs::read_to_string(&log).expect("it is text");
     assert!(!said.contains("panicked"), "{said}");
     let ended = recorder.stop().code(0);
