@@ -379,7 +379,7 @@ impl TokenStore {
         let folder = self.folder();
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|reason| self.os("making a folder for", reason))?;
-        // The folder: a file beside the store would be left behind.
+        // Locks the folder, because a lock file would be left behind.
         let locked = File::open(folder).and_then(|lock| lock.lock().map(|()| lock));
         let _lock = locked.map_err(|reason| self.os("locking", reason))?;
         let mut tokens = self.list()?;

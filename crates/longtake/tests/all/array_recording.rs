@@ -88,7 +88,7 @@ fn checks_and_scrubs_ask_how_a_recorder_does_that_begins_meanwhile() {
             assert!(matches!(request, Request::Status));
             times += 1;
             let status = json!({"buffers": 9, "buffers_held": if times % 2 == 1 { 8 } else { 0 }});
-            // Nobody waits for an answer that comes late, and who had none asks no more.
+            // On a busy machine the answer may come too late; the reader then goes on without asking again.
             answer.send(Ok(Reply::Status(status))).ok();
         }
         times
@@ -97,5 +97,5 @@ fn checks_and_scrubs_ask_how_a_recorder_does_that_begins_meanwhile() {
     assert!(opened.check(|_| ()).expect("it can be read").is_sound());
     assert!(opened.scrub(&ScrubOptions::default(), |_| ()).expect("it can be read").is_sound());
     drop(serving);
-    assert!(answering.join().expect("it answers") >= 1);
+    assert!(answering.join().expect("it answers") >= 1, "nobody asked");
 }
