@@ -332,10 +332,17 @@ fn make_folder(path: &Path) -> Result<(), LabError> {
 /// If it is there and can't be read.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, LabError> {
     match fs::read(path) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+        Ok(bytes) => Ok(from_json(&bytes)),
         Err(reason) if reason.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(reason) => Err(LabError::File { attempted: "reading", path: path.to_owned(), reason }),
     }
+}
+
+/// The result that stands in these bytes; None if none does.
+pub(crate) fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    // Code that reads each type from text would stand beside the code that reads it from values, and take as long to compile.
+    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    serde_json::from_value(value).ok()
 }
 
 /// Writes a result whole or not at all.

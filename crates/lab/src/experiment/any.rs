@@ -1,12 +1,14 @@
 //! Any of the experiments, and any of their results: for whoever runs several, keeps them, and shows them.
 
 use base::Geometry;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::{Scope, apps, diskmark, fill, link, mix, neighbours, snia, steady, stream, viewers};
 use crate::answer::Answer;
 use crate::cost::Cost;
-use crate::lab::{Lab, LabError};
+use crate::lab::{Lab, LabError, from_json};
 
 /// Makes both enums from one list of experiments.
 macro_rules! experiments {
@@ -19,11 +21,24 @@ macro_rules! experiments {
         }
 
         /// An experiment's result.
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize)]
         #[serde(tag = "experiment", rename_all = "snake_case")]
         #[allow(missing_docs, reason = "each is documented where it is defined")]
         pub enum ExperimentOutcome {
             $($variant(Box<$result>),)*
+        }
+
+        // What serde derives would be every result's code once more, for a deserializer of its own.
+        impl<'de> Deserialize<'de> for ExperimentOutcome {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let value = Value::deserialize(deserializer)?;
+                let name = value.get("experiment").and_then(Value::as_str).unwrap_or_default();
+                let read = match name {
+                    $($name => serde_json::from_value(value).map(|result| Self::$variant(Box::new(result))),)*
+                    other => return Err(D::Error::custom(format!("'{other}' is no experiment"))),
+                };
+                read.map_err(D::Error::custom)
+            }
         }
 
         impl Experiment {
@@ -88,7 +103,7 @@ macro_rules! experiments {
             /// The result that an experiment of this name kept in its folder; None if it isn't one.
             pub fn read(name: &str, json: &[u8]) -> Option<Self> {
                 match name {
-                    $($name => serde_json::from_slice(json).ok().map(|result| Self::$variant(Box::new(result))),)*
+                    $($name => from_json(json).map(|result| Self::$variant(Box::new(result))),)*
                     _ => None,
                 }
             }
