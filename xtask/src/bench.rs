@@ -3,6 +3,7 @@
 
 mod comparison;
 mod extract;
+mod extract_whole;
 mod generate;
 mod load;
 mod machine;
@@ -28,7 +29,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, extract, search, serve, python, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, extract, extract-whole, search, serve, python, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -75,11 +76,12 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 11] = [
+const BENCHMARKS: [(&str, Benchmark); 12] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
     ("extract", extract::run),
+    ("extract-whole", extract_whole::run),
     ("search", search::run),
     ("serve", serve::run),
     ("python", python::run),

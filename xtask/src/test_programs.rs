@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 /// The packages whose tests take longest, longest first: they begin first, so that the others run beside them.
-const LONGEST: [&str; 3] = ["longtake-cli", "longtake-chaos", "longtake-twin"];
+const LONGEST: [&str; 4] = ["longtake-cli", "longtake-python", "longtake-serve", "longtake-chaos"];
 
 /// `tests`.
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use source::synthetic::Options;
 
 /// Two queues, small chunks and small segments on two members: their writes and their queues overtake each other all the time.
-const ARRAY: &str = "--from synthetic:20MB/s,queues=2 --members 2 --member-size 257MiB --segment 1MiB --chunk 64KiB --flush-interval 200ms";
+const ARRAY: &str = "--from synthetic:20MB/s,queues=2 --members 2 --member-size 257MiB --segment 1MiB --chunk 64KiB --memory 128MiB --flush-interval 200ms";
 
 fn follow(array: &Path, words: &str) -> Command {
     let mut command = longtake();

@@ -147,7 +147,7 @@ fn check_take(array: &Path, chunks: &[Value], queues: u16, round: &mut Round) {
 
 /// The array takes another recording, and shows both.
 fn record_on(array: &Path, chunks: usize) {
-    let from = "--from synthetic:max,seed=2 --until-bytes 20MB";
+    let from = "--from synthetic:max,seed=2 --until-bytes 20MB --memory 128MiB";
     let ran = line(&format!("record {from} --to @ -q"), array);
     assert!(matches!(ran.code, 0 | 3), "{}", ran.stderr);
     let takes = asked("takes @", array);

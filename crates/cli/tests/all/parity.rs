@@ -10,7 +10,7 @@ use crate::harness::{Ran, Recorder, asked, line, new_in, number, scratch};
 use serde_json::Value;
 use source::synthetic::Options;
 
-const SIX: &str = "--members 6 --member-size 40MiB --segment 4MiB --chunk 252KiB";
+const SIX: &str = "--members 6 --member-size 40MiB --segment 4MiB --chunk 252KiB --memory 128MiB";
 
 /// Records so much on six member files: slowly enough for wide groups, or parity would fill them; and in turn, so that
 /// each member holds its part on a busy machine too.

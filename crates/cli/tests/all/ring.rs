@@ -15,7 +15,8 @@ use source::synthetic::Options;
 const MEMBERS: u64 = 3;
 const SEGMENTS: u64 = 16;
 const SEGMENT_BYTES: u64 = 4 << 20;
-const RING: &str = "--members 3 --member-size 65MiB --segment 4MiB --when-full wrap";
+const RING: &str =
+    "--members 3 --member-size 65MiB --segment 4MiB --when-full wrap --memory 128MiB";
 const RING_BYTES: u64 = MEMBERS * SEGMENTS * SEGMENT_BYTES;
 const PACKET_BYTES: u64 = 1500;
 
@@ -308,8 +309,9 @@ fn ten_takes_in_a_wrapped_ring_keep_their_accounts() {
     // A fifth of the ring each; less on a machine that is too busy to store all, so that there may have to be more.
     for at in 0.. {
         let new = if at == 0 { "--members 2 --member-size 26MiB --segment 4MiB" } else { "" };
-        let command =
-            format!("record --from {FROM} --to @ {new} --when-full wrap --until-bytes 10MB -q");
+        let command = format!(
+            "record --from {FROM} --to @ {new} --when-full wrap --until-bytes 10MB --memory 128MiB -q"
+        );
         let ran = line(&command, &array);
         assert!(ran.code == 0 || ran.code == 3, "{}", ran.stderr);
         let takes = asked("takes @", &array);

@@ -12,7 +12,7 @@ const MIB: u64 = 1 << 20;
 /// Of the member files below: the format's data offset and the length of a segment.
 const DATA_OFFSET: u64 = MIB;
 const SEGMENT: u64 = 2 * MIB;
-const FILES: &str = "--member-size 44MiB --segment 2MiB --chunk 124KiB";
+const FILES: &str = "--member-size 44MiB --segment 2MiB --chunk 124KiB --memory 128MiB";
 
 #[track_caller]
 fn record(array: &Path, bytes: &str, options: &str) {
