@@ -211,8 +211,9 @@ impl Socket {
         }
         // SAFETY: `count` messages, each with one vector of a packet that outlives the call;
         // sending only reads through them.
-        let sent =
-            unsafe { libc::sendmmsg(self.fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT) };
+        let sent = unsafe {
+            libc::sendmmsg(self.fd(), messages.as_mut_ptr(), count, libc::MSG_DONTWAIT as _)
+        };
         Ok(checked(sent)? as usize)
     }
 }

@@ -374,7 +374,7 @@ fn open(
         };
         socket.set(level, option, &on).map_err(failed("asking for destination addresses"))?;
     }
-    let timeout = libc::timeval { tv_sec: 0, tv_usec: TICK.as_micros() as libc::suseconds_t };
+    let timeout = libc::timeval { tv_sec: 0, tv_usec: TICK.as_micros() as _ };
     socket
         .set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &timeout)
         .map_err(failed("limiting the wait for a datagram"))?;

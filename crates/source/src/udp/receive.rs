@@ -93,7 +93,7 @@ impl ReceiveBatch {
                 socket.fd(),
                 self.messages.as_mut_ptr(),
                 BATCH_MAX as u32,
-                flags | libc::MSG_TRUNC,
+                (flags | libc::MSG_TRUNC) as _,
                 std::ptr::null_mut(),
             )
         };

@@ -19,6 +19,9 @@ pub(super) const SUFFIX: &str = ".tmp";
 /// Names tried for a new file, whose lock another process may take for a moment to see whether the file has a writer.
 const TRIES_MAX: u32 = 16;
 
+/// What `linux/magic.h` calls XFS_SUPER_MAGIC, which nix leaves out where musl is the C library.
+const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
+
 /// File systems of this machine alone, on which a lock is seen by every process that could write.
 const LOCAL: [FsType; 6] = [
     statfs::BTRFS_SUPER_MAGIC,
@@ -26,7 +29,7 @@ const LOCAL: [FsType; 6] = [
     statfs::F2FS_SUPER_MAGIC,
     statfs::OVERLAYFS_SUPER_MAGIC,
     statfs::TMPFS_MAGIC,
-    statfs::XFS_SUPER_MAGIC,
+    XFS_SUPER_MAGIC,
 ];
 
 /// A file that was removed because the process that wrote it was killed.
