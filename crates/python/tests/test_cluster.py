@@ -10,6 +10,7 @@ import tempfile
 import time
 import unittest
 import unittest.mock
+import warnings
 
 import dask
 import distributed
@@ -18,7 +19,7 @@ import pandas
 import pyarrow
 import pyarrow.compute
 from longtake import cluster
-from longtake.cluster import _clocks, _hosts, _slices
+from longtake.cluster import _clocks, _hosts, _slices, _sweeping
 
 from hosts import BEGIN_NS, NAMES, PACKETS, SMALL, STEP_NS, Hosts, address, event_loop
 
@@ -285,6 +286,25 @@ class Swept(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             items = [(number, os.path.join(folder, "mark")) for number in range(40)]
             self.assertEqual(cluster.sweep(self.client, end_the_worker_once, items).results(), list(range(40)))
+
+    def test_a_sweep_without_workers_says_so_and_continues_when_one_joins(self):
+        with contextlib.ExitStack() as stack:
+            options = {"loop": stack.enter_context(event_loop()), "dashboard_address": None}
+            local = stack.enter_context(distributed.LocalCluster(n_workers=0, threads_per_worker=1, **options))
+            client = stack.enter_context(distributed.Client(local, timeout=LONG_S, set_as_default=False))
+            stack.enter_context(unittest.mock.patch.object(_sweeping, "QUIET_S", 0.1))
+            stack.enter_context(warnings.catch_warnings())
+            warnings.simplefilter("always")
+            told = []
+
+            def shown(message, *_, **__):
+                if "has no workers" in str(message):
+                    told.append(message)
+                    local.scale(1)
+
+            warnings.showwarning = shown
+            self.assertEqual(cluster.sweep(client, square_or_fail, [1, 2]).results(), [1, 4])
+        self.assertEqual(len(told), 1)
 
     def test_an_item_that_ends_every_worker_fails_alone(self):
         with contextlib.ExitStack() as stack:

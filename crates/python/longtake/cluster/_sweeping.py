@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -23,6 +24,9 @@ TASK_S = 0.5
 
 #: Tasks under way for each thread of the workers, so that none waits for the next.
 AHEAD = 2
+
+#: Seconds without a result after which the scheduler is asked whether it has a worker.
+QUIET_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,7 @@ def sweep(
     retries: int = 2,
 ) -> Sweep:
     """Computes one result for each item. The results are those of one process, whatever workers there are and whatever becomes of them.
+    Without any worker it waits for one, and warns.
 
     :param client: None computes in this process.
     :param work: "plan", "simulate" or "fit", of which each item is a dictionary of arguments; or a function of one item, which can be
@@ -134,8 +139,7 @@ class Sweep:
         try:
             self._send()
             while self._under_way:
-                with contextlib.suppress(CancelledError):
-                    distributed.wait(list(self._under_way), return_when="FIRST_COMPLETED")
+                self._wait()
                 fresh: list[tuple[int, Any]] = []
                 for future in [future for future in self._under_way if future.done()]:
                     indices = self._under_way.pop(future)
@@ -145,6 +149,18 @@ class Sweep:
                 yield from fresh
         finally:
             self.cancel()
+
+    def _wait(self) -> None:
+        """Waits until a task is over. Warns if no worker is left that could compute it."""
+        told = False
+        while True:
+            with contextlib.suppress(TimeoutError):
+                with contextlib.suppress(CancelledError):
+                    distributed.wait(list(self._under_way), timeout=QUIET_S, return_when="FIRST_COMPLETED")
+                return
+            if not told and not self._client.nthreads():
+                warnings.warn("the scheduler has no workers: the sweep continues when one joins it", RuntimeWarning, stacklevel=4)
+                told = True
 
     def _entered(self, indices: list[int], outcomes: list[tuple[bool, Any]]) -> list[tuple[int, Any]]:
         """Keeps results, which are lost no more if the caller leaves early."""
