@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write;
 
 use longtake_target::output::{OutputError, Outputs, Readers};
+use nix::fcntl::{FcntlArg, fcntl};
 
 #[test]
 fn an_output_that_is_not_finished_leaves_the_old_file_and_nothing_else() {
@@ -59,4 +60,20 @@ fn what_cannot_be_made_again_gets_a_name_beside_a_file_that_must_stay() {
     assert_eq!(written(false, "fourth", &appears), folder.path().join("out-4.pcap"));
     assert_eq!((read("out.pcap"), read("out-4.pcap")), ("appeared".into(), "fourth".into()));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
+}
+
+#[test]
+fn a_pipe_that_is_an_output_is_made_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    // Open for both, so that neither side waits for the other.
+    let reader = fs::File::options().read(true).write(true).open(&path).unwrap();
+    let room = || fcntl(&reader, FcntlArg::F_GETPIPE_SZ).unwrap();
+    let before = room();
+    let mut output = Outputs::default().create(&path, Readers::Owner).unwrap();
+    assert!(room() > before, "{before} bytes");
+    let bytes = vec![7; room() as usize];
+    // Nobody reads meanwhile.
+    output.write_all(&bytes).unwrap();
 }
