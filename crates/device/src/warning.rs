@@ -22,14 +22,14 @@ pub enum Warning {
         /// Why transparent huge pages can't be had either.
         reason: String,
     },
-    /// The kernel looks up and pins a buffer's pages anew for every command.
+    /// The kernel looks up and pins a buffer's pages again for every command.
     BuffersNotRegistered {
         /// Bytes that had to be locked.
         bytes: u64,
         /// The kernel's reason.
         reason: String,
     },
-    /// The kernel looks up the open file anew for every command.
+    /// The kernel looks up the open file again for every command.
     FilesNotRegistered {
         /// The kernel's reason.
         reason: String,

@@ -324,7 +324,7 @@ pub fn contradictions(findings: &[Finding], figures: &[Figure]) -> Vec<Contradic
     found
 }
 
-/// The findings as sentences. Those that contradict something are not among them: the contradiction is told instead.
+/// The findings as sentences. A contradiction replaces the findings that it is about.
 pub fn sentences(findings: &[Finding], figures: &[Figure]) -> Vec<String> {
     let wrong = contradictions(findings, figures);
     let is_wrong = |sentence: &String| {

@@ -227,7 +227,7 @@ impl<B: Bank, M: Buffers> BankRig<B, M> {
         }
     }
 
-    /// The same, with a way to make the bank's drives anew on other links: see [`Rig::relink`].
+    /// The same, with a way to make the bank's drives again on other links: see [`Rig::relink`].
     #[must_use]
     pub fn relinking(
         self,

@@ -60,7 +60,7 @@ pub enum Request {
         from_ns: u64,
         /// End.
         to_ns: u64,
-        /// A word for it.
+        /// Label shown in listings.
         label: String,
     },
     /// Overwrite a span last for as long as the connection stands: it is being read.

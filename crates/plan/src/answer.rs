@@ -82,7 +82,7 @@ pub struct Design {
     pub relies_on_unseen: bool,
     /// What is taken for granted of a drive of which only a description is known; empty for all others.
     pub assumed: Vec<String>,
-    /// What can't be told of such a drive; empty for all others.
+    /// What is not known of such a drive; empty for all others.
     pub unknown: Vec<String>,
     /// What has to be known before it is relied on.
     pub doubts: Vec<String>,

@@ -292,7 +292,7 @@ pub enum SeriesError {
     },
     /// Two columns have the same name.
     Name {
-        /// It.
+        /// The name.
         column: String,
     },
     /// Writing CSV failed.

@@ -38,7 +38,7 @@ pub struct SetupOptions {
     pub new_file_bytes: u64,
     /// Threads of the load engine, their processors, and whether they poll: for real drives.
     pub threads: ThreadOptions,
-    /// What all simulated drives together get through to the host.
+    /// Bandwidth of the link that all simulated drives share.
     pub uplink: Option<Uplink>,
     /// Serial number of the real drive whose link may be retrained.
     pub retrain: Option<String>,

@@ -32,7 +32,7 @@ pub struct Disk {
     replaced_bytes: usize,
     /// Chunks whose header was written, without those that were given up since.
     chunks: Vec<Chunk>,
-    /// Those.
+    /// Headers of the chunks that the ring has overwritten.
     given_up: Vec<ChunkRecord>,
     fails_writes: bool,
     counts: Counts,

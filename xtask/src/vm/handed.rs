@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// They.
+/// Contents of the files, by name.
 #[derive(Clone, Debug, Default)]
 pub struct Files(pub BTreeMap<String, Vec<u8>>);
 

@@ -9,11 +9,11 @@ const NOTICED: f64 = 4.0;
 const FACTORS: [f64; 5] = [0.05, 0.14, 0.41, 1.1, 3.0];
 /// How far those varied by differences are.
 const DIFFERENCES: [f64; 4] = [0.02, 0.06, 0.2, 0.6];
-/// Ends of a range are told this closely.
+/// Ends of a range are found to within this.
 const BETWEEN: f64 = 0.3;
 /// A parameter that can go no further than this to either side is determined.
 const DETERMINED: (f64, f64) = (0.14, 0.06);
-/// A pair is told if both can go so far together.
+/// A pair is reported if both can go this far together.
 const TOGETHER: f64 = 0.2;
 
 /// How far a parameter can go alone, to the last value tried that made no noticeable difference.

@@ -24,7 +24,7 @@ pub struct DrivesNeeded {
     pub contents: Contents,
     /// Another link than the model's own.
     pub link: Option<PcieMode>,
-    /// What all together get through to the host, and to the drives.
+    /// Bandwidth of the link that all drives share: to the host, and to the drives.
     pub uplink: Option<(Rate, Rate)>,
 }
 

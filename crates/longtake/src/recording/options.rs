@@ -46,7 +46,7 @@ pub struct Options {
     pub memory: ByteSize,
     /// Chunk writes under way on each member at most.
     pub depth: u32,
-    /// A packet is on its medium after this time, and each member is flushed after as much again.
+    /// Buffered packets are written at least this often, and each member's cache is flushed at the same interval.
     pub flush_interval: Duration,
     /// How far members' fill may drift apart under adaptive placement; None for two segments.
     pub drift_max: Option<ByteSize>,
@@ -64,7 +64,7 @@ pub struct Options {
     pub processors: Vec<usize>,
     /// Keys that are indexed during the recording. Recordings on simulated drives are not indexed.
     pub index: FlowIndexing,
-    /// What simulated drives together get through to the host.
+    /// Bandwidth of the link that all simulated drives share.
     pub uplink: Option<Uplink>,
     /// A file of metrics that is renewed every five seconds, in the format that node-exporter's textfile collector reads; None for
     /// none. Recordings on simulated drives have none.

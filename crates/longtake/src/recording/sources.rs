@@ -23,8 +23,8 @@ use super::observer::Rejections;
 use super::options::Options;
 use crate::instant::utc;
 
-/// What one queue does in its thread. It hands in all its chunks before it returns what is to be
-/// told of it.
+/// What one queue does in its thread. It hands in all its chunks before it returns its remarks
+/// for the account.
 pub type Work = Box<dyn FnOnce(Packer) -> Result<Vec<String>> + Send>;
 
 /// A source, open.
