@@ -23,6 +23,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::unistd::{Uid, UnlinkatFlags, User, fchown, fchownat, unlinkat};
 use recorder::TimeRange;
 use recorder::open::Written;
+use search::Condition;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
@@ -48,8 +49,11 @@ const ASK_PATIENCE: Duration = Duration::from_secs(15);
 /// How long a reader waits for the recorder, which may wait for a drive: it can read without an answer.
 pub(crate) const READER_PATIENCE: Duration = Duration::from_millis(500);
 
+/// What an answer is that fits no request.
+const OTHER_QUESTION: &str = "the recorder's answer belongs to another question";
+
 /// Longest request or answer in bytes: every protected range there can be, with room to spare.
-const LINE_BYTES_MAX: u64 = 1 << 20;
+pub(crate) const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// What is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -79,6 +83,19 @@ pub enum Request {
     },
     /// Tell where the recording is. Nothing changes.
     Status,
+    /// Tell which chunks hold no packet that meets a condition, of those whose keys are in memory. Nothing changes.
+    Excluded(Condition),
+}
+
+/// What is known of chunks whose segments have no flow index yet: sequence numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InMemory {
+    /// The take that is being recorded.
+    pub take: Uuid,
+    /// Chunks whose keys are known.
+    pub known: Vec<u64>,
+    /// Chunks, of those, that hold no packet that meets the condition.
+    pub excluded: Vec<u64>,
 }
 
 /// What a recording says to a request that it has carried out.
@@ -87,6 +104,8 @@ pub enum Request {
 pub enum Reply {
     /// So many spans are protected now, or held.
     Spans(usize),
+    /// Which chunks hold nothing that is looked for.
+    Excluded(InMemory),
     /// Where the recording is, as [`json::status`](crate::json::status) has it.
     Status(Value),
 }
@@ -298,10 +317,15 @@ fn answer(
     waker: &Waker,
 ) -> Result<Answer> {
     let (answer, answered) = bounded(1);
+    // The thread of flow indexes may be slow, and nobody else is to wait for it.
+    let patience = match request {
+        Request::Excluded(_) => READER_PATIENCE,
+        _ => ANSWER_PATIENCE,
+    };
     sender.send(Asked { request, answer, left: Arc::clone(left) })?;
     waker.wake();
-    let late = || format!("the recording did not answer in {} s", ANSWER_PATIENCE.as_secs());
-    Ok(answered.recv_timeout(ANSWER_PATIENCE).unwrap_or_else(|_| Err(late())))
+    let late = || format!("the recording did not answer in {} s", patience.as_secs_f64());
+    Ok(answered.recv_timeout(patience).unwrap_or_else(|_| Err(late())))
 }
 
 /// Waits in a thread of its own until a reader that holds a span closes its connection.
@@ -334,7 +358,7 @@ fn peer(stream: &UnixStream) -> Result<Uid> {
 pub fn ask(array: Uuid, request: &Request) -> Result<usize> {
     match converse(array, request)? {
         (Reply::Spans(count), _) => Ok(count),
-        (Reply::Status(_), _) => bail!("the recorder's answer belongs to another question"),
+        _ => bail!(OTHER_QUESTION),
     }
 }
 
@@ -345,9 +369,7 @@ pub fn ask(array: Uuid, request: &Request) -> Result<usize> {
 pub fn status(array: Uuid) -> crate::Result<Value> {
     match converse(array, &Request::Status)? {
         (Reply::Status(status), _) => Ok(status),
-        (Reply::Spans(_), _) => {
-            Err(anyhow!("the recorder's answer belongs to another question").into())
-        }
+        _ => Err(anyhow!(OTHER_QUESTION).into()),
     }
 }
 
@@ -358,7 +380,7 @@ pub fn status(array: Uuid) -> crate::Result<Value> {
 pub(crate) fn status_within(array: Uuid, patience: Duration) -> Result<Option<Value>> {
     match converse_within(array, &Request::Status, patience) {
         Ok((Reply::Status(status), _)) => Ok(Some(status)),
-        Ok((Reply::Spans(_), _)) => bail!("the recorder's answer belongs to another question"),
+        Ok(_) => bail!(OTHER_QUESTION),
         Err(error) => {
             let is_late = error.chain().any(|cause| {
                 let cause: Option<&std::io::Error> = cause.downcast_ref();
@@ -380,6 +402,15 @@ pub(crate) fn written(array: Uuid) -> Option<Written> {
         under_way: under_way.iter().map(Value::as_u64).collect::<Option<_>>()?,
         working: members.iter().map(|member| member["working"].as_bool()).collect::<Option<_>>()?,
     })
+}
+
+/// Which chunks hold no packet that meets a condition, of those that the recorder has in memory; None if it can't be asked, or does
+/// not answer soon.
+pub(crate) fn excluded(array: Uuid, condition: Condition) -> Option<InMemory> {
+    match converse_within(array, &Request::Excluded(condition), READER_PATIENCE).ok()? {
+        (Reply::Excluded(known), _) => Some(known),
+        _ => None,
+    }
 }
 
 /// A span that the recorder overwrites last, until this is dropped.

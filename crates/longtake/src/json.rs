@@ -308,6 +308,7 @@ pub fn completeness(of: &Completeness) -> Value {
 fn index_use(used: &IndexUse) -> Value {
     json!({
         "chunks": used.chunks, "candidates": used.candidates, "not_indexed": used.not_indexed,
+        "in_memory": used.in_memory,
         "condition": used.condition, "not_understood": used.not_understood, "left_out": used.left_out,
     })
 }

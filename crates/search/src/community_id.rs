@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
 use sha1::{Digest, Sha1};
 
 use crate::flow::Flow;
@@ -16,7 +17,7 @@ use crate::protocol;
 const PREFIX: &str = "1:";
 
 /// The name of a flow: the SHA-1 digest of what tells it from others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CommunityId([u8; 20]);
 
 /// The Community ID of a flow. The seed tells domains apart; everybody uses 0 who has no reason not to.

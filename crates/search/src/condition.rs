@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::community_id::CommunityId;
 use crate::index_key::IndexKey;
 
@@ -9,7 +11,7 @@ use crate::index_key::IndexKey;
 const SHOWN_MAX: usize = 6;
 
 /// A necessary condition: every chunk that holds a wanted packet meets it; others may meet it too.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Condition {
     /// Nothing is known.
     Any,

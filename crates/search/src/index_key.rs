@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use serde::{Deserialize, Serialize};
 use siphasher::sip::SipHasher13;
 
 use crate::community_id::CommunityId;
@@ -13,7 +14,7 @@ use crate::protocol;
 const EPHEMERAL_FROM: u16 = 32768;
 
 /// Something that a packet is found by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum IndexKey {
     /// Source or destination address of any IP header, or one of the addresses that ARP resolves.
     Host(IpAddr),

@@ -1,5 +1,6 @@
 //! The keys of a segment's packets, gathered in bounded memory, and the flow index that they become.
 
+mod columns;
 mod flows;
 mod labels;
 

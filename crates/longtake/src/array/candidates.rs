@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Result;
 use recorder::flow_indexes::{self, IndexedSegment};
+use recorder::open::ArrayImage;
 use recorder::takes::Entry;
 use search::{Condition, IndexKey, KeyKind, PacketTest, condition_of};
 
 use super::open::Opened;
 use super::select::Selection;
+use crate::control;
 
 /// How flow indexes narrowed a search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct IndexUse {
     pub candidates: u64,
     /// Chunks, of the candidates, that no flow index covers.
     pub not_indexed: u64,
+    /// Chunks of the span whose keys the recorder of the array still had in memory.
+    pub in_memory: u64,
     /// What every selected packet has, in words; None if nothing is known of that, and every chunk is read.
     pub condition: Option<String>,
     /// The word of the filter expression because of which nothing is known.
@@ -139,10 +143,43 @@ fn excluded(
             }
         }
     }
+    if opened.recording {
+        used.in_memory = ask_recorder(&image, entries, condition, &mut covered, &mut excluded);
+    }
     let is_asked = |kind: &KeyKind| keys.iter().any(|key| key.kind() == *kind);
     let missing = KeyKind::ALL.into_iter().filter(|kind| left_out & kind.bit() != 0);
     used.left_out = missing.filter(is_asked).map(|kind| kind.to_string()).collect();
     let is_covered = |entry: &&Entry| covered.contains(&entry.record.sequence);
     used.not_indexed = (entries.len() - entries.iter().filter(is_covered).count()) as u64;
     Ok(excluded)
+}
+
+/// Asks the recorder of the array what it knows of chunks that no flow index covers yet. Without an answer they are read. Returns how
+/// many it knew.
+fn ask_recorder(
+    image: &ArrayImage,
+    entries: &[Entry],
+    condition: &Condition,
+    covered: &mut HashSet<u64>,
+    excluded: &mut HashSet<u64>,
+) -> u64 {
+    let is_uncovered = |entry: &&Entry| !covered.contains(&entry.record.sequence);
+    let uncovered: Vec<&Entry> = entries.iter().filter(is_uncovered).collect();
+    if uncovered.is_empty() {
+        return 0;
+    }
+    let Some(answer) = control::excluded(image.uuid, condition.clone()) else { return 0 };
+    let known: HashSet<u64> = answer.known.into_iter().collect();
+    let without: HashSet<u64> = answer.excluded.into_iter().collect();
+    let mut found = 0;
+    for record in uncovered.iter().map(|entry| &entry.record) {
+        if record.take.uuid == answer.take && known.contains(&record.sequence) {
+            found += 1;
+            covered.insert(record.sequence);
+            if without.contains(&record.sequence) {
+                excluded.insert(record.sequence);
+            }
+        }
+    }
+    found
 }

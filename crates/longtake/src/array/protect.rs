@@ -136,8 +136,8 @@ pub fn apply(ranges: &[Protected], request: &Request) -> Result<Vec<Protected>, 
                 label: label.clone(),
             });
         }
-        Request::Hold { .. } | Request::Status => {
-            return Err("only a recording under way holds spans and tells where it is".to_owned());
+        Request::Hold { .. } | Request::Status | Request::Excluded(_) => {
+            return Err("only a recording under way can do that".to_owned());
         }
         Request::Unprotect { from_ns, to_ns } => {
             let before = ranges.len();

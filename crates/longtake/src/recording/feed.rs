@@ -9,9 +9,11 @@ use device::Pool;
 use format::{ChunkWriter, Ledger};
 use recorder::run::{Feed, FilledSegment};
 use recorder::{FlowIndexPart, ReadyChunk};
+use search::Condition;
 use source::{Filled, clock};
 
 use super::indexer::{Indexer, Left};
+use crate::control::{Answer, InMemory, Reply};
 
 /// A feed that knows how much it has handed on.
 pub trait CountingFeed: Feed {
@@ -21,6 +23,11 @@ pub trait CountingFeed: Feed {
     /// Segments that are filled and have no flow index yet.
     fn segments_to_index(&self) -> usize {
         0
+    }
+
+    /// Answers which chunks in memory hold nothing that meets a condition, now or soon.
+    fn exclude(&self, _condition: Condition, answer: Sender<Answer>) {
+        answer.send(Ok(Reply::Excluded(InMemory::default()))).ok();
     }
 }
 
@@ -74,6 +81,13 @@ impl CountingFeed for LiveFeed {
 
     fn segments_to_index(&self) -> usize {
         self.indexer.as_ref().map_or(0, Indexer::segments_waiting)
+    }
+
+    fn exclude(&self, condition: Condition, answer: Sender<Answer>) {
+        match &self.indexer {
+            Some(indexer) => indexer.exclude(condition, answer),
+            None => drop(answer.send(Ok(Reply::Excluded(InMemory::default())))),
+        }
     }
 }
 

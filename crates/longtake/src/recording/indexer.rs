@@ -14,9 +14,11 @@ use format::{ChunkRecord, Layout};
 use recorder::FlowIndexPart;
 use recorder::flow_indexes::Room;
 use recorder::run::FilledSegment;
-use search::SegmentKeys;
+use search::{Condition, SegmentKeys};
+use uuid::Uuid;
 
 use super::options::FlowIndexing;
+use crate::control::{Answer, InMemory, Reply};
 use crate::flow_keys::{column_of, enter, has_keys, made};
 
 /// What the indexing thread is given.
@@ -25,6 +27,8 @@ enum Job {
     Chunk(BufferId),
     /// All chunks of a segment were given.
     Filled(FilledSegment),
+    /// Somebody searches what has no index yet.
+    Exclude(Condition, Sender<Answer>),
 }
 
 /// Segments with chunks that were left out that are remembered at most. They are indexed when the recording is over.
@@ -91,6 +95,7 @@ impl Indexer {
         let indexing = Indexing {
             kinds,
             members,
+            take: Uuid::nil(),
             open: HashMap::new(),
             spare: Vec::new(),
             left: Left::default(),
@@ -110,6 +115,9 @@ impl Indexer {
                     Job::Filled(segment) => {
                         made_in.send(indexing.finish(segment)).ok();
                         waker.wake();
+                    }
+                    Job::Exclude(condition, answer) => {
+                        answer.send(Ok(Reply::Excluded(indexing.exclude(&condition)))).ok();
                     }
                 }
             }
@@ -135,16 +143,16 @@ impl Indexer {
 
     /// Takes back the buffers that the thread has not come to. Their chunks are left out.
     pub fn take_back(&mut self, mut free: impl FnMut(BufferId)) {
-        let mut filled = Vec::new();
+        let mut others = Vec::new();
         for job in self.waiting.try_iter() {
             match job {
                 Job::Chunk(buffer) => free(buffer),
-                Job::Filled(segment) => filled.push(segment),
+                other => others.push(other),
             }
         }
         // All that was given before them is taken back or indexed.
-        for segment in filled {
-            self.send(Job::Filled(segment));
+        for job in others {
+            self.send(job);
         }
     }
 
@@ -153,6 +161,11 @@ impl Indexer {
         if self.send(Job::Filled(segment)) {
             self.outstanding += 1;
         }
+    }
+
+    /// Has the thread answer which chunks of segments without an index hold nothing that meets a condition.
+    pub fn exclude(&self, condition: Condition, answer: Sender<Answer>) {
+        self.send(Job::Exclude(condition, answer));
     }
 
     fn send(&self, job: Job) -> bool {
@@ -200,20 +213,25 @@ impl Indexer {
 #[derive(Debug)]
 struct Open {
     keys: SegmentKeys,
-    /// Numbers of the chunks whose keys were entered.
-    entered: Vec<u64>,
+    /// Numbers of the chunks whose keys were entered, and the column of each.
+    entered: Vec<(u64, u32)>,
 }
 
 /// The thread's side.
 struct Indexing {
     kinds: FlowIndexing,
     members: Vec<(DriveId, Layout)>,
+    /// The take that is being recorded; nil before its first chunk.
+    take: Uuid,
     /// By member and segment.
     open: HashMap<(u16, u64), Open>,
     /// Memory to be used again.
     spare: Vec<Open>,
     left: Left,
 }
+
+/// Chunks of which an answer tells at most: with two numbers of up to 20 digits each, it fits a line of the control socket.
+const KNOWN_MAX: usize = 20_000;
 
 /// Segments of a member whose keys are gathered at a time: the one that is being filled, and those before it that wait for a flush.
 const OPEN_MAX: usize = 4;
@@ -237,8 +255,28 @@ impl Indexing {
             .or_insert_with(|| spare.pop().unwrap_or_else(|| Open::new(kinds, &layout)));
         // A chunk that ends before it should was not entered whole.
         if enter(chunk, &record, column, &mut open.keys).is_some() {
-            open.entered.push(record.sequence);
+            open.entered.push((record.sequence, column));
+            self.take = record.take.uuid;
         }
+    }
+
+    /// Which of the chunks that were entered, and have no index yet, hold no packet that meets a condition. Of more than an answer
+    /// holds, some are left out.
+    fn exclude(&self, condition: &Condition) -> InMemory {
+        let mut known = InMemory { take: self.take, ..InMemory::default() };
+        for open in self.open.values() {
+            let columns = open.keys.columns(condition);
+            for &(sequence, column) in &open.entered {
+                if known.known.len() == KNOWN_MAX {
+                    return known;
+                }
+                known.known.push(sequence);
+                if columns >> column & 1 == 0 {
+                    known.excluded.push(sequence);
+                }
+            }
+        }
+        known
     }
 
     /// Forgets what was gathered of segments that were never filled: their member has failed, or their chunks were placed elsewhere.
@@ -264,7 +302,7 @@ impl Indexing {
         });
         let mut left_out = 0;
         for (place, record) in segment.chunks.iter().filter(|(_, record)| has_keys(record)) {
-            if !open.entered.contains(&record.sequence) {
+            if !open.entered.iter().any(|(entered, _)| *entered == record.sequence) {
                 open.keys.add_unread(column_of(layout, place));
                 left_out += 1;
             }
@@ -319,9 +357,10 @@ mod tests {
     use format::flow_index::{FlowIndex, column};
     use format::{ChunkWriter, Interface, Ledger, LinkType, Packet, Place, TakeId};
 
-    use uuid::Uuid;
+    use search::IndexKey;
 
     use super::*;
+    use crate::control::LINE_BYTES_MAX;
 
     const CHUNK_MAX: u32 = 64 << 10;
     const PACKET: [u8; 42] = {
@@ -387,10 +426,41 @@ mod tests {
         Indexing {
             kinds: FlowIndexing::Flows,
             members: vec![(DriveId(0), layout())],
+            take: Uuid::nil(),
             open: HashMap::new(),
             spare: Vec::new(),
             left: Left::default(),
         }
+    }
+
+    #[test]
+    fn what_has_no_index_yet_is_known_from_memory() {
+        let mut indexing = indexing();
+        let condition = |port: u16| Condition::Key(IndexKey::Port(port));
+        assert_eq!(indexing.exclude(&condition(0)), InMemory::default());
+        let chunks: Vec<_> = (0..12).map(chunk).collect();
+        for (bytes, _) in chunks.iter().step_by(4) {
+            indexing.enter(bytes);
+        }
+        let (take, known) = (Uuid::from_u128(2), vec![100, 104, 108]);
+        let of_other = InMemory { take, known: known.clone(), excluded: known.clone() };
+        assert_eq!(indexing.exclude(&condition(9)), of_other);
+        let of_own = InMemory { take, known, excluded: Vec::new() };
+        assert_eq!(indexing.exclude(&condition(0)), of_own);
+        assert_eq!(indexing.exclude(&Condition::Any), of_own);
+        indexing.finish(filled(chunks.into_iter().map(|(_, listed)| listed).collect()));
+        assert_eq!(indexing.exclude(&condition(9)), InMemory { take, ..InMemory::default() });
+    }
+
+    #[test]
+    fn the_longest_answer_fits_a_line() {
+        let numbers = vec![u64::MAX; KNOWN_MAX];
+        let take = Uuid::max();
+        let longest = InMemory { take, known: numbers.clone(), excluded: numbers };
+        let answer: Answer = Ok(Reply::Excluded(longest));
+        let line = serde_json::to_string(&answer).unwrap();
+        assert!((line.len() as u64) < LINE_BYTES_MAX, "{}", line.len());
+        assert_eq!(serde_json::from_str::<Answer>(&line).unwrap(), answer);
     }
 
     #[test]

@@ -163,9 +163,16 @@ impl Requests {
         }
         self.holds.let_go(recording);
         let Some(asked) = self.waiting.take() else { return };
-        if matches!(asked.request, Request::Status) {
-            self.curious = Some(asked);
-            return;
+        match asked.request {
+            Request::Status => {
+                self.curious = Some(asked);
+                return;
+            }
+            Request::Excluded(condition) => {
+                recording.feed().exclude(condition, asked.answer);
+                return;
+            }
+            _ => {}
         }
         match protect::apply(recording.protected(), &asked.request) {
             Ok(ranges) => {

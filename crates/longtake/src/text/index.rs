@@ -77,6 +77,12 @@ pub fn index_use(used: &IndexUse) -> Vec<String> {
         grouped(used.chunks),
         grouped(used.candidates)
     ));
+    if used.in_memory > 0 {
+        lines.push(format!(
+            "chunks whose keys the recorder had in memory: {}",
+            grouped(used.in_memory)
+        ));
+    }
     if used.condition.is_some() && used.not_indexed > 0 {
         lines.push(format!(
             "candidates without a flow index: {}; `longtake array index` adds what is missing",

@@ -41,6 +41,16 @@ impl Labels {
         *self.mpls.entry(label).or_default() |= columns;
     }
 
+    /// The columns of a label; none of anything else.
+    pub fn columns(&self, key: &IndexKey) -> u64 {
+        match key {
+            IndexKey::Protocol(protocol) => self.protocols[usize::from(*protocol)],
+            IndexKey::Vlan(id) => self.vlans.get(usize::from(*id)).copied().unwrap_or(0),
+            IndexKey::Mpls(label) => self.mpls.get(label).copied().unwrap_or(0),
+            IndexKey::Host(_) | IndexKey::Flow(_) | IndexKey::Port(_) => 0,
+        }
+    }
+
     /// Calls `entered` with each label that has occurred, and its columns.
     pub fn for_each(&self, mut entered: impl FnMut(IndexKey, u64)) {
         let protocols = (0..=u8::MAX).map(IndexKey::Protocol).zip(self.protocols);

@@ -8,8 +8,8 @@ use format::index::Footer;
 use format::layout::CHUNK_MAX_DEFAULT;
 use format::{Layout, LinkType, PAGE_BYTES};
 use longtake_search::{
-    Condition, End, IndexKey, KeyKind, Layer, Layers, SegmentKeys, community_id, condition_of,
-    dissect,
+    CommunityId, Condition, End, IndexKey, KeyKind, Layer, Layers, SegmentKeys, community_id,
+    condition_of, dissect,
 };
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, TestRunner};
@@ -217,13 +217,18 @@ fn whatever_an_expression_accepts_lies_in_columns_that_the_index_names() {
     let mut runner = TestRunner::deterministic();
     runner = TestRunner::new_with_rng(Config::default(), runner.new_rng());
     let mut random = Random::new(11);
-    let (mut tried, mut accepted, mut narrowed) = (0, 0, 0);
+    let (mut tried, mut accepted, mut narrowed, mut narrowed_in_memory) = (0, 0, 0, 0);
     for _ in 0..200 {
         let packets = packets(&mut runner, &mut random, 60);
-        let mut keys = SegmentKeys::new(if random.one_in(3) { 20 } else { 1000 });
-        for Packet { column, link_type, bytes } in &packets {
-            keys.add(*column, *link_type, bytes);
-        }
+        let keys_max = if random.one_in(3) { 20 } else { 1000 };
+        let gathered = || {
+            let mut keys = SegmentKeys::new(keys_max);
+            for Packet { column, link_type, bytes } in &packets {
+                keys.add(*column, *link_type, bytes);
+            }
+            keys
+        };
+        let (in_memory, mut keys) = (gathered(), gathered());
         let index = Index::new(&mut keys, if random.one_in(4) { 2 } else { 60 });
         for _ in 0..90 {
             let conversation =
@@ -231,12 +236,17 @@ fn whatever_an_expression_accepts_lies_in_columns_that_the_index_names() {
             let text = conversation.unwrap_or_else(|| expression(&mut random, &packets, 0));
             let Ok(program) = Program::compile(&text, packets[0].link_type, 0) else { continue };
             tried += 1;
-            let columns = index.columns(&condition_of(&text).unwrap_or(Condition::Any));
+            let condition = condition_of(&text).unwrap_or(Condition::Any);
+            let columns = index.columns(&condition);
             narrowed += u32::from(columns.count_ones() < 32);
+            // Before the index is made, the same is known exactly.
+            let named = columns;
+            let columns = in_memory.columns(&condition);
+            assert_eq!(columns & !named, 0, "{text}: {condition:?}");
+            narrowed_in_memory += u32::from(columns.count_ones() < named.count_ones());
             for Packet { column, bytes, .. } in &packets {
                 if program.matches(bytes, bytes.len() as u32) {
                     accepted += 1;
-                    let condition = condition_of(&text);
                     assert!(
                         columns >> column & 1 == 1,
                         "{text}: {condition:?} misses {bytes:02x?}"
@@ -247,8 +257,8 @@ fn whatever_an_expression_accepts_lies_in_columns_that_the_index_names() {
     }
     // Not so many are accepted that the index had nothing to do, nor so few that nothing was tried.
     assert!(
-        tried >= 10_000 && accepted > 50_000 && narrowed > 1000,
-        "{tried} {accepted} {narrowed}"
+        tried >= 10_000 && accepted > 50_000 && narrowed > 1000 && narrowed_in_memory > 100,
+        "{tried} {accepted} {narrowed} {narrowed_in_memory}"
     );
 }
 
@@ -332,9 +342,12 @@ fn flows_are_found_by_their_community_ids_and_two_hosts_and_ports() {
         }
     }
     assert!(flows.len() > 200, "{}", flows.len());
+    let of_flow = |id: &CommunityId| Condition::of_flows(&[*id]);
+    let in_memory: Vec<u64> = flows.iter().map(|(_, id, _)| keys.columns(&of_flow(id))).collect();
     let index = Index::new(&mut keys, 60);
-    for (column, id, end) in flows {
-        let columns = index.columns(&Condition::of_flows(&[id]));
+    for ((column, id, end), in_memory) in flows.into_iter().zip(in_memory) {
+        let columns = index.columns(&of_flow(&id));
+        assert!(in_memory >> column & 1 == 1 && in_memory & !columns == 0, "{in_memory:b}");
         assert!(columns >> column & 1 == 1);
         assert!(end != End::Payload || columns.count_ones() < 50, "{columns:b}");
     }
