@@ -15,6 +15,7 @@ mod python;
 mod record;
 mod rounds;
 mod search;
+mod search_large;
 mod serve;
 mod simulate;
 
@@ -29,7 +30,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, extract, extract-whole, search, serve, python, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, extract, extract-whole, search, search-large, serve, python, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -76,13 +77,14 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 12] = [
+const BENCHMARKS: [(&str, Benchmark); 13] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
     ("extract", extract::run),
     ("extract-whole", extract_whole::run),
     ("search", search::run),
+    ("search-large", search_large::run),
     ("serve", serve::run),
     ("python", python::run),
     ("generate", generate::run),

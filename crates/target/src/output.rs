@@ -278,8 +278,10 @@ struct Whole {
 
 impl NewFile {
     fn stream(path: &Path, file: File) -> Self {
-        // Neither streams that are no pipes nor the limits of some users permit it, and then the writes are shorter.
-        fcntl(&file, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES)).ok();
+        // A file or a socket has no such size. Where the user's limit refuses a larger pipe, the writes are shorter.
+        if fcntl(&file, FcntlArg::F_GETPIPE_SZ).is_ok_and(|bytes| bytes < PIPE_BYTES) {
+            fcntl(&file, FcntlArg::F_SETPIPE_SZ(PIPE_BYTES)).ok();
+        }
         Self { path: path.to_owned(), sink: Sink::Stream(file) }
     }
 

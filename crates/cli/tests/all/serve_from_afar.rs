@@ -322,7 +322,7 @@ fn ten_thousand_hostile_requests_change_neither_the_service_nor_the_recording() 
     };
     // Reads for clients that have left may still be under way, and hold buffers.
     let at_rest = || {
-        wait_until("the service reads for nobody", || {
+        wait_until("no request reads packets", || {
             let mut curl = tool("curl", "curl");
             let metrics = run(curl.args(["-sS", &format!("{}/metrics", service.address)]));
             metrics.code(0).text().lines().any(|line| line == "longtake_serve_reading 0")

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use ::target::NewFiles;
 use ::target::new_files::{self, check_space};
 use anyhow::{Context, Result, anyhow, bail};
+use base::units::counted;
 use base::{ByteSize, Geometry};
 use device::target::{self, Access, OpenTarget};
 use device::{Options, Pages, Pool, UringBank};
@@ -110,8 +111,8 @@ pub fn create(
 ) -> Result<Vec<PathBuf>> {
     created.directory(directory)?;
     observer.remark(Remark::Note(format!(
-        "creating {} member files of {} in {}",
-        new.members,
+        "creating {} of {} in {}",
+        counted(u64::from(new.members), "member file"),
         ByteSize(new.member_bytes()),
         directory.display()
     )));

@@ -74,6 +74,10 @@ fn a_pipe_that_is_an_output_is_made_longer() {
     let mut output = Outputs::default().create(&path, Readers::Owner).unwrap();
     assert!(room() > before, "{before} bytes");
     let bytes = vec![7; room() as usize];
-    // Nobody reads meanwhile.
+    // The pipe takes all of it before anybody reads.
     output.write_all(&bytes).unwrap();
+    // A pipe that is longer already is left as it is.
+    let longer = fcntl(&reader, FcntlArg::F_SETPIPE_SZ(room() * 2)).unwrap();
+    Outputs::default().create(&path, Readers::Owner).unwrap();
+    assert_eq!(room(), longer);
 }
