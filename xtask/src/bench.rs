@@ -16,6 +16,7 @@ mod record;
 mod rounds;
 mod search;
 mod search_large;
+mod search_live;
 mod serve;
 mod simulate;
 
@@ -30,7 +31,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, extract, extract-whole, search, search-large, serve, python, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, extract, extract-whole, search, search-large, search-live, serve, python, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -77,7 +78,7 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 13] = [
+const BENCHMARKS: [(&str, Benchmark); 14] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
@@ -85,6 +86,7 @@ const BENCHMARKS: [(&str, Benchmark); 13] = [
     ("extract-whole", extract_whole::run),
     ("search", search::run),
     ("search-large", search_large::run),
+    ("search-live", search_live::run),
     ("serve", serve::run),
     ("python", python::run),
     ("generate", generate::run),

@@ -18,7 +18,7 @@ Nothing fails for being slow.
 ";
 
 /// What a reader must know of each benchmark.
-const NOTES: [(&str, &str); 10] = [
+const NOTES: [(&str, &str); 12] = [
     (
         "pack",
         "\
@@ -57,6 +57,22 @@ the disk of the file is the limit. With both on one disk, fio reads the members 
 One flow of about 1,000 packets in 10 GB of generated traffic of two million flows, in seconds: by
 flow index, by reading everything, and with tcpdump on the same packets in one file. Page caches are
 dropped before each run.",
+    ),
+    (
+        "search-large",
+        "\
+One flow in an array of 10 TB that fills three simulated drives (intel-d7-p5510-3.84tb), in virtual
+time. The recorder's code opens the array, lists all of its chunks, looks the flow up in 37,251 flow
+indexes, and reads the chunks that may hold it; 120 of them do. The drives hold what such a search
+reads of each segment, and no packets. A flow index has two thousand keys here, far fewer than
+traffic fills it with; a lookup reads two pages of it, however long it is.",
+    ),
+    (
+        "search-live",
+        "\
+A recording of UDP gets 20,000 datagrams of 1,400 B a second, and 700 MB before the first round. In
+each round, a datagram comes from another port, and `longtake extract --filter` is run again and
+again until one run has found it. The time is that from sending it to the end of that run.",
     ),
     (
         "serve",

@@ -75,7 +75,11 @@ pub fn run(_: &Setting) -> Result<Vec<Comparison>> {
     for (part, lap) in parts.iter().zip(laps.at.windows(2)) {
         rows.push(row(format!("of that, {part}"), lap[1].since(lap[0]).as_secs_f64(), None));
     }
-    rows.push(row("processor time of all that and of simulating it".into(), computed, None));
+    rows.push(row(
+        "what this machine took for all that, simulating the drives included".into(),
+        computed,
+        None,
+    ));
     Ok(rows)
 }
 
