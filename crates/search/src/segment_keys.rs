@@ -22,7 +22,7 @@ use flows::Flows;
 use labels::Labels;
 
 /// Flows of a segment, and then its hosts, that are remembered at most: an index of a five-hundredth of the default segment
-/// holds no more. They take 20 MB.
+/// holds no more. They take 50 MB at most, while their tables grow.
 pub const KEYS_MAX: usize = 1 << 18;
 
 /// What is tried until it has room: kinds of keys that are left out, and in how many columns a key may be before it counts as being
