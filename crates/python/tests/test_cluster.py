@@ -293,6 +293,13 @@ class Swept(unittest.TestCase):
             local = stack.enter_context(distributed.LocalCluster(n_workers=0, threads_per_worker=1, **options))
             client = stack.enter_context(distributed.Client(local, timeout=LONG_S, set_as_default=False))
             stack.enter_context(unittest.mock.patch.object(_sweeping, "QUIET_S", 0.1))
+            waited = distributed.wait
+
+            def with_its_own_client(*arguments, **options):
+                self.assertIs(distributed.Client.current(), client)
+                return waited(*arguments, **options)
+
+            stack.enter_context(unittest.mock.patch.object(distributed, "wait", with_its_own_client))
             stack.enter_context(warnings.catch_warnings())
             warnings.simplefilter("always")
             told = []

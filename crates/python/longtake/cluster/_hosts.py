@@ -207,7 +207,8 @@ def settle(client: distributed.Client, calls: Iterable[Call], timeout: float) ->
             for call in waiting:
                 call._end("timed out", f"it did not answer within {timeout:g} s")
             return
-        with suppress(TimeoutError, distributed.TimeoutError, CancelledError):
+        # `distributed.wait` takes the client that is current, and another one has a loop of its own.
+        with suppress(TimeoutError, distributed.TimeoutError, CancelledError), client.as_current():
             futures = [call._future for call in waiting]
             distributed.wait(futures, timeout=min(left, LOOK_S), return_when="FIRST_COMPLETED")
         done = [call for call in waiting if call._future.done()]

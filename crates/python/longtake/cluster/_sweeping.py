@@ -154,7 +154,8 @@ class Sweep:
         """Waits until a task is over. Warns if no worker is left that could compute it."""
         told = False
         while True:
-            with contextlib.suppress(TimeoutError):
+            # `distributed.wait` takes the client that is current, and another one has a loop of its own.
+            with contextlib.suppress(TimeoutError), self._client.as_current():
                 with contextlib.suppress(CancelledError):
                     distributed.wait(list(self._under_way), timeout=QUIET_S, return_when="FIRST_COMPLETED")
                 return
