@@ -317,7 +317,7 @@ fn answer(
     waker: &Waker,
 ) -> Result<Answer> {
     let (answer, answered) = bounded(1);
-    // The thread of flow indexes may be slow, and nobody else is to wait for it.
+    // The indexing thread may be slow, and requests that come after this one wait for its answer.
     let patience = match request {
         Request::Excluded(_) => READER_PATIENCE,
         _ => ANSWER_PATIENCE,

@@ -34,7 +34,7 @@ const ARRAY_BYTES: u64 = 10_000_000_000_000;
 const CHUNKS: u64 = 64;
 /// As many as the program has for arrays with chunks of 4 MiB.
 const BUFFERS: u32 = 32;
-/// Keys of a segment beside the one that is looked for.
+/// Keys in each flow index, without the wanted one.
 const KEYS: u64 = 2000;
 /// The key that is looked for, by its hash; it lies in one of so many segments of a member.
 const WANTED: u64 = 0x5eed_cafe_f00d_beef;
@@ -50,7 +50,7 @@ type Drives<'a> = Reader<'a, SimBank<Memory>, Memory>;
 /// Runs it.
 ///
 /// # Errors
-/// If the drives can't be made, or the search does not find what is there.
+/// If the simulated drives can't be made, or the search misses chunks that hold the key.
 pub fn run(_: &Setting) -> Result<Vec<Comparison>> {
     let targets = format!("sim:{DRIVES}:full*{MEMBERS}").parse()?;
     let drives = SimDrives::new(&[targets], None, &Profiles::of_user())?;

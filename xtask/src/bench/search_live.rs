@@ -18,9 +18,9 @@ use super::comparison::{Comparison, Goal, Unit};
 use super::program;
 use super::rounds::alone;
 
-/// Datagrams that are sent beside the one that is looked for, each second, and bytes of each.
-const BESIDE_PER_S: u32 = 20_000;
-const BESIDE_BYTES: usize = 1400;
+/// Datagrams of background traffic a second, and bytes of each.
+const BACKGROUND_PER_S: u32 = 20_000;
+const BACKGROUND_BYTES: usize = 1400;
 /// Bytes of packets that are there before the first search, so that segments are full and have indexes.
 const BEFORE_BYTES: u64 = 700_000_000;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -36,7 +36,7 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     let recording = Recording::start(&longtake, &directory)?;
     let ended = AtomicBool::new(false);
     let found = std::thread::scope(|scope| {
-        scope.spawn(|| send_beside(recording.address, &ended));
+        scope.spawn(|| send_background(recording.address, &ended));
         let found = recording.wait_for(BEFORE_BYTES).and_then(|()| {
             // Searches differ by where the recording is.
             alone(setting.rounds * 4, || recording.round())
@@ -57,15 +57,15 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     }])
 }
 
-/// Sends datagrams at a steady rate until it is told to end.
-fn send_beside(to: SocketAddr, ended: &AtomicBool) -> Result<()> {
+/// Sends background traffic at a steady rate until `ended` is set.
+fn send_background(to: SocketAddr, ended: &AtomicBool) -> Result<()> {
     const EVERY: Duration = Duration::from_millis(5);
     let socket = UdpSocket::bind("127.0.0.1:0")?;
     let begun = Instant::now();
     let mut sent = 0;
     while !ended.load(Ordering::Relaxed) {
-        while f64::from(sent) < begun.elapsed().as_secs_f64() * f64::from(BESIDE_PER_S) {
-            socket.send_to(&[7; BESIDE_BYTES], to).ok();
+        while f64::from(sent) < begun.elapsed().as_secs_f64() * f64::from(BACKGROUND_PER_S) {
+            socket.send_to(&[7; BACKGROUND_BYTES], to).ok();
             sent += 1;
         }
         std::thread::sleep(EVERY);

@@ -269,7 +269,7 @@ fn what_is_recorded_at_the_moment_is_narrowed_by_what_the_recorder_has_in_memory
         read.push((number(&index, "candidates"), number(&index, "chunks")));
     }
     // Each sender's packets lie in a fourth of the chunks, and in those in which another's begin or end.
-    assert_eq!(read[0].0, 0, "nobody sent from port 9");
+    assert_eq!(read[0].0, 0, "no packet has port 9");
     assert!(read[1..].iter().all(|(read, listed)| *read > 0 && read * 5 < listed * 2), "{read:?}");
     wait_until("the recorder answers for all of it", || {
         let said = line("extract @ -q -y --filter igmp --explain -o /dev/null", &array).code(0);

@@ -9,11 +9,10 @@ use device::Pool;
 use format::{ChunkWriter, Ledger};
 use recorder::run::{Feed, FilledSegment};
 use recorder::{FlowIndexPart, ReadyChunk};
-use search::Condition;
 use source::{Filled, clock};
 
-use super::indexer::{Indexer, Left};
-use crate::control::{Answer, InMemory, Reply};
+use super::indexer::{Indexer, Left, Search};
+use crate::control::InMemory;
 
 /// A feed that knows how much it has handed on.
 pub trait CountingFeed: Feed {
@@ -25,9 +24,9 @@ pub trait CountingFeed: Feed {
         0
     }
 
-    /// Answers which chunks in memory hold nothing that meets a condition, now or soon.
-    fn exclude(&self, _condition: Condition, answer: Sender<Answer>) {
-        answer.send(Ok(Reply::Excluded(InMemory::default()))).ok();
+    /// Answers a search for chunks, among those in memory, that hold no packet that meets a condition: now or soon.
+    fn exclude(&self, search: Search) {
+        search.answer(InMemory::default());
     }
 }
 
@@ -83,10 +82,10 @@ impl CountingFeed for LiveFeed {
         self.indexer.as_ref().map_or(0, Indexer::segments_waiting)
     }
 
-    fn exclude(&self, condition: Condition, answer: Sender<Answer>) {
+    fn exclude(&self, search: Search) {
         match &self.indexer {
-            Some(indexer) => indexer.exclude(condition, answer),
-            None => drop(answer.send(Ok(Reply::Excluded(InMemory::default())))),
+            Some(indexer) => indexer.exclude(search),
+            None => search.answer(InMemory::default()),
         }
     }
 }

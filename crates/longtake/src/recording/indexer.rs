@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use anyhow::{Context, Result};
@@ -27,8 +28,31 @@ enum Job {
     Chunk(BufferId),
     /// All chunks of a segment were given.
     Filled(FilledSegment),
-    /// Somebody searches what has no index yet.
-    Exclude(Condition, Sender<Answer>),
+    /// A reader searches what has no index yet.
+    Exclude(Search),
+}
+
+/// A reader's search for chunks that hold no packet that meets a condition.
+#[derive(Debug)]
+pub struct Search {
+    /// The condition.
+    pub condition: Condition,
+    /// Where the answer goes.
+    pub answer: Sender<Answer>,
+    /// Set once the reader waits no longer.
+    pub left: Arc<AtomicBool>,
+}
+
+impl Search {
+    /// Answers it.
+    pub fn answer(self, known: InMemory) {
+        self.answer.send(Ok(Reply::Excluded(known))).ok();
+    }
+
+    /// Whether the reader still waits for the answer.
+    fn is_awaited(&self) -> bool {
+        !self.left.load(Ordering::Relaxed)
+    }
 }
 
 /// Segments with chunks that were left out that are remembered at most. They are indexed when the recording is over.
@@ -116,9 +140,11 @@ impl Indexer {
                         made_in.send(indexing.finish(segment)).ok();
                         waker.wake();
                     }
-                    Job::Exclude(condition, answer) => {
-                        answer.send(Ok(Reply::Excluded(indexing.exclude(&condition)))).ok();
+                    Job::Exclude(search) if search.is_awaited() => {
+                        let known = indexing.exclude(&search.condition);
+                        search.answer(known);
                     }
+                    Job::Exclude(_) => {}
                 }
             }
             indexing.left
@@ -147,6 +173,7 @@ impl Indexer {
         for job in self.waiting.try_iter() {
             match job {
                 Job::Chunk(buffer) => free(buffer),
+                Job::Exclude(search) if !search.is_awaited() => {}
                 other => others.push(other),
             }
         }
@@ -164,8 +191,8 @@ impl Indexer {
     }
 
     /// Has the thread answer which chunks of segments without an index hold nothing that meets a condition.
-    pub fn exclude(&self, condition: Condition, answer: Sender<Answer>) {
-        self.send(Job::Exclude(condition, answer));
+    pub fn exclude(&self, search: Search) {
+        self.send(Job::Exclude(search));
     }
 
     fn send(&self, job: Job) -> bool {
@@ -450,6 +477,21 @@ mod tests {
         assert_eq!(indexing.exclude(&Condition::Any), of_own);
         indexing.finish(filled(chunks.into_iter().map(|(_, listed)| listed).collect()));
         assert_eq!(indexing.exclude(&condition(9)), InMemory { take, ..InMemory::default() });
+    }
+
+    #[test]
+    fn searches_whose_readers_have_left_are_given_up() {
+        let ((jobs, waiting), (_, made)) = (unbounded(), unbounded());
+        let mut indexer = Indexer { jobs: Some(jobs), waiting, made, outstanding: 0, thread: None };
+        let (answer, answered) = unbounded();
+        for has_left in [true, false, true] {
+            let (condition, answer) = (Condition::Any, answer.clone());
+            indexer.exclude(Search { condition, answer, left: Arc::new(has_left.into()) });
+        }
+        indexer.take_back(|_| panic!("there are no buffers"));
+        let left: Vec<Job> = indexer.waiting.try_iter().collect();
+        assert!(matches!(&left[..], [Job::Exclude(search)] if search.is_awaited()));
+        assert!(answered.is_empty());
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::account::Over;
 use super::ending::{EndReason, SourceEnd};
 use super::feed::CountingFeed;
 use super::holds::Holds;
+use super::indexer::Search;
 use super::metrics_file::MetricsFile;
 use super::observer::{Counts, Observer, Started, View};
 use super::options::Options;
@@ -169,7 +170,8 @@ impl Requests {
                 return;
             }
             Request::Excluded(condition) => {
-                recording.feed().exclude(condition, asked.answer);
+                let Asked { answer, left, .. } = asked;
+                recording.feed().exclude(Search { condition, answer, left });
                 return;
             }
             _ => {}

@@ -17,7 +17,7 @@ pub const HASH_KEY: [u8; 16] = [7; 16];
 /// Keys of each kind that are looked up.
 const LOOKUPS: usize = 5000;
 
-/// The keys of a segment, each with its columns, and what it takes to test an index of them.
+/// The keys of a segment with their columns, from which indexes are built and lookups are drawn.
 pub struct Keys {
     /// Columns by key.
     pub columns: HashMap<IndexKey, u64>,
