@@ -1,4 +1,4 @@
-//! The kept corpora as tests, with any toolchain: each input is read, and so are some changes of it.
+//! The kept corpora as tests, with any toolchain: each input is read, and so are one to four changes of it.
 //!
 //! Thousands of times as many changes with `LONGTAKE_LONG=1`.
 
@@ -19,7 +19,8 @@ fn replay(name: &str) {
     inputs.sort();
     let changes = match std::env::var_os("LONGTAKE_LONG") {
         Some(long) if long == "1" => 10_000,
-        _ => 4,
+        // Large corpora have what changes would find.
+        _ => (2_000 / inputs.len()).clamp(1, 4),
     };
     let mut random = Random::new(1);
     for input in &inputs {

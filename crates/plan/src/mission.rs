@@ -34,6 +34,10 @@ const STEP_EVENTS: u64 = 24;
 /// Steps after which a mission looks again whether it has cost what it may.
 const STEPS_A_LOOK: u64 = 64;
 
+/// Steps after which whoever watches is told how far a mission is, between samples too: those of a month are minutes of computing
+/// apart. A fraction of a second.
+const STEPS_TO_TELL: u64 = 1 << 14;
+
 /// What is recorded, on what, and how.
 #[derive(Clone, Debug)]
 pub struct Mission {
@@ -131,8 +135,8 @@ pub struct Progress<'a> {
     pub at: Duration,
     /// Of how much.
     pub duration: Duration,
-    /// The figures of the time since the last progress.
-    pub sample: &'a Sample,
+    /// The figures of the time since the last sample, if one is due or something was lost first.
+    pub sample: Option<&'a Sample>,
     /// Chunk buffers.
     pub buffers: u32,
     /// The first loss, if there was one.
@@ -237,11 +241,12 @@ impl Mission {
             if recording.core().refusing() {
                 recording.feed().stop();
             }
-            if let Some(sample) = book.look(&mut recording) {
+            let sample = book.look(&mut recording);
+            if sample.is_some() || steps % STEPS_TO_TELL == 0 {
                 let told = Progress {
                     at: recording.now().since(Instant::START),
                     duration: self.duration,
-                    sample: &sample,
+                    sample: sample.as_ref(),
                     buffers: self.buffers,
                     first_loss: book.first_loss(),
                 };

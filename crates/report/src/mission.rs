@@ -117,12 +117,12 @@ fn erasing(drive: &DriveOutcome, share: impl Fn(Erasing) -> f64) -> String {
     drive.erasing.map_or("-".to_owned(), |erasing| format!("{:.1} %", 100.0 * share(erasing)))
 }
 
-/// How far a mission is, as JSON: bytes, seconds, bytes a second.
-pub fn progress_json(progress: &Progress<'_>) -> Value {
-    let mut value = sample_json(progress.sample);
+/// A sample of a mission under way, as JSON: bytes, seconds, bytes a second. None between samples.
+pub fn progress_json(progress: &Progress<'_>) -> Option<Value> {
+    let mut value = sample_json(progress.sample?);
     value["event"] = json!("progress");
     value["first_loss"] = progress.first_loss.map_or(Value::Null, loss_json);
-    value
+    Some(value)
 }
 
 fn sample_json(sample: &Sample) -> Value {

@@ -32,7 +32,9 @@ pub fn record(arguments: &RecordArguments, recording: Builder) -> Result<ExitCod
         }
         if arguments.json {
             // Whether or not anybody still listens, the mission goes on.
-            printer::json_line(&mission::progress_json(&progress)).ok();
+            if let Some(line) = mission::progress_json(&progress) {
+                printer::json_line(&line).ok();
+            }
         } else if !bar.is_hidden() {
             show(&bar, &progress);
         }
@@ -52,9 +54,9 @@ pub fn record(arguments: &RecordArguments, recording: Builder) -> Result<ExitCod
 }
 
 fn show(bar: &indicatif::ProgressBar, progress: &Progress<'_>) {
-    let Sample { rates, buffers_most, .. } = progress.sample;
     let share = progress.at.as_secs_f64() / progress.duration.as_secs_f64().max(1e-9);
     bar.set_position((share * 1000.0) as u64);
+    let Some(Sample { rates, buffers_most, .. }) = progress.sample else { return };
     let message = format!(
         "{} of {} virtual, {}, buffers {:.0} %{}",
         progress.at,

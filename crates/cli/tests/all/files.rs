@@ -65,7 +65,7 @@ fn a_file_holds_every_packet_that_was_offered_and_other_tools_read_it() {
     let folder = scratch();
     for name in ["out.pcapng", "out.pcap", "out"] {
         let file = new_in(&folder, name);
-        let words = "record --json --from synthetic:max --until-bytes 20MB -w @";
+        let words = "record --json --from synthetic:max --until-bytes 20MB --memory 64MiB -w @";
         let ran = line(words, &file).code(0).text();
         let finished = ran.lines().last().expect("there are events");
         let finished: Value = serde_json::from_str(finished).expect("it is JSON");
@@ -79,10 +79,12 @@ fn a_file_holds_every_packet_that_was_offered_and_other_tools_read_it() {
         assert_eq!(found.len(), number(&finished, "written"), "{name}");
         assert_eq!(found.permissions().mode() & 0o777, 0o600, "it holds what was recorded");
     }
-    let said =
-        line("record --from synthetic:max --until-bytes 1MB -w @/words.pcapng", folder.path())
-            .code(0)
-            .text();
+    let said = line(
+        "record --from synthetic:max --until-bytes 1MB --memory 64MiB -w @/words.pcapng",
+        folder.path(),
+    )
+    .code(0)
+    .text();
     for words in ["words.pcapng", "balanced: offered = stored + filtered + lost", "ended because"] {
         assert!(said.contains(words), "{said}");
     }
@@ -92,14 +94,15 @@ fn a_file_holds_every_packet_that_was_offered_and_other_tools_read_it() {
 fn a_capture_file_comes_through_unchanged_with_its_interfaces_and_times() {
     let folder = scratch();
     let (array, first) = (new_in(&folder, "array"), new_in(&folder, "first.pcapng"));
-    let small = "--members 2 --member-size 65MiB --segment 8MiB";
+    let small = "--members 2 --member-size 65MiB --segment 8MiB --memory 64MiB";
     let words = format!("record -q --from synthetic:max,queues=3 --until-bytes 9MB --to @ {small}");
     line(&words, &array).code(0);
     line(&format!("extract @ -q -o {}", first.display()), &array).code(0);
     for (options, name) in [("", "whole.pcapng"), ("--rotate 1MB", "part.pcapng"), ("", "x.pcap")] {
         let out = new_in(&folder, &format!("out-{name}"));
         fs::create_dir(&out).expect("there is room");
-        let words = format!("record -q --from {} {options} -w @/{name}", first.display());
+        let words =
+            format!("record -q --from {} --memory 64MiB {options} -w @/{name}", first.display());
         line(&words, &out).code(0);
         let found: Vec<_> = files(&out).iter().flat_map(|path| packets(path, name)).collect();
         assert!(found == packets(&first, name), "{name}");
@@ -259,7 +262,7 @@ fn an_existing_file_is_refused_and_y_replaces_it() {
     let folder = scratch();
     let file = new_in(&folder, "out.pcapng");
     fs::write(&file, "precious").expect("there is room");
-    let words = "record -q --from synthetic:max --until-bytes 1MB -w @";
+    let words = "record -q --from synthetic:max --until-bytes 1MB --memory 64MiB -w @";
     line(words, &file).code(1).says(&["out.pcapng is there already", "-y"]);
     assert_eq!(fs::read(&file).expect("it is there"), b"precious");
     line(&format!("{words} -y"), &file).code(0);
@@ -390,7 +393,8 @@ fn the_next_run_removes_what_a_killed_one_left_unfinished_and_nothing_that_is_be
     fs::write(folder.path().join(".longtake-notes.tmp"), "somebody's").expect("there is room");
     let alive = start("alive");
     let other = folder.path().join("other.pcapng");
-    let ran = line("record --from synthetic:max --until-bytes 1MB -w @", &other).code(0);
+    let ran =
+        line("record --from synthetic:max --until-bytes 1MB --memory 64MiB -w @", &other).code(0);
     assert!(!ran.stderr.contains("removed"), "it was removed by the run before: {}", ran.stderr);
     let ended = alive.stop().code(0);
     let said: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("removed ")).collect();
@@ -481,7 +485,7 @@ fn a_user_that_cannot_make_files_there_is_refused_before_anything_is_opened() {
 fn a_limit_of_time_ends_the_file() {
     let folder = scratch();
     let before = now_ns();
-    let words = "record --json --from synthetic:1MB/s --for 2s -w @/out.pcapng";
+    let words = "record --json --from synthetic:1MB/s --for 2s --memory 64MiB -w @/out.pcapng";
     let ran = line(words, folder.path()).code(0).text();
     let finished: Value = serde_json::from_str(ran.lines().last().unwrap_or("")).expect("JSON");
     assert_eq!(finished["reason"], "duration");

@@ -129,7 +129,9 @@ fn a_recording_indexes_what_it_writes() {
     assert_eq!(report["had"], report["segments"], "{report}");
     // A take that goes on in the same segments, without, and then with an index.
     for options in ["--index none", ""] {
-        let more = format!("record -q --from {TRAFFIC},seed=5 --until-bytes 2MB --to @ {options}");
+        let more = format!(
+            "record -q --from {TRAFFIC},seed=5 --until-bytes 2MB --memory 64MiB --to @ {options}"
+        );
         line(&more, &array).code(0);
         agree(&array, &filters[..8], &[], 0);
     }
@@ -222,7 +224,8 @@ fn a_ring_that_wraps_over_its_indexes_is_searched_as_a_full_scan_does() {
     // Over a part of it, over all of it, with an end in the middle of a segment.
     for (more, index) in [("30MB", "none"), ("13MB", "flows"), ("44MB", "none"), ("36MB", "hosts")]
     {
-        let record = format!("record -q --from {TRAFFIC},seed=9 --until-bytes {more}");
+        let record =
+            format!("record -q --from {TRAFFIC},seed=9 --memory 64MiB --until-bytes {more}");
         line(&format!("{record} --to @ --when-full wrap --index {index}"), array).code(0);
         let filters = filters(array);
         agree(array, &filters[..5], &[], 0);

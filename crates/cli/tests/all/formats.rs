@@ -267,7 +267,10 @@ fn a_capture_through_a_pipe_is_the_same_as_from_a_file() {
     let array = new_in(&folder, "array");
     let program = longtake().get_program().to_owned();
     let mut shell = tool("sh", "dash");
-    shell.args(["-c", r#"cat "$1" | "$0" record -q --from pcap:- --to "$2" --member-size 65MiB"#]);
+    shell.args([
+        "-c",
+        r#"cat "$1" | "$0" record -q --from pcap:- --to "$2" --member-size 65MiB --memory 64MiB"#,
+    ]);
     run(shell.arg(program).args([&original, &array])).code(0);
     let file = new_in(&folder, "extract.pcapng");
     line(&format!("extract @ -q -o {}", text(&file)), &array).code(0);

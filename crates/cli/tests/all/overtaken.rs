@@ -20,7 +20,7 @@ use source::synthetic::Options;
 const MEMBERS: u64 = 2;
 const SEGMENTS: u64 = 24;
 /// Two members of 24 segments of 1 MiB: at 20 MB/s a lap takes more than two seconds.
-const RING: &str = "--from synthetic:20MB/s --members 2 --member-size 25MiB --segment 1MiB --chunk 252KiB --when-full wrap";
+const RING: &str = "--from synthetic:20MB/s --members 2 --member-size 25MiB --segment 1MiB --chunk 252KiB --when-full wrap --memory 64MiB";
 
 /// Waits until the ring has begun so many further laps.
 fn turn(recorder: &mut Recorder, laps: u64) {
@@ -190,7 +190,8 @@ fn swap(array: &Path, members: [u64; 2], segment: u64, segment_bytes: u64) {
 fn segments_in_each_others_place_are_given_back_by_parity_wherever_they_are_listed() {
     let folder = scratch();
     let array: &PathBuf = &new_in(&folder, "array");
-    let made = "--members 5 --parity 2 --member-size 64MiB --segment 4MiB --chunk 1MiB";
+    let made =
+        "--members 5 --parity 2 --member-size 64MiB --segment 4MiB --chunk 1MiB --memory 64MiB";
     line(
         &format!("record -q --from synthetic:100MB/s,size=9000 --until-bytes 45MB --to @ {made}"),
         array,

@@ -127,7 +127,7 @@ fn files_without_an_array_are_written_past_the_page_cache_too() {
     for path in [folder.path(), &out] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("it is ours");
     }
-    let words = "--from synthetic:20MB/s --rotate 20MB -w @/out.pcapng";
+    let words = "--from synthetic:20MB/s --rotate 20MB --memory 64MiB -w @/out.pcapng";
     let mut recorder = Recorder::start(words, &out);
     let is_direct = |(what, flags): &(PathBuf, OFlag)| {
         what.parent() == Some(&out) && flags.contains(OFlag::O_DIRECT | OFlag::O_WRONLY)

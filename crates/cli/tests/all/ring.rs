@@ -244,7 +244,7 @@ fn when_all_is_protected_the_recording_stops_and_says_so() {
     let folder = scratch();
     let array: &PathBuf = &new_in(&folder, "array");
     let mut recorder = Recorder::start(
-        "--from synthetic:15MB/s --to @ --members 2 --member-size 65MiB --segment 8MiB --when-full wrap",
+        "--from synthetic:15MB/s --to @ --members 2 --member-size 65MiB --segment 8MiB --when-full wrap --memory 64MiB",
         array,
     );
     recorder.wait_for_written(10 << 20);
@@ -262,7 +262,9 @@ fn when_all_is_protected_the_recording_stops_and_says_so() {
     let found = extract(array, "");
     assert_eq!(found.contiguous().map(|(first, _)| first), Some(0));
     assert_eq!(found.packets.len() as u64, number(&ledger, "on_media.packets"));
-    let again = line("record -q --from synthetic:100MB/s --to @ --when-full wrap", array).code(3);
+    let again =
+        line("record -q --from synthetic:100MB/s --to @ --when-full wrap --memory 64MiB", array)
+            .code(3);
     again.says(&["protected", "unprotect"]);
 }
 

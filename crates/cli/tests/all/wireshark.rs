@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::harness::captures::capinfos;
 use crate::harness::{Ran, Recorder, line, longtake, new_in, run, scratch, tool};
 
-const SMALL: &str = "--members 2 --member-size 64MiB --segment 1MiB --chunk 64KiB";
+const SMALL: &str = "--members 2 --member-size 64MiB --segment 1MiB --chunk 64KiB --memory 64MiB";
 
 /// A command of a user whose settings, Wireshark's among them, are in this folder.
 fn of_user(mut command: Command, folder: &TempDir) -> Command {

@@ -8,7 +8,7 @@ use load::{Verb, Workload};
 
 use super::basis::Basis;
 use super::claim::Row;
-use super::stage::{Ring, RingOutcome, Stage};
+use super::stage::{Effort, Ring, RingOutcome, Stage};
 use crate::lab::{Lab, LabError};
 
 /// A rate that many times another is visibly faster.
@@ -17,8 +17,10 @@ pub(super) const VISIBLY: f64 = 1.05;
 /// Drives of a ring.
 const COPIES: u32 = 2;
 
-/// How often a ring is written over, so that the slowest window is looked for in a whole lap.
+/// How often a ring is written over, so that the slowest window is looked for in a whole lap; and how often where levels alone
+/// are looked at.
 const LAPS: f64 = 2.2;
+const QUICK_LAPS: f64 = 1.2;
 
 /// A load that many times what drives are known to take keeps them busy at all times.
 const SATURATING: f64 = 1.5;
@@ -82,8 +84,9 @@ impl Wrapped {
     /// Records on the three rings.
     pub(super) fn record(stage: &mut Stage<'_>, of: &Recorded<'_>) -> Result<Self, LabError> {
         let Recorded { model, basis, part, bytes, rate } = *of;
+        let laps = if stage.effort() == Effort::Quick { QUICK_LAPS } else { LAPS };
         let mut ring = |trims, load: f64| {
-            let seconds = LAPS * bytes as f64 / load.min(rate);
+            let seconds = laps * bytes as f64 / load.min(rate);
             let load = Rate(load * f64::from(COPIES));
             let time = Duration::from_secs_f64(seconds);
             let ring = Ring { model, copies: COPIES, share: part, trims, load, time };

@@ -9,19 +9,18 @@ use longtake_load as load;
 use proptest::prelude::*;
 use tempfile::{NamedTempFile, TempDir};
 
-/// Runs fio on a job file from its standard input.
+/// Whether the long form of a test was asked for with `LONGTAKE_LONG=1`.
+fn long() -> bool {
+    std::env::var_os("LONGTAKE_LONG").is_some_and(|v| v == "1")
+}
+
+/// Runs fio on a job file. From its standard input fio reads one several times as slowly.
 fn fio(arguments: &[&str], job: &str, folder: &Path) -> Output {
-    let mut child = Command::new("fio")
-        .args(arguments)
-        .arg("-")
-        .current_dir(folder)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("fio is installed");
-    child.stdin.take().unwrap().write_all(job.as_bytes()).unwrap();
-    child.wait_with_output().unwrap()
+    let mut file = NamedTempFile::new_in(folder).unwrap();
+    file.write_all(job.as_bytes()).unwrap();
+    let mut fio = Command::new("fio");
+    fio.args(arguments).arg(file.path()).current_dir(folder).stdin(Stdio::null());
+    fio.output().expect("fio is installed")
 }
 
 /// A file to measure. It holds zeros.
@@ -156,7 +155,8 @@ fn workloads() -> impl Strategy<Value = Workload> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    // Each starts fio, which links with a hundred libraries.
+    #![proptest_config(ProptestConfig::with_cases(if long() { 400 } else { 40 }))]
 
     #[test]
     fn fio_accepts_the_job_file_of_any_workload(workload in workloads()) {

@@ -51,8 +51,8 @@ const PLENTY: u64 = 100_000_000_000;
 fn a_trial_that_ends_in_the_steady_state_comes_out_as_the_whole_one_does() {
     for (name, by, rate) in [
         ("samsung-970-evo-plus-1tb", 4, "3GB/s"),
-        ("samsung-970-pro-512gb", 2, "4GB/s"),
-        ("samsung-pm1725b-1.6tb", 8, "2.5GB/s"),
+        ("samsung-970-pro-512gb", 4, "4GB/s"),
+        ("samsung-pm1725b-1.6tb", 16, "2.5GB/s"),
         ("micron-7500-pro-15.36tb", 16, "6GB/s"),
     ] {
         let trial = of_rate(&format!("rate = \"{rate}\"\nraw = \"1MiB\""), &shrunk(name, by));

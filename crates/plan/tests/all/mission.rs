@@ -174,6 +174,22 @@ fn what_makes_no_sense_is_refused_in_words() {
 }
 
 #[test]
+fn whoever_watches_a_month_is_told_long_before_its_first_sample() {
+    let month = seconds(30.0 * 86_400.0);
+    let mission = Mission::new(slots(&small(), 4, Start::Empty), Rate(3e9), month);
+    let mut told = 0;
+    let outcome = mission.run(|progress| {
+        told += 1;
+        assert!(progress.sample.is_none() && progress.first_loss.is_none());
+        if told < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    let outcome = outcome.unwrap();
+    assert!(!outcome.whole && outcome.lossless() && outcome.ledger.balances());
+    // A five-hundredth of the month is more than an hour.
+    assert!(outcome.fed < seconds(3_600.0), "{}", outcome.fed);
+}
+
+#[test]
 fn a_mission_can_be_broken_off() {
     let mission = Mission::new(slots(&small(), 2, Start::Empty), Rate(1e9), seconds(3600.0));
     let mut told = 0;

@@ -163,7 +163,7 @@ fn demands_are_asked_of_all_drives_together_and_multiplied_by_the_load() {
     for (drives, load) in [(1, 1.0), (2, 1.0), (2, 0.5)] {
         // Of both drives together.
         let (write_guess, read_guess) = (Rate(12e9), Rate(12e9));
-        let scope = Scope { write_guess, read_guess, ..scope(3_000) };
+        let scope = Scope { write_guess, read_guess, ..scope(1_000) };
         let apps = Apps { scope, load, ..absolute(&[Application::ContentDelivery]) };
         let (result, done) = run(&apps, vec![geometry(); drives], model());
         let viewers = &result.applications[0].streams[0];
