@@ -148,5 +148,8 @@ fn smaller(spec: &Spec) -> Spec {
         cache.static_bytes = (cache.static_bytes as f64 * share) as u64;
         cache.dynamic_bytes = (cache.dynamic_bytes as f64 * share) as u64;
     }
+    if let Some(heat) = &mut small.heat {
+        heat.joules_per_k *= share;
+    }
     if small.check().is_ok() { small } else { spec.clone() }
 }

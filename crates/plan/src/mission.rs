@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 pub use array::EPOCH_NS;
 use feed::Descriptors;
-pub use outcome::{Behind, DriveOutcome, Erasing, FirstLoss, MissionOutcome, Sample};
+pub use outcome::{Behind, DriveOutcome, Erasing, FirstLoss, MissionOutcome, Sample, Warmth};
 use outcome::{Book, Live};
 use readers::Shared;
 pub use readers::{Readers, Reads, SETTLING};

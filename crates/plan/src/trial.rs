@@ -47,6 +47,9 @@ const RATE_TIME_MIN: Duration = Duration::from_secs(60);
 pub const SPARE_TIMES: f64 = 1.2;
 /// What a drive writes for itself came this often by then.
 const UPKEEPS: f64 = 3.0;
+
+/// Time constants of its heat for which a drive is written to: it is then within a hundredth of the temperature at which it stays.
+const TIME_CONSTANTS: f64 = 5.0;
 /// A trial of what is held goes on for this long after it could be, so that the ring has come round.
 const HELD_TIMES: f64 = 1.1;
 /// What a trial is to show.
@@ -146,7 +149,7 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
         let lap_s = bytes / (array.take.stored_bytes_per_s / requirement.duty.peak());
         let time = |laps: f64| {
             let time = Duration::from_secs_f64(requirement.duty.span_of(lap_s * laps));
-            time.max(RATE_TIME_MIN)
+            time.max(RATE_TIME_MIN).max(warm_after(spec))
         };
         mission.duration = time(first + LAPS);
         let steady = Some(time(first + steady_bytes(spec) / spec.capacity_bytes as f64));
@@ -160,6 +163,12 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
         Trial { question: Question::Whole, mission, held, steady: None, planned }
     });
     of_rate.into_iter().chain(of_whole).collect()
+}
+
+/// Time after which a drive is as warm as it gets.
+fn warm_after(spec: &Spec) -> Duration {
+    let constant_s = spec.heat.map_or(0.0, |heat| heat.time_constant_s());
+    Duration::from_secs_f64(TIME_CONSTANTS * constant_s)
 }
 
 /// Bytes after which a full drive that is written over is in its steady state.

@@ -3,9 +3,9 @@
 pub mod pictures;
 
 use base::units::grouped as number;
-use base::{ByteSize, Rate};
+use base::{ByteSize, Duration, Rate};
 use plan::explain;
-use plan::mission::{DriveOutcome, Erasing, FirstLoss, MissionOutcome, Progress, Sample};
+use plan::mission::{DriveOutcome, Erasing, FirstLoss, MissionOutcome, Progress, Sample, Warmth};
 use serde_json::{Value, json};
 
 use crate::document::{Cell, Column, Document, Section, Table};
@@ -59,7 +59,29 @@ pub fn text(outcome: &MissionOutcome) -> String {
         ]);
     }
     lines.push(format!("\n{}", text::trimmed(&table)));
+    lines.extend(warmth(outcome));
     lines.join("\n")
+}
+
+/// How warm the warmest drive got, and what that cost; None without simulated heat.
+fn warmth(outcome: &MissionOutcome) -> Option<String> {
+    let warmest = outcome.drives.iter().filter_map(|drive| Some((drive, drive.warmth?)));
+    let (drive, warmth) =
+        warmest.max_by(|a, b| a.1.highest_celsius.total_cmp(&b.1.highest_celsius))?;
+    let Warmth { highest_celsius, lightly, heavily } = warmth;
+    let throttled = if lightly + heavily == Duration::ZERO {
+        "and was not throttled".to_owned()
+    } else {
+        format!(
+            "and was throttled lightly for {}, heavily for {}",
+            explain::seconds(lightly.as_secs_f64()),
+            explain::seconds(heavily.as_secs_f64())
+        )
+    };
+    Some(format!(
+        "{} was the warmest drive: it reached {highest_celsius:.0} °C {throttled}",
+        drive.name
+    ))
 }
 
 /// What came of a mission, with pictures of how it went.
@@ -81,6 +103,7 @@ pub fn document(outcome: &MissionOutcome) -> Document {
         100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers.max(1)),
         outcome.retention,
     ));
+    section.paragraphs.extend(warmth(outcome).map(|said| format!("{said}.")));
     section.pictures = pictures::pictures(&[(String::new(), outcome)], None);
     section.tables.push(drives(outcome));
     document.sections.push(section);
@@ -162,6 +185,9 @@ pub fn outcome_json(outcome: &MissionOutcome) -> Value {
                 "passes": drive.passes,
                 "erased_ahead": drive.erasing.map(|erasing| erasing.ahead),
                 "erase_wait": drive.erasing.map(|erasing| erasing.wait),
+                "highest_celsius": drive.warmth.map(|warmth| warmth.highest_celsius),
+                "throttled_lightly_s": drive.warmth.map(|warmth| warmth.lightly.as_secs_f64()),
+                "throttled_heavily_s": drive.warmth.map(|warmth| warmth.heavily.as_secs_f64()),
                 "life_used": drive.life_used,
                 "rated_used": drive.rated_used,
                 "life_years": Some(drive.life_years).filter(|years| years.is_finite()),

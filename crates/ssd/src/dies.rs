@@ -139,6 +139,8 @@ pub struct Dies {
     /// Pieces of other work that are queued or under way.
     work: u64,
     erases: Erases,
+    /// Time of all that dies have begun, in nanoseconds.
+    busy_ns: u64,
 }
 
 impl Dies {
@@ -184,6 +186,7 @@ impl Dies {
             free_node: NONE,
             work: 0,
             erases: Erases::default(),
+            busy_ns: 0,
         }
     }
 
@@ -218,6 +221,11 @@ impl Dies {
         self.erases
     }
 
+    /// Time that dies were busy, summed over dies, in nanoseconds: of all operations that they have begun, whole.
+    pub const fn busy_ns(&self) -> u64 {
+        self.busy_ns
+    }
+
     /// A die begins to read a cell, or will when it is free.
     // Always: a simulated drive does little else when it is read.
     #[inline(always)]
@@ -241,6 +249,7 @@ impl Dies {
         };
         let die = &mut self.dies[index as usize];
         let done = start + length;
+        self.busy_ns += length;
         die.busy_until = done;
         let node = Node { access, done, next: NONE };
         let place = if self.free_node == NONE {
@@ -348,6 +357,7 @@ impl Dies {
             Work::Copy { slc: false, .. } => self.timing.read,
             Work::Erase => self.timing.erase,
         };
+        self.busy_ns += length;
         die.current = Some(work);
         die.current_start = start;
         die.current_end = start + length;

@@ -1,11 +1,12 @@
 //! A drive in time: commands pass the controller, then medium and link, or link and buffer. Everything that happens is an event of one
 //! of a few queues, each in order by itself, so the next event is the earliest of their heads.
 //!
-//! Deliberately absent: read-ahead (a read waits for its cells, however regular), merging of writes in the buffer, heat.
+//! Deliberately absent: read-ahead (a read waits for its cells, however regular), merging of writes in the buffer.
 
 mod data;
 mod forced;
 mod hands;
+mod heat;
 mod namespaces;
 mod power;
 mod reads;
@@ -21,6 +22,7 @@ use crate::dies::{Access, Dies, Done};
 use crate::earliest::NEVER;
 use crate::ftl::{Ftl, Setup};
 use crate::health::{Health, SetHealth};
+use crate::heat::Thermometer;
 use crate::link::Wire;
 use crate::queue::Queue;
 use crate::spec::{Media as Medium, Spec, SpecError};
@@ -166,6 +168,12 @@ fn piece_bytes(spec: &Spec) -> u64 {
     room.clamp(unit_bytes, most)
 }
 
+/// Time for which every read keeps a die busy, at least.
+fn shortest_read_us(spec: &Spec) -> f64 {
+    let flash_us = spec.flash.read_us;
+    spec.cache.map_or(flash_us, |cache| cache.read_us.min(flash_us))
+}
+
 /// A simulated drive.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -195,6 +203,8 @@ pub struct Drive {
     sent: Queue<u32>,
     over: Queue<u32>,
     idle_at: u64,
+    /// When its temperature is looked at next.
+    heat_at: u64,
     /// What every read spends on a die and in a channel, at least.
     shortest_read_ns: u64,
     shortest_transfer_ns: u64,
@@ -223,6 +233,8 @@ pub struct Drive {
     upkeep_left: u64,
     upkeep_die: u32,
     health: Health,
+    /// If its heat is simulated.
+    thermometer: Option<Thermometer>,
 }
 
 impl Drive {
@@ -254,9 +266,7 @@ impl Drive {
             changes: Queue::new(),
             received: Queue::new(),
             ready: Queue::new(),
-            shortest_read_ns: ns(spec
-                .cache
-                .map_or(spec.flash.read_us, |cache| cache.read_us.min(spec.flash.read_us))),
+            shortest_read_ns: ns(shortest_read_us(&spec)),
             shortest_transfer_ns: if in_place {
                 0
             } else {
@@ -288,6 +298,8 @@ impl Drive {
                 .map_or(u64::MAX, |upkeep| 1 + Random::new(slot.seed).below(upkeep.every_bytes)),
             upkeep_die: 0,
             health: Health::default(),
+            thermometer: spec.heat.map(|heat| Thermometer::new(heat, spec.link.bytes_per_s())),
+            heat_at: NEVER,
             namespaces,
             sets,
             spec,
@@ -342,6 +354,7 @@ impl Drive {
         if self.under_way > 0 {
             health.busy = health.busy + base::Duration::from_nanos(now - self.busy_since.min(now));
         }
+        health.thermal = self.thermal(now);
         health.sets = self.sets.iter().enumerate().map(set).collect();
         health
     }
@@ -370,10 +383,13 @@ impl Drive {
         if self.under_way == 0 {
             self.busy_since = now;
             self.idle_at = NEVER;
+            self.under_way = 1;
+            self.look_at_heat(now);
             self.find_others();
             next = self.next();
+        } else {
+            self.under_way += 1;
         }
-        self.under_way += 1;
         let mut under_way = UnderWay { command, namespace, parts: 0, through: 0 };
         let index = match self.free_commands.pop() {
             Some(index) => index,
@@ -424,7 +440,8 @@ impl Drive {
             .min(self.changes.next())
             .min(self.received.next())
             .min(self.over.next())
-            .min(self.idle_at);
+            .min(self.idle_at)
+            .min(self.heat_at);
     }
 
     /// Lets happen what happens up to `until`, or until something is completed and nothing more happens at that time; appends what
@@ -497,6 +514,8 @@ impl Drive {
             self.begin_change(index, uplink, data);
         } else if let Some(index) = self.over.pop_at(now) {
             self.complete(index, data.as_mut(), done);
+        } else if self.heat_at == now {
+            self.look_at_heat(now);
         } else {
             self.rest();
         }

@@ -2,6 +2,8 @@
 
 use base::Duration;
 
+use crate::heat::Thermal;
+
 /// A drive's counters since it was made.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Health {
@@ -21,6 +23,8 @@ pub struct Health {
     pub unsafe_shutdowns: u64,
     /// Blocks that were erased.
     pub erases: Erases,
+    /// How warm it is; None if its heat isn't simulated.
+    pub thermal: Option<Thermal>,
     /// Each NVM Set, which is an endurance group of its own.
     pub sets: Vec<SetHealth>,
 }

@@ -11,6 +11,7 @@ mod drive;
 mod earliest;
 pub mod ftl;
 pub mod health;
+pub mod heat;
 mod link;
 mod map;
 mod media;

@@ -20,6 +20,11 @@ impl Wire {
         self.until
     }
 
+    /// From now on at so many bytes a second. What it has begun to move comes at the rate from before.
+    pub fn set_rate(&mut self, bytes_per_s: f64) {
+        self.step = Step::new(bytes_per_s);
+    }
+
     /// Lets nothing through before this time.
     pub fn hold(&mut self, until: u64) {
         self.until = self.until.max(until);

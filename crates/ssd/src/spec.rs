@@ -39,6 +39,8 @@ pub struct Spec {
     pub endurance: Endurance,
     /// What the drive writes for itself.
     pub upkeep: Option<Upkeep>,
+    /// How warm it gets, and what it does about it. None for a drive that is always cool enough.
+    pub heat: Option<Heat>,
 }
 
 /// The controller: it takes commands one by one, and each passes through it once.
@@ -240,6 +242,34 @@ pub struct Upkeep {
     pub bytes: u64,
 }
 
+/// How warm a drive gets: one mass that work heats and its surroundings cool. From two temperatures on the drive lets less through, as
+/// with the two thermal management temperatures of the NVMe Base Specification 2.0, section 8.15 (host controlled thermal management).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Heat {
+    /// Power without any work, in watts.
+    pub idle_w: f64,
+    /// Power of a die that reads, programs or erases, in watts, beside `idle_w`.
+    pub die_w: f64,
+    /// Power of controller and link while they move data at the link's rate, in watts, beside `idle_w`.
+    pub transfer_w: f64,
+    /// Heat that warms the drive by a kelvin, in joules.
+    pub joules_per_k: f64,
+    /// How much warmer than its surroundings the drive gets for each watt, in kelvins.
+    pub kelvin_per_w: f64,
+    /// Temperature of its surroundings, in degrees Celsius, at which it also begins.
+    pub ambient_c: f64,
+    /// Temperature from which it is throttled lightly, in degrees Celsius.
+    pub light_c: f64,
+    /// What passes the link in each direction at most while it is throttled lightly, in 10^6 bytes a second.
+    pub light_mb_s: f64,
+    /// Temperature from which it is throttled heavily, in degrees Celsius.
+    pub heavy_c: f64,
+    /// The same while it is throttled heavily.
+    pub heavy_mb_s: f64,
+    /// How far it cools below a temperature before it is throttled less, in kelvins.
+    pub hysteresis_k: f64,
+}
+
 /// Why a drive can't be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecError {
@@ -256,6 +286,18 @@ impl fmt::Display for SpecError {
 }
 
 impl std::error::Error for SpecError {}
+
+impl Heat {
+    /// Time in which the drive comes two thirds (1 - 1/e) nearer to the temperature at which it would stay, in seconds.
+    pub fn time_constant_s(&self) -> f64 {
+        self.joules_per_k * self.kelvin_per_w
+    }
+
+    /// Temperature at which the drive stays with this power, in degrees Celsius.
+    pub fn steady_c(&self, watts: f64) -> f64 {
+        self.ambient_c + self.kelvin_per_w * watts
+    }
+}
 
 impl Sets {
     /// One namespace over all flash.

@@ -140,6 +140,7 @@ fn assumed(identity: &Identity) -> Spec {
         sets: Sets::none(),
         endurance: Endurance { cycles: CYCLES, rated_bytes: None },
         upkeep: None,
+        heat: None,
     }
 }
 

@@ -185,5 +185,8 @@ fn scaled(spec: &Spec, parts: u64) -> Spec {
         upkeep.every_bytes = (upkeep.every_bytes / parts).max(1);
         upkeep.bytes = (upkeep.bytes / parts).max(1);
     }
+    if let Some(heat) = &mut small.heat {
+        heat.joules_per_k /= parts as f64;
+    }
     small
 }

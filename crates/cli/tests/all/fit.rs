@@ -74,6 +74,7 @@ fn hidden(cache: bool) -> Spec {
         sets: Sets::none(),
         endurance: spec::Endurance { cycles: 1000, rated_bytes: None },
         upkeep: None,
+        heat: None,
     }
 }
 

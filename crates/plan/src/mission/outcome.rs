@@ -6,6 +6,7 @@ use base::{Duration, Instant, NoBuffers, Rate};
 use format::{Count, Ledger};
 use recorder::Event;
 use recorder::run::Recording;
+use ssd::heat::Thermal;
 use ssd::{Erases, Health, Start};
 
 use super::array::EPOCH_NS;
@@ -72,12 +73,32 @@ pub struct DriveOutcome {
     pub passes: f64,
     /// How much erasing held up writing; None if it erased nothing.
     pub erasing: Option<Erasing>,
+    /// How warm it got; None if its heat isn't simulated.
+    pub warmth: Option<Warmth>,
     /// Share of its life that this cost, 0 to 1, by the cycles that its flash stands.
     pub life_used: f64,
     /// Share of the bytes that the maker promises, where he does.
     pub rated_used: Option<f64>,
     /// Years that it lives if it goes on like this, by whichever of the two is shorter.
     pub life_years: f64,
+}
+
+/// How warm a drive got, and for how long it let less through because of that.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Warmth {
+    /// The highest temperature, in degrees Celsius.
+    pub highest_celsius: f64,
+    /// Time throttled lightly.
+    pub lightly: Duration,
+    /// Time throttled heavily.
+    pub heavily: Duration,
+}
+
+impl Warmth {
+    fn of(thermal: Thermal) -> Self {
+        let Thermal { highest_celsius, light, heavy, .. } = thermal;
+        Self { highest_celsius, lightly: light.time, heavily: heavy.time }
+    }
 }
 
 /// How much erasing held up writing.
@@ -387,6 +408,7 @@ impl Book {
                     bank.spec(drive).flash.dies(),
                     now.since(Instant::START),
                 ),
+                warmth: health.thermal.map(Warmth::of),
                 life_used,
                 rated_used,
                 life_years: years / life_used.max(rated_used.unwrap_or(0.0)),

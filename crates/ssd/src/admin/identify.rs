@@ -2,6 +2,7 @@
 //! section 4.1.5.1.
 
 use super::fields::Fields;
+use super::log::kelvin;
 use super::{Admin, Status};
 
 /// Every data structure's length.
@@ -12,8 +13,7 @@ const SETS_MAX: usize = 31;
 
 /// The composite temperature that the specification recommends as the least for a warning, in kelvins: 70 degrees Celsius.
 const WARNING_KELVIN: u16 = 0x157;
-/// 85 degrees Celsius in kelvins, where drives on the market stop. Drives have to report a limit, even if nothing
-/// here gets warm.
+/// 85 degrees Celsius in kelvins, where drives on the market stop. Drives have to report a limit, even one whose heat isn't simulated.
 const CRITICAL_KELVIN: u16 = 273 + 85;
 
 /// Block formats: binary logarithm of their size.
@@ -26,6 +26,9 @@ impl Admin {
         let namespaces = &spec.sets.namespaces;
         let allocated: u64 = namespaces.iter().map(|it| spec.namespace_bytes(it)).sum();
         let sets = spec.sets.count.max(1) as u16;
+        let (warning, critical) = spec.heat.map_or((WARNING_KELVIN, CRITICAL_KELVIN), |heat| {
+            (kelvin(heat.light_c), kelvin(heat.heavy_c))
+        });
         let mut data = Fields::new(BYTES);
         data.text(4, 20, &identity.serial) // SN
             .text(24, 40, &identity.model) // MN
@@ -36,8 +39,8 @@ impl Admin {
             .u8(111, 1) // CNTRLTYPE: I/O controller
             .u8(260, 1 << 1 | 1) // FRMW: one firmware slot, read-only
             .u8(261, 1 << 5 | 1 << 2) // LPA: supported log pages, long logs
-            .u16(266, WARNING_KELVIN) // WCTEMP
-            .u16(268, CRITICAL_KELVIN) // CCTEMP
+            .u16(266, warning) // WCTEMP
+            .u16(268, critical) // CCTEMP
             .count(280, spec.capacity_bytes) // TNVMCAP
             .count(296, spec.capacity_bytes.saturating_sub(allocated)) // UNVMCAP
             .u16(338, if self.tells_sets() { sets } else { 0 }) // NSETIDMAX

@@ -4,6 +4,7 @@ use base::Duration;
 
 use super::fields::Fields;
 use super::{Admin, Status};
+use crate::heat::Throttled;
 
 /// Length of the SMART and endurance group logs.
 const BYTES: usize = 512;
@@ -27,7 +28,7 @@ pub(super) fn supported() -> Vec<u8> {
 }
 
 impl Admin {
-    /// SMART / Health Information (02h) of the whole drive. Temperatures stay 0, "not reported": heat isn't simulated.
+    /// SMART / Health Information (02h) of the whole drive. Without simulated heat, temperatures stay 0, "not reported".
     pub(super) fn smart(&self) -> Vec<u8> {
         let health = &self.health;
         // The drive has lived as long as the set that has lived longest.
@@ -45,6 +46,19 @@ impl Admin {
             .count(112, health.unsafe_shutdowns.saturating_add(1))
             .count(128, whole(health.power_on, Duration::from_secs(3600)))
             .count(144, health.unsafe_shutdowns);
+        if let Some(thermal) = &health.thermal {
+            let seconds =
+                |time| u32::try_from(whole(time, Duration::from_secs(1))).unwrap_or(u32::MAX);
+            let times = |throttled: &Throttled| u32::try_from(throttled.times).unwrap_or(u32::MAX);
+            let minutes = |throttled: &Throttled| seconds(throttled.time) / 60;
+            log.u16(1, kelvin(thermal.celsius)) // Composite Temperature
+                .u32(192, minutes(&thermal.light) + minutes(&thermal.heavy)) // above WCTEMP
+                .u32(196, minutes(&thermal.heavy)) // above CCTEMP
+                .u32(216, times(&thermal.light)) // transitions, then seconds, of each management temperature
+                .u32(220, times(&thermal.heavy))
+                .u32(224, seconds(thermal.light.time))
+                .u32(228, seconds(thermal.heavy.time));
+        }
         log.bytes()
     }
 
@@ -70,6 +84,11 @@ impl Admin {
         }
         Ok(log.bytes())
     }
+}
+
+/// A temperature in kelvins, as logs and limits have it.
+pub(super) fn kelvin(celsius: f64) -> u16 {
+    (celsius + 273.0).round() as u16
 }
 
 /// Percentage Used: 255 stands for 255 and more.

@@ -51,6 +51,7 @@ fn spec() -> Spec {
         sets: Sets::none(),
         endurance: Endurance { cycles: 1000, rated_bytes: None },
         upkeep: None,
+        heat: None,
     }
 }
 
@@ -201,6 +202,7 @@ fn counters_are_rounded_up_as_the_specification_has_it_and_life_stops_at_255() {
         power_on: Duration::from_secs(7200),
         unsafe_shutdowns: 2,
         erases: crate::Erases::default(),
+        thermal: None,
         sets: vec![set],
     };
     let worn = Admin::new(&spec(), health.clone(), 1, 0);

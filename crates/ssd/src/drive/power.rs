@@ -7,6 +7,7 @@ use base::DriveId;
 
 use super::namespaces::Place;
 use super::{Data, Drive, Epoch};
+use crate::earliest::NEVER;
 use crate::ftl::Program;
 use crate::ftl::start::Nothing;
 use crate::spec::Media as Medium;
@@ -98,6 +99,7 @@ impl Drive {
         self.controller_until = now << super::FINE_BITS;
         self.now = now;
         self.idle_at = now + self.idle_ns;
+        self.heat_at = NEVER;
         self.find_others();
     }
 }

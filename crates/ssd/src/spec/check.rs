@@ -1,8 +1,10 @@
 //! Whether a drive can be: what is impossible or absurd about its parameters, and what would be right.
 
+use std::ops::RangeInclusive;
+
 use super::{
-    Cache, Collector, Controller, Endurance, Flash, Link, Mapping, Media, SetLayout, Sets, Spec,
-    SpecError, Upkeep,
+    Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, SetLayout, Sets,
+    Spec, SpecError, Upkeep,
 };
 
 /// Physical units must be fewer: two of a table's 2^32 entries mean something else than a place.
@@ -19,6 +21,12 @@ const SATA_COMMANDS: u32 = 32;
 
 /// Times above this, in microseconds, are a slip of the unit.
 const TIME_MAX_US: f64 = 1e7;
+
+/// More power than any drive takes, or one of its parts.
+const WATTS_MAX: f64 = 1_000.0;
+
+/// Temperatures of drives and of where they are, in degrees Celsius.
+const CELSIUS: RangeInclusive<f64> = -60.0..=200.0;
 
 type Check = Result<(), SpecError>;
 
@@ -60,7 +68,8 @@ impl Spec {
             cache.check(self)?;
         }
         self.endurance.check()?;
-        self.upkeep.as_ref().map_or(Ok(()), Upkeep::check)
+        self.upkeep.as_ref().map_or(Ok(()), Upkeep::check)?;
+        self.heat.as_ref().map_or(Ok(()), |heat| heat.check(self.link.bytes_per_s()))
     }
 
     /// Whether there is enough flash beyond the capacity, and not more than the table can name.
@@ -351,6 +360,54 @@ impl Upkeep {
                 "{} is less than the {} that the drive then writes (upkeep.bytes): it would never keep up",
                 self.every_bytes, self.bytes
             )
+        })
+    }
+}
+
+impl Heat {
+    fn check(&self, link_bytes_per_s: f64) -> Check {
+        let watts = [
+            ("heat.idle_w", self.idle_w),
+            ("heat.die_w", self.die_w),
+            ("heat.transfer_w", self.transfer_w),
+        ];
+        for (field, watts) in watts {
+            ensure((0.0..=WATTS_MAX).contains(&watts), field, || {
+                format!("{watts} is no power of a drive: give 0 to {WATTS_MAX} watts")
+            })?;
+        }
+        let positive =
+            [("heat.joules_per_k", self.joules_per_k), ("heat.kelvin_per_w", self.kelvin_per_w)];
+        for (field, value) in positive {
+            ensure((1e-3..=1e6).contains(&value), field, || {
+                format!("{value} is none: give 0.001 to 1,000,000")
+            })?;
+        }
+        let celsius = [
+            ("heat.ambient_c", self.ambient_c),
+            ("heat.light_c", self.light_c),
+            ("heat.heavy_c", self.heavy_c),
+        ];
+        for (field, celsius) in celsius {
+            ensure(CELSIUS.contains(&celsius), field, || {
+                format!("{celsius} is no temperature of a drive: give -60 to 200 degrees Celsius")
+            })?;
+        }
+        ensure(self.heavy_c > self.light_c, "heat.heavy_c", || {
+            format!("{} is not above heat.light_c, {}", self.heavy_c, self.light_c)
+        })?;
+        ensure((0.0..=50.0).contains(&self.hysteresis_k), "heat.hysteresis_k", || {
+            format!("{} is none: give 0 to 50 kelvins", self.hysteresis_k)
+        })?;
+        let link_mb_s = link_bytes_per_s / 1e6;
+        ensure(self.light_mb_s > 0.0 && self.light_mb_s <= link_mb_s, "heat.light_mb_s", || {
+            let given = self.light_mb_s;
+            format!("{given} is no share of what the link moves: give up to {link_mb_s:.0} MB/s")
+        })?;
+        let lightly = self.light_mb_s;
+        ensure(self.heavy_mb_s > 0.0 && self.heavy_mb_s <= lightly, "heat.heavy_mb_s", || {
+            let given = self.heavy_mb_s;
+            format!("{given} is not between 0 and heat.light_mb_s, {lightly}")
         })
     }
 }

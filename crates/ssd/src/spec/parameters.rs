@@ -59,7 +59,7 @@ const fn without(
 }
 
 /// Every parameter, in the order in which files are written.
-pub const PARAMETERS: [Known; 49] = [
+pub const PARAMETERS: [Known; 60] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
     needed(
         "controller",
@@ -166,6 +166,30 @@ pub const PARAMETERS: [Known; 49] = [
     ),
     needed("upkeep", "every_bytes", "after so many bytes from the host"),
     needed("upkeep", "bytes", "bytes that the drive writes for its own upkeep"),
+    needed("heat", "idle_w", "power without any work, watts"),
+    needed("heat", "die_w", "power of a die that reads, programs or erases, watts"),
+    or("heat", "transfer_w", "0.0", "power of controller and link at the link's full rate, watts"),
+    needed("heat", "joules_per_k", "heat that warms the drive by a kelvin, joules"),
+    needed("heat", "kelvin_per_w", "kelvins above its surroundings for each watt"),
+    or("heat", "ambient_c", "25.0", "temperature of its surroundings, degrees Celsius"),
+    needed("heat", "light_c", "temperature from which it is throttled lightly"),
+    needed(
+        "heat",
+        "light_mb_s",
+        "rate of the link in each direction meanwhile, 10^6 bytes a second",
+    ),
+    needed("heat", "heavy_c", "temperature from which it is throttled heavily"),
+    needed(
+        "heat",
+        "heavy_mb_s",
+        "rate of the link in each direction meanwhile, 10^6 bytes a second",
+    ),
+    or(
+        "heat",
+        "hysteresis_k",
+        "2.0",
+        "kelvins that it cools below either before it is throttled less",
+    ),
 ];
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use profile::{Parameter, Profile, Simulated, Value, nearest};
 
 use super::parameters::{Absent, Known, PARAMETERS};
 use super::{
-    Buffer, Cache, Collector, Controller, Endurance, Flash, Link, Mapping, Media, Namespace,
+    Buffer, Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Namespace,
     SetLayout, Sets, Spec, SpecError, Upkeep, WhenFull,
 };
 
@@ -63,6 +63,7 @@ impl Spec {
             } else {
                 None
             },
+            heat: read.heat()?,
         };
         read.refuse_unused()?;
         Ok(spec)
@@ -108,6 +109,9 @@ impl Spec {
         if let Some(Upkeep { every_bytes, bytes }) = &self.upkeep {
             all.put("upkeep", "every_bytes", every_bytes);
             all.put("upkeep", "bytes", bytes);
+        }
+        if let Some(heat) = &self.heat {
+            all.heat(heat);
         }
         all.0
     }
@@ -225,6 +229,25 @@ impl Reader<'_> {
         }))
     }
 
+    fn heat(&self) -> Result<Option<Heat>, SpecError> {
+        if !self.given.has("heat") {
+            return Ok(None);
+        }
+        Ok(Some(Heat {
+            idle_w: self.get("heat", "idle_w")?,
+            die_w: self.get("heat", "die_w")?,
+            transfer_w: self.get("heat", "transfer_w")?,
+            joules_per_k: self.get("heat", "joules_per_k")?,
+            kelvin_per_w: self.get("heat", "kelvin_per_w")?,
+            ambient_c: self.get("heat", "ambient_c")?,
+            light_c: self.get("heat", "light_c")?,
+            light_mb_s: self.get("heat", "light_mb_s")?,
+            heavy_c: self.get("heat", "heavy_c")?,
+            heavy_mb_s: self.get("heat", "heavy_mb_s")?,
+            hysteresis_k: self.get("heat", "hysteresis_k")?,
+        }))
+    }
+
     fn sets(&self) -> Result<Sets, SpecError> {
         let count: u32 = self.get("sets", "count")?;
         let each = || {
@@ -303,6 +326,20 @@ struct Writer(Simulated);
 impl Writer {
     fn put<T: Field>(&mut self, section: &str, name: &str, value: &T) {
         self.0.set(section, name, Parameter::assumed(value.write()));
+    }
+
+    fn heat(&mut self, heat: &Heat) {
+        self.put("heat", "idle_w", &heat.idle_w);
+        self.put("heat", "die_w", &heat.die_w);
+        self.put("heat", "transfer_w", &heat.transfer_w);
+        self.put("heat", "joules_per_k", &heat.joules_per_k);
+        self.put("heat", "kelvin_per_w", &heat.kelvin_per_w);
+        self.put("heat", "ambient_c", &heat.ambient_c);
+        self.put("heat", "light_c", &heat.light_c);
+        self.put("heat", "light_mb_s", &heat.light_mb_s);
+        self.put("heat", "heavy_c", &heat.heavy_c);
+        self.put("heat", "heavy_mb_s", &heat.heavy_mb_s);
+        self.put("heat", "hysteresis_k", &heat.hysteresis_k);
     }
 
     fn flash(&mut self, flash: &Flash) {
@@ -631,6 +668,7 @@ mod tests {
             "sets",
             "endurance",
             "upkeep",
+            "heat",
         ];
         for known in PARAMETERS {
             assert!(needed.contains(&known.section), "{known:?}");
@@ -646,6 +684,7 @@ mod tests {
         let sata = Link::Sata { gbps: 6.0, efficiency: 0.9 };
         let mut spec = Spec::from_profile(&ideal()).unwrap();
         spec.upkeep = Some(Upkeep { every_bytes: 2, bytes: 1 });
+        spec.heat = Some(heat(1.0));
         spec.endurance.rated_bytes = Some(1);
         spec.cache = Some(Cache {
             static_bytes: 0,
@@ -668,6 +707,22 @@ mod tests {
         let listed: BTreeSet<String> =
             PARAMETERS.iter().map(|known| format!("{}.{}", known.section, known.name)).collect();
         assert_eq!(given, listed);
+    }
+
+    fn heat(times: f64) -> Heat {
+        Heat {
+            idle_w: times,
+            die_w: 0.02 * times,
+            transfer_w: 3.0 * times,
+            joules_per_k: 17.0 * times,
+            kelvin_per_w: 9.0 * times,
+            ambient_c: times - 1.0,
+            light_c: 70.0 * times,
+            light_mb_s: 900.0 * times,
+            heavy_c: 80.0 * times,
+            heavy_mb_s: 200.0 * times,
+            hysteresis_k: 1.5 * times,
+        }
     }
 
     fn cache() -> impl Strategy<Value = Cache> {
@@ -764,6 +819,7 @@ mod tests {
                 upkeep: flags[5].then_some(Upkeep {
                     every_bytes: numbers[0].into(), bytes: numbers[2].into(),
                 }),
+                heat: flags[2].then(|| heat(times[0])),
             };
             let text = profile_of(&spec).to_toml().unwrap();
             let read = Spec::from_profile(&Profile::from_toml(&text).unwrap()).unwrap();

@@ -6,6 +6,7 @@ mod conservation;
 mod determinism;
 mod erasing;
 mod faults;
+mod heat;
 mod mapping;
 mod power;
 mod specs;

@@ -49,6 +49,7 @@ pub fn small() -> Spec {
         sets: Sets::none(),
         endurance: Endurance { cycles: 3_000, rated_bytes: None },
         upkeep: None,
+        heat: None,
     }
 }
 

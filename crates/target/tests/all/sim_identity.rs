@@ -10,10 +10,10 @@ use device::nvme::identify::{Attribute, DeallocatedReads, OptionalCommand};
 use device::wear::Wear;
 use longtake_target::facts;
 use ssd::spec::{
-    Buffer, Collector, Controller, Endurance, Flash, Link, Mapping, Media, Namespace, SetLayout,
-    Sets, Spec,
+    Buffer, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Namespace,
+    SetLayout, Sets, Spec,
 };
-use ssd::{Erases, Health, SetHealth, Slot, Start};
+use ssd::{Erases, Health, SetHealth, SimBank, Slot, Start};
 
 /// A drive of 1 TB as shops sell them.
 fn spec() -> Spec {
@@ -57,6 +57,7 @@ fn spec() -> Spec {
         sets: Sets::none(),
         endurance: Endurance { cycles: 1000, rated_bytes: None },
         upkeep: None,
+        heat: None,
     }
 }
 
@@ -202,6 +203,32 @@ fn only_a_buffer_without_protection_is_a_volatile_write_cache() {
 }
 
 #[test]
+fn a_drive_whose_heat_is_simulated_tells_its_temperature_and_its_limits() {
+    let mut spec = spec();
+    let heat = Heat {
+        idle_w: 1.0,
+        die_w: 0.02,
+        transfer_w: 3.0,
+        joules_per_k: 15.0,
+        kelvin_per_w: 9.0,
+        ambient_c: 40.0,
+        light_c: 78.0,
+        light_mb_s: 600.0,
+        heavy_c: 83.0,
+        heavy_mb_s: 100.0,
+        hysteresis_k: 2.0,
+    };
+    spec.heat = Some(heat);
+    spec.check().unwrap();
+    let health = SimBank::new(&[slot(spec.clone())], None).unwrap().health(0);
+    let nvme = facts_of(spec, 0, health).nvme.unwrap();
+    assert_eq!(nvme.smart.known().unwrap().temperature_celsius, Some(40));
+    let controller = nvme.controller.known().unwrap();
+    assert_eq!(controller.warning_temperature_celsius, Some(78));
+    assert_eq!(controller.critical_temperature_celsius, Some(83));
+}
+
+#[test]
 fn a_worn_drive_shows_its_age_in_its_logs() {
     let set = SetHealth {
         capacity_bytes: spec().capacity_bytes,
@@ -219,6 +246,7 @@ fn a_worn_drive_shows_its_age_in_its_logs() {
         power_on: Duration::from_secs(5 * 3600 + 1),
         unsafe_shutdowns: 2,
         erases: Erases::default(),
+        thermal: None,
         sets: vec![set],
     };
     let facts = facts_of(spec(), 0, health);

@@ -2,7 +2,7 @@
 
 use longtake_ssd::Spec;
 use longtake_ssd::spec::{
-    Buffer, Cache, Collector, Controller, Endurance, Flash, Link, Mapping, Media, Namespace,
+    Buffer, Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Namespace,
     SetLayout, Sets, Upkeep, WhenFull,
 };
 use proptest::prelude::*;
@@ -28,11 +28,12 @@ pub fn any() -> impl Strategy<Value = Spec> {
 
 /// Drives with pages that must be erased.
 pub fn nand() -> impl Strategy<Value = Spec> {
-    (flash(), outside(), mapping(), proptest::option::of(cache()), sets(), upkeep()).prop_map(
-        |(flash, outside, mapping, cache, sets, upkeep)| {
-            assemble(flash, outside, mapping, cache, sets, upkeep)
-        },
-    )
+    let parts =
+        (flash(), outside(), mapping(), proptest::option::of(cache()), sets(), upkeep(), heat());
+    parts.prop_map(|(flash, outside, mapping, cache, sets, upkeep, heat)| {
+        let spec = assemble(flash, outside, mapping, cache, sets, upkeep);
+        warmed(spec, heat)
+    })
 }
 
 /// Drives whose media are written where data lies.
@@ -215,6 +216,29 @@ fn sets() -> impl Strategy<Value = Sets> {
     })
 }
 
+/// Drives that are throttled after milliseconds of work, lightly and heavily, to a share of their link; with what power.
+fn heat() -> impl Strategy<Value = Option<(f64, f64, f64)>> {
+    proptest::option::weighted(0.2, (0.1..0.9, 0.1..0.9, 0.01..1.0))
+}
+
+fn warmed(mut spec: Spec, heat: Option<(f64, f64, f64)>) -> Spec {
+    let link_mb_s = spec.link.bytes_per_s() / 1e6;
+    spec.heat = heat.map(|(light, heavy, watts)| Heat {
+        idle_w: 0.1,
+        die_w: watts,
+        transfer_w: watts,
+        joules_per_k: 0.001,
+        kelvin_per_w: 100.0,
+        ambient_c: 30.0,
+        light_c: 50.0,
+        light_mb_s: light * link_mb_s,
+        heavy_c: 60.0,
+        heavy_mb_s: light * heavy * link_mb_s,
+        hysteresis_k: 1.0,
+    });
+    spec
+}
+
 fn upkeep() -> impl Strategy<Value = Option<Upkeep>> {
     proptest::option::weighted(0.3, (1..=64_u64, 4..=64_u64)).prop_map(|upkeep| {
         upkeep.map(|(blocks, times)| Upkeep {
@@ -289,6 +313,7 @@ fn assemble(
         sets,
         endurance: Endurance { cycles: 3_000, rated_bytes: None },
         upkeep,
+        heat: None,
     }
 }
 
