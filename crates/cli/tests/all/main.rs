@@ -57,6 +57,7 @@ mod serve_access;
 mod serve_clients;
 mod serve_from_afar;
 mod service;
+mod sim_heat;
 mod sim_rest;
 mod sim_spec;
 mod sim_targets;

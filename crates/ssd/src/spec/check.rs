@@ -597,6 +597,40 @@ mod tests {
     }
 
     #[test]
+    fn heat_that_no_drive_has_is_refused() {
+        let heat = Heat {
+            idle_w: 1.0,
+            die_w: 0.1,
+            transfer_w: 2.0,
+            joules_per_k: 10.0,
+            kelvin_per_w: 8.0,
+            ambient_c: 25.0,
+            light_c: 70.0,
+            light_mb_s: 500.0,
+            heavy_c: 80.0,
+            heavy_mb_s: 100.0,
+            hysteresis_k: 2.0,
+        };
+        let with = |field, word, change: fn(&mut Heat)| {
+            refused(field, word, |spec| {
+                let mut heat = heat;
+                change(&mut heat);
+                spec.heat = Some(heat);
+            });
+        };
+        with("heat.idle_w", "watts", |heat| heat.idle_w = -1.0);
+        with("heat.die_w", "watts", |heat| heat.die_w = f64::NAN);
+        with("heat.transfer_w", "watts", |heat| heat.transfer_w = 2_000.0);
+        with("heat.joules_per_k", "0.001", |heat| heat.joules_per_k = 0.0);
+        with("heat.kelvin_per_w", "0.001", |heat| heat.kelvin_per_w = -8.0);
+        with("heat.ambient_c", "Celsius", |heat| heat.ambient_c = 300.0);
+        with("heat.heavy_c", "above heat.light_c", |heat| heat.heavy_c = 70.0);
+        with("heat.light_mb_s", "the link moves", |heat| heat.light_mb_s = 1e6);
+        with("heat.heavy_mb_s", "between 0 and", |heat| heat.heavy_mb_s = 501.0);
+        with("heat.hysteresis_k", "kelvins", |heat| heat.hysteresis_k = -1.0);
+    }
+
+    #[test]
     fn upkeep_that_never_ends_is_refused() {
         refused("upkeep.every_bytes", "keep up", |s| s.upkeep.as_mut().unwrap().every_bytes = 1);
         refused("upkeep.bytes", "leave", |s| s.upkeep.as_mut().unwrap().bytes = 0);

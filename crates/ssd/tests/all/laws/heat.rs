@@ -122,22 +122,22 @@ fn a_hot_drive_writes_what_its_surroundings_take_the_heat_of() {
 #[test]
 fn a_drive_too_hot_for_light_throttling_is_throttled_heavily() {
     // At 400 MB/s it would still reach 70 degrees, idle 45.
-    let heat = Heat { kelvin_per_w: 20.0, joules_per_k: 0.25, light_mb_s: 400.0, ..HEAT };
+    let heat = Heat { kelvin_per_w: 20.0, light_mb_s: 400.0, ..HEAT };
     let spec = warm(heat);
     let mut run = run_of(&spec);
-    write_for(&mut run, spec.capacity_bytes, 30.0);
+    write_for(&mut run, spec.capacity_bytes, 120.0);
     let before = run.bank.health(0);
     let begun = run.bank.now();
     let rate = mean(&write_for(&mut run, spec.capacity_bytes, 60.0));
     let busy = dies_busy(&spec, &run, &before, run.bank.now().since(begun).as_secs_f64());
     let Thermal { highest_celsius, light, heavy, .. } = thermal(&run);
     assert!(heavy.times > 5 && highest_celsius < 61.5, "{heavy:?}, {highest_celsius}");
-    assert!(light.times > heavy.times, "it cools down into light throttling: {light:?}");
+    assert!(light.times >= heavy.times, "it cools down into light throttling: {light:?}");
     let leaves = (HEAT.heavy_c - HEAT.hysteresis_k / 2.0 - HEAT.ambient_c) / 20.0;
     let takes = watts(&spec, rate, busy);
     assert!((takes / leaves - 1.0).abs() < 0.05, "{takes} W for {leaves} W");
     // A rest cools it.
-    run.wait(Some(run.bank.now() + Duration::from_secs(200)));
+    run.wait(Some(run.bank.now() + Duration::from_secs(400)));
     let rested = mean(&write_for(&mut run, spec.capacity_bytes, 0.1));
     let cool = thermal(&run);
     assert!(cool.throttling == Throttling::None && rested > 500e6, "{cool:?}, {rested}");

@@ -1,0 +1,80 @@
+//! A recording on drives that get warm: lost where their heat isn't carried away, stored where it is.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::harness::{line, new_in, scratch};
+use profile::{Parameter, Profile, library};
+use tempfile::TempDir;
+
+/// The ideal drive with heat. It comes near its temperature in a few seconds.
+fn warm(folder: &TempDir, kelvin_per_w: f64) -> PathBuf {
+    let mut profile = library::get("ideal").unwrap();
+    profile.name = "warm".to_owned();
+    let heat = [
+        ("idle_w", 2.0),
+        ("die_w", 0.1),
+        ("transfer_w", 4.0),
+        ("joules_per_k", 0.5),
+        ("kelvin_per_w", kelvin_per_w),
+        ("ambient_c", 35.0),
+        ("light_c", 75.0),
+        ("light_mb_s", 500.0),
+        ("heavy_c", 80.0),
+        ("heavy_mb_s", 50.0),
+    ];
+    for (name, value) in heat {
+        profile.simulated.set("heat", name, Parameter::assumed(value));
+    }
+    let file = new_in(folder, &format!("warm-{kelvin_per_w}.toml"));
+    fs::write(&file, profile.to_toml().unwrap()).unwrap();
+    file
+}
+
+const RECORD: &str = "record --virtual --from synthetic:3GB/s --for 30s --to sim:@*2";
+
+#[test]
+fn what_cooled_drives_store_hot_drives_lose_and_both_say_how_warm_they_were() {
+    let folder = scratch();
+    let (cooled, hot) = (warm(&folder, 5.0), warm(&folder, 15.0));
+    line(&format!("sim check {}", cooled.display()), &cooled).code(0);
+    let said = line(RECORD, &cooled).code(0).text();
+    assert!(said.contains("°C and was not throttled"), "{said}");
+    let said = line(RECORD, &hot).code(3).text();
+    assert!(said.contains("was the warmest drive: it reached 75 °C"), "{said}");
+    assert!(said.contains("and was throttled lightly for"), "{said}");
+
+    let json = format!("{RECORD} --json");
+    let finished = |drive: &PathBuf, code| {
+        let said = line(&json, drive).code(code).text();
+        let last = said.lines().last().expect("it says how it ended").to_owned();
+        serde_json::from_str::<serde_json::Value>(&last).expect("lines of JSON")
+    };
+    let (cooled, hot) = (finished(&cooled, 0), finished(&hot, 3));
+    assert!(hot["first_loss"].is_object() && cooled["first_loss"].is_null());
+    for drive in 0..2 {
+        let (cooled, hot) = (&cooled["drives"][drive], &hot["drives"][drive]);
+        let celsius = cooled["highest_celsius"].as_f64().unwrap();
+        assert!(celsius > 50.0 && celsius < 75.0, "{cooled}");
+        assert_eq!(cooled["throttled_lightly_s"], 0.0);
+        assert!(hot["throttled_lightly_s"].as_f64().unwrap() > 5.0, "{hot}");
+    }
+    let plain = line(
+        "record --virtual --json --from synthetic:1GB/s --for 1s --to sim:ideal",
+        &folder.path().join("none"),
+    );
+    let last = plain.code(0).text().lines().last().expect("it says how it ended").to_owned();
+    assert!(last.contains("\"highest_celsius\":null"), "{last}");
+}
+
+#[test]
+fn a_drive_that_is_throttled_to_more_than_its_link_moves_is_refused() {
+    let folder = scratch();
+    let file = warm(&folder, 5.0);
+    let mut profile = Profile::from_toml(&fs::read_to_string(&file).unwrap()).unwrap();
+    profile.simulated.set("heat", "light_mb_s", Parameter::assumed(9e9));
+    fs::write(&file, profile.to_toml().unwrap()).unwrap();
+    let said = line("sim check @", &file).code(1);
+    let said = said.text() + &said.stderr;
+    assert!(said.contains("heat.light_mb_s") && said.contains("what the link moves"), "{said}");
+}
