@@ -46,17 +46,30 @@ pub type Contestant<'a> = Box<dyn FnMut() -> Result<f64> + 'a>;
 pub fn interleaved<const N: usize>(
     rounds: u32,
     warm: bool,
-    mut contestants: [Contestant<'_>; N],
+    contestants: [Contestant<'_>; N],
 ) -> Result<[Figures; N]> {
-    let mut figures = [const { Figures(Vec::new()) }; N];
+    let figures = in_turn(rounds, warm, Vec::from(contestants))?;
+    Ok(figures.try_into().expect("each contestant has figures"))
+}
+
+/// The same for as many contestants as there are on this machine. Figures come in their order.
+///
+/// # Errors
+/// The first error of any.
+pub fn in_turn(
+    rounds: u32,
+    warm: bool,
+    mut contestants: Vec<Contestant<'_>>,
+) -> Result<Vec<Figures>> {
+    let mut figures = vec![Figures::default(); contestants.len()];
     if warm {
         for contestant in &mut contestants {
             contestant()?;
         }
     }
     for round in 0..rounds as usize {
-        for turn in 0..N {
-            let who = (round + turn) % N;
+        for turn in 0..contestants.len() {
+            let who = (round + turn) % contestants.len();
             figures[who].0.push(contestants[who]()?);
         }
     }
