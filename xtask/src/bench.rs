@@ -13,12 +13,14 @@ mod parity;
 mod program;
 mod python;
 mod record;
+mod record_index;
 mod rounds;
 mod search;
 mod search_large;
 mod search_live;
 mod serve;
 mod simulate;
+mod veth;
 
 use std::fs;
 use std::path::PathBuf;
@@ -31,7 +33,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, extract, extract-whole, search, search-large, search-live, serve, python, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, record-index, extract, extract-whole, search, search-large, search-live, serve, python, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -78,10 +80,11 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 14] = [
+const BENCHMARKS: [(&str, Benchmark); 15] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
+    ("record-index", record_index::run),
     ("extract", extract::run),
     ("extract-whole", extract_whole::run),
     ("search", search::run),

@@ -18,7 +18,7 @@ Nothing fails for being slow.
 ";
 
 /// What a reader must know of each benchmark.
-const NOTES: [(&str, &str); 12] = [
+const NOTES: [(&str, &str); 13] = [
     (
         "pack",
         "\
@@ -35,6 +35,15 @@ created before each round, so the file system also has to mark their extents as 
 written before* are overwritten. fio also runs with huge pages, which Longtake's buffers use: with
 pages of 4 KiB, a block of 4 MiB has more segments than a drive accepts in one request, so it is
 split.",
+    ),
+    (
+        "record-index",
+        "\
+`longtake record` of one end of a veth, in a network namespace of its own. `longtake replay` sends the
+same 500 MB of generated traffic on the other end in each round, at a tenth of 500 MB/s. A round in
+which a packet is lost fails. Processor time is that of the recorder, from its first report of
+progress to its exit, indexes included. The kernel's work of delivering packets over veth is the
+sender's, and not counted.",
     ),
     (
         "extract",

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use nix::sys::signal::{Signal, kill};
+use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use serde_json::Value;
 
@@ -30,6 +31,8 @@ pub struct Recorder {
     pub failed: u64,
     /// The last line about how far it is.
     pub progress: Value,
+    /// What it said of the whole recording at its end.
+    pub account: Value,
 }
 
 /// A figure over time.
@@ -90,6 +93,7 @@ impl Recorder {
             acknowledged_packets: 0,
             failed: 0,
             progress: Value::Null,
+            account: Value::Null,
         })
     }
 
@@ -143,6 +147,7 @@ impl Recorder {
             }
             Some("member_failed") => self.failed += 1,
             Some("progress") => self.progress = line,
+            Some("finished") => self.account = line,
             _ => {}
         }
     }
@@ -163,6 +168,17 @@ impl Recorder {
         let kib: u64 = memory.trim().strip_suffix(" kB")?.trim().parse().ok()?;
         let descriptors = fs::read_dir(format!("{process}/fd")).ok()?.count();
         Some((kib << 10, descriptors as u64))
+    }
+
+    /// Its processor time until now, in seconds.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn processor_s(&self) -> Result<f64> {
+        let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()))
+            .context("finding the recorder's clock")?;
+        let used = clock_gettime(clock).context("reading the recorder's clock")?;
+        Ok(Duration::from(used).as_secs_f64())
     }
 
     /// Sends it a signal.
