@@ -13,6 +13,7 @@ mod parity;
 mod program;
 mod python;
 mod record;
+mod record_cut;
 mod record_index;
 mod rounds;
 mod search;
@@ -33,7 +34,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, record-index, extract, extract-whole, search, search-large, search-live, serve, python, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, record-index, record-cut, extract, extract-whole, search, search-large, search-live, serve, python, generate, load, simulate-reads, simulate [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -80,11 +81,12 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 15] = [
+const BENCHMARKS: [(&str, Benchmark); 16] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
     ("record-index", record_index::run),
+    ("record-cut", record_cut::run),
     ("extract", extract::run),
     ("extract-whole", extract_whole::run),
     ("search", search::run),

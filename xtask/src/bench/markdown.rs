@@ -18,7 +18,7 @@ Nothing fails for being slow.
 ";
 
 /// What a reader must know of each benchmark.
-const NOTES: [(&str, &str); 13] = [
+const NOTES: [(&str, &str); 14] = [
     (
         "pack",
         "\
@@ -44,6 +44,13 @@ same 500 MB of generated traffic on the other end in each round, at a tenth of 5
 which a packet is lost fails. Processor time is that of the recorder, from its first report of
 progress to its exit, indexes included. The kernel's work of delivering packets over veth is the
 sender's, and not counted.",
+    ),
+    (
+        "record-cut",
+        "\
+`longtake record --index none` of the source `traffic:max`, which waits for the recorder, for eight
+seconds onto a ring of four member files that were written before. `--cut` looks each packet up in
+a table of flows, and leaves out what comes after the first 1 MiB of its flow.",
     ),
     (
         "extract",
