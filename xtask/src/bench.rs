@@ -27,6 +27,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
+use base::ByteSize;
 use serde_json::json;
 
 use comparison::Comparison;
@@ -48,6 +49,13 @@ pub struct Arguments {
     /// fio's t/io_uring, built from fio's source: the benchmark `load` compares processor time with it.
     #[arg(long, value_name = "FILE")]
     t_io_uring: Option<PathBuf>,
+    /// Folder into which Debian's packages stenographer, libleveldb1d and libsnappy1v5 were unpacked (dpkg -x): the benchmark
+    /// `search` compares with them.
+    #[arg(long, value_name = "DIR")]
+    stenographer: Option<PathBuf>,
+    /// Bytes of packets that `search` searches. It needs about four times as much space.
+    #[arg(long, value_name = "SIZE", default_value = "10GB")]
+    search_bytes: ByteSize,
     /// Print JSON.
     #[arg(long)]
     json: bool,
@@ -67,6 +75,10 @@ pub struct Setting {
     pub program: Option<PathBuf>,
     /// fio's t/io_uring, if there is one.
     pub t_io_uring: Option<PathBuf>,
+    /// Where Stenographer is, if it is anywhere.
+    pub stenographer: Option<PathBuf>,
+    /// Bytes of packets to search.
+    pub search_bytes: ByteSize,
 }
 
 impl Setting {
@@ -119,6 +131,8 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         rounds: arguments.rounds,
         program: arguments.program.clone(),
         t_io_uring: arguments.t_io_uring.clone(),
+        stenographer: arguments.stenographer.clone(),
+        search_bytes: arguments.search_bytes,
     };
     let machine = machine::describe(&setting.dir);
     let mut found = Vec::new();

@@ -19,6 +19,8 @@ pub enum Unit {
     Bytes,
     /// Wake-ups a second: less is better.
     WakeUpsPerS,
+    /// A share of something else, 1 being all of it: less is better.
+    Share,
 }
 
 impl Unit {
@@ -32,6 +34,7 @@ impl Unit {
             Self::Bytes if value < 1e9 => format!("{:.1} MB", value / 1e6),
             Self::Bytes => format!("{:.2} GB", value / 1e9),
             Self::WakeUpsPerS => format!("{value:.2}/s"),
+            Self::Share => format!("{:.3} %", value * 100.0),
             Self::Seconds if value < 0.001 => format!("{:.1} us", value * 1e6),
             Self::Seconds if value < 1.0 => format!("{:.1} ms", value * 1e3),
             Self::Seconds => format!("{value:.2} s"),
@@ -40,7 +43,7 @@ impl Unit {
 
     /// Whether less is better.
     const fn is_cost(self) -> bool {
-        matches!(self, Self::Seconds | Self::Bytes | Self::WakeUpsPerS)
+        matches!(self, Self::Seconds | Self::Bytes | Self::WakeUpsPerS | Self::Share)
     }
 
     const fn key(self) -> &'static str {
@@ -51,6 +54,7 @@ impl Unit {
             Self::Seconds => "s",
             Self::Bytes => "bytes",
             Self::WakeUpsPerS => "wake_ups_per_s",
+            Self::Share => "share",
         }
     }
 }

@@ -70,9 +70,18 @@ the disk of the file is the limit. With both on one disk, fio reads the members 
     (
         "search",
         "\
-One flow of about 1,000 packets in 10 GB of generated traffic of two million flows, in seconds: by
-flow index, by reading everything, and with tcpdump on the same packets in one file. Page caches are
-dropped before each run.",
+One flow of about 1,000 packets in generated traffic, in seconds, with page caches dropped before
+each run: by flow index, by reading everything, with tcpdump on the same packets in one pcap file,
+and with Stenographer. stenotype gets the same packets over veth and must not lose any. Stenographer
+and `longtake serve` are asked in the same way: the same query in Stenographer's language, by curl
+over TLS with certificates of 4096 bits. Both are running; `longtake extract` starts in each run. All
+must find the same packets, byte for byte. Times of capture are not compared: Stenographer's are
+those of the veth. Stenographer is compared if `--stenographer DIR` names its programs:
+
+    apt-get download stenographer libleveldb1d libsnappy1v5
+    for package in *.deb; do dpkg -x $package DIR; done
+
+`--search-bytes` sets how much is searched. Four times as much space is needed.",
     ),
     (
         "search-large",

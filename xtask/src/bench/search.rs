@@ -1,73 +1,176 @@
-//! Finding one flow of about a thousand packets in 10 GB of generated traffic of two million flows, by flow index, against a full scan
-//! and tcpdump on the same packets in one file.
+//! Finding one flow of about a thousand packets in generated traffic of two million flows, by flow index: with the program and with the
+//! service, against a full scan, tcpdump on the same packets in one file, and Stenographer.
+
+mod servers;
+mod stenographer;
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use base::ByteSize;
 use serde_json::Value;
 
 use super::comparison::{Comparison, Goal, Unit};
-use super::rounds::{Contestant, interleaved};
-use super::{Setting, extract, program};
+use super::rounds::{Contestant, Figures, in_turn};
+use super::{Setting, program};
+use servers::{Certificates, Server};
+use stenographer::Stenographer;
 
-/// Bytes of packets in the take: about all packets of the flows.
-const TAKE_BYTES: u64 = 10_000_000_000;
 /// Packets of the flow that is looked for.
 const FLOW_PACKETS: u64 = 1000;
-const GOAL: Goal = Goal::Ratio(200.0);
+/// Members of the array, and segments of a length that members of some size have by default.
+const MEMBERS: u64 = 4;
+const SEGMENT: &str = "256MiB";
+/// Times as fast as tcpdump, and as Stenographer.
+const TCPDUMP_GOAL: Goal = Goal::Ratio(200.0);
+const STENOGRAPHER_GOAL: Goal = Goal::Ratio(1.0);
+
+const EXTRACT: &str = "longtake extract";
+const SERVE: &str = "longtake serve";
+const SCAN: &str = "longtake extract --full-scan";
+const TCPDUMP: &str = "tcpdump -r";
+const STENOGRAPHER: &str = "Stenographer";
 
 /// Runs it.
 ///
 /// # Errors
-/// If the take can't be recorded or indexed, a tool fails, or the tools disagree about the packets.
+/// If the packets can't be recorded or indexed, a tool fails, or the tools don't find the same packets.
 pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     let rig = Rig::record(setting)?;
-    let round = |run: fn(&Rig) -> Result<()>| -> Contestant<'_> {
-        let rig = &rig;
-        Box::new(move || {
-            for name in OUTPUTS {
-                fs::remove_file(rig.path(name)).ok();
-            }
-            nix::unistd::sync();
-            fs::write("/proc/sys/vm/drop_caches", "3")
-                .context("dropping the page cache (it takes root)")?;
-            let start = Instant::now();
-            run(rig)?;
-            Ok(start.elapsed().as_secs_f64())
-        })
-    };
-    let contestants = [round(Rig::by_index), round(Rig::by_scan), round(Rig::tcpdump)];
-    let [ours, scan, tcpdump] = interleaved(setting.rounds, false, contestants)?;
-    rig.compare()?;
-    let references =
-        [("tcpdump -r", tcpdump, Some(GOAL)), ("longtake extract --full-scan", scan, None)];
-    let compared = references.map(|(name, figures, goal)| Comparison {
-        benchmark: "search",
-        what: format!(
-            "longtake extract of a flow of {} packets in 10 GB, page cache dropped, index of {:.3} %",
-            rig.packets, rig.index_percent
-        ),
-        reference: Some((name.to_owned(), figures)),
-        ours: ours.clone(),
-        unit: Unit::Seconds,
-        goal,
+    let flow = rig.flow()?;
+    let array = rig.path("array");
+    let certificates = Certificates::make(&rig.path("certificates"))?;
+    let theirs = setting.stenographer.as_deref().map(|programs| {
+        Stenographer::record(programs, &rig.path("stenographer"), &rig.longtake, &array)
     });
-    Ok(compared.into())
+    let theirs = theirs.transpose()?;
+    let service = Server::longtake(&rig.longtake, &array, &certificates)?;
+    let server = theirs.as_ref().map(|theirs| theirs.serve(&certificates)).transpose()?;
+    let (rig, flow, certificates) = (&rig, &flow, &certificates);
+    let mut ways = vec![
+        Way::new(rig, EXTRACT, |output| rig.extract(flow, &[], output)),
+        Way::new(rig, SERVE, |output| service.query(&flow.filter, certificates, output)),
+        Way::new(rig, SCAN, |output| rig.extract(flow, &["--full-scan"], output)),
+        Way::new(rig, TCPDUMP, |output| rig.tcpdump(flow, output)),
+    ];
+    match &server {
+        Some(server) => ways.push(Way::new(rig, STENOGRAPHER, |output| {
+            server.query(&flow.filter, certificates, output)
+        })),
+        None => eprintln!("not compared with Stenographer: --stenographer names its programs"),
+    }
+    let contestants = ways.iter().map(|way| -> Contestant<'_> { Box::new(|| way.round()) });
+    let figures = in_turn(setting.rounds, false, contestants.collect())?;
+    expect_same(&ways, flow.packets)?;
+    let named = ways.iter().map(|way| way.name).zip(figures).collect();
+    let mut found = times(named, flow.packets, setting.search_bytes);
+    found.push(rig.index_size(theirs.as_ref())?);
+    Ok(found)
 }
 
-/// What the contestants write.
-const OUTPUTS: [&str; 3] = ["index.pcap", "scan.pcap", "tcpdump.pcap"];
+/// Each of ours against each reference.
+fn times(figures: Vec<(&str, Figures)>, packets: u64, bytes: ByteSize) -> Vec<Comparison> {
+    let of = |name: &str| figures.iter().find(|(found, _)| *found == name).map(|(_, f)| f.clone());
+    let pairs = [
+        (EXTRACT, TCPDUMP, Some(TCPDUMP_GOAL)),
+        (EXTRACT, STENOGRAPHER, Some(STENOGRAPHER_GOAL)),
+        (EXTRACT, SCAN, None),
+        (SERVE, TCPDUMP, Some(TCPDUMP_GOAL)),
+        (SERVE, STENOGRAPHER, Some(STENOGRAPHER_GOAL)),
+    ];
+    let compared = pairs.into_iter().filter_map(|(ours, reference, goal)| {
+        Some(Comparison {
+            benchmark: "search",
+            what: format!("{ours}, a flow of {packets} packets in {bytes}, page cache dropped"),
+            reference: Some((reference.to_owned(), of(reference)?)),
+            ours: of(ours)?,
+            unit: Unit::Seconds,
+            goal,
+        })
+    });
+    compared.collect()
+}
 
-/// A recorded take with a flow index and the same packets as one file, deleted in the end.
+/// A way to find the flow, and the file that its packets are written to.
+struct Way<'a> {
+    name: &'static str,
+    output: PathBuf,
+    search: Search<'a>,
+}
+
+/// Writes the packets of the flow to a file.
+type Search<'a> = Box<dyn Fn(&Path) -> Result<()> + 'a>;
+
+impl<'a> Way<'a> {
+    fn new(rig: &Rig, name: &'static str, search: impl Fn(&Path) -> Result<()> + 'a) -> Self {
+        let output = rig.path(&format!("{}.pcap", name.replace(' ', "_")));
+        Self { name, output, search: Box::new(search) }
+    }
+
+    /// Seconds that it takes when nothing is in the page cache.
+    fn round(&self) -> Result<f64> {
+        fs::remove_file(&self.output).ok();
+        nix::unistd::sync();
+        fs::write("/proc/sys/vm/drop_caches", "3")
+            .context("dropping the page cache (it takes root)")?;
+        let start = Instant::now();
+        (self.search)(&self.output)?;
+        Ok(start.elapsed().as_secs_f64())
+    }
+}
+
+/// The last round of every way has found the packets of the flow, byte for byte the same.
+fn expect_same(ways: &[Way<'_>], packets: u64) -> Result<()> {
+    let mut first: Option<Vec<Vec<u8>>> = None;
+    for way in ways {
+        let file = fs::read(&way.output).with_context(|| format!("what {} found", way.name))?;
+        let mut found = frames(&file).with_context(|| format!("what {} found", way.name))?;
+        ensure!(
+            found.len() as u64 == packets,
+            "{} has found {} packets of {packets}",
+            way.name,
+            found.len()
+        );
+        // Packets of the same instant may be in another order.
+        found.sort_unstable();
+        let first = first.get_or_insert_with(|| found.clone());
+        ensure!(*first == found, "{} has found other packets than {}", way.name, ways[0].name);
+    }
+    Ok(())
+}
+
+/// The packets in a pcap file of this machine's byte order, without their times.
+fn frames(file: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let (_, mut rest) = file.split_at_checked(24).context("no pcap file")?;
+    let mut frames = Vec::new();
+    while !rest.is_empty() {
+        let (header, behind) = rest.split_first_chunk::<16>().context("half a header")?;
+        let length = u32::from_ne_bytes([header[8], header[9], header[10], header[11]]);
+        let (frame, behind) = behind.split_at_checked(length as usize).context("half a packet")?;
+        frames.push(frame.to_vec());
+        rest = behind;
+    }
+    Ok(frames)
+}
+
+/// The flow that is looked for.
+struct Flow {
+    /// Words that tcpdump, Longtake and Stenographer understand alike.
+    filter: String,
+    packets: u64,
+}
+
+/// Recorded packets and the same as one file, deleted in the end.
 struct Rig {
     directory: PathBuf,
     longtake: PathBuf,
-    filter: String,
-    packets: u64,
-    index_percent: f64,
+    /// Bytes of packets.
+    bytes: u64,
+    /// Bytes of flow indexes.
+    index_bytes: u64,
 }
 
 impl Drop for Rig {
@@ -81,42 +184,49 @@ impl Rig {
         let directory = setting.dir.join("search");
         fs::create_dir_all(&directory)?;
         let longtake = setting.longtake()?;
-        let mut rig =
-            Self { directory, longtake, filter: String::new(), packets: 0, index_percent: 0.0 };
+        let mut rig = Self { directory, longtake, bytes: 0, index_bytes: 0 };
+        let bytes = setting.search_bytes.0;
+        // Headers, and uneven placement.
+        let member_bytes = bytes / MEMBERS / 4 * 5 + (600 << 20);
+        let mut record = Command::new(&rig.longtake);
+        record.args(["record", "--from", "traffic:500MB/s", "--quiet", "--keep-privileges"]);
+        record.args(["--members", &MEMBERS.to_string(), "--segment", SEGMENT]);
+        record.args(["--member-size", &member_bytes.to_string()]);
+        record.args(["--until-bytes", &bytes.to_string(), "--to"]).arg(rig.path("array"));
+        program::run(&mut record)?;
+        // All of them, so that they are counted.
+        let indexed = rig.json(&["array", "index"], &["--again"])?;
+        rig.index_bytes = indexed["index_bytes"].as_u64().context("index_bytes")?;
+        let takes = rig.json(&["takes"], &[])?;
+        let captured = takes.pointer("/0/captured_bytes").and_then(Value::as_u64);
+        rig.bytes = captured.context("captured_bytes")?;
         program::run(
             Command::new(&rig.longtake)
-                .args(["record", "--from", "traffic:500MB/s", "--quiet", "--keep-privileges"])
-                .args(["--member-size", "3GiB", "--until-bytes", &TAKE_BYTES.to_string(), "--to"])
+                .args(["extract", "--quiet", "-o"])
+                .arg(rig.path("whole.pcap"))
                 .arg(rig.path("array")),
         )?;
-        let indexed = rig.json(&["array", "index"], &[])?;
-        let [bytes, index] = ["bytes", "index_bytes"].map(|field| indexed[field].as_f64());
-        rig.index_percent = index.context("index_bytes")? / bytes.context("bytes")? * 100.0;
+        Ok(rig)
+    }
+
+    fn flow(&self) -> Result<Flow> {
         // Those that tcpdump sees without a word about tags and tunnels, and without fragments.
         let plain = "ip and tcp";
         let flows =
-            rig.json(&["flows"], &["--by", "packets", "--top", "20000", "--filter", plain])?;
+            self.json(&["flows"], &["--by", "packets", "--top", "20000", "--filter", plain])?;
         let rows = flows["flows"].as_array().context("no flows")?;
         let near =
             |row: &&Value| row["packets"].as_u64().map(|packets| packets.abs_diff(FLOW_PACKETS));
         let flow = rows.iter().min_by_key(near).context("no flow")?;
         let text = |field: &str| flow[field].as_str().map(str::to_owned).context("no address");
-        rig.packets = flow["packets"].as_u64().context("no packets")?;
-        rig.filter = format!(
+        let filter = format!(
             "host {} and host {} and port {} and port {}",
             text("source")?,
             text("destination")?,
             flow["source_port"],
             flow["destination_port"]
         );
-        let whole = rig.path("whole.pcap");
-        program::run(
-            Command::new(&rig.longtake)
-                .args(["extract", "--quiet", "-o"])
-                .arg(whole)
-                .arg(rig.path("array")),
-        )?;
-        Ok(rig)
+        Ok(Flow { filter, packets: flow["packets"].as_u64().context("no packets")? })
     }
 
     /// What a command says of the array with `--json`.
@@ -130,44 +240,49 @@ impl Rig {
         self.directory.join(name)
     }
 
-    fn extract(&self, options: &[&str], output: &str) -> Result<()> {
-        program::run(
-            Command::new(&self.longtake)
-                .args(["extract", "--quiet", "--filter", &self.filter])
-                .args(options)
-                .arg("-o")
-                .arg(self.path(output))
-                .arg(self.path("array")),
-        )?;
+    fn extract(&self, flow: &Flow, options: &[&str], output: &Path) -> Result<()> {
+        let mut extract = Command::new(&self.longtake);
+        extract.args(["extract", "--quiet", "--filter", &flow.filter]).args(options);
+        program::run(extract.arg("-o").arg(output).arg(self.path("array")))?;
         Ok(())
     }
 
-    fn by_index(&self) -> Result<()> {
-        self.extract(&[], OUTPUTS[0])
-    }
-
-    fn by_scan(&self) -> Result<()> {
-        self.extract(&["--full-scan"], OUTPUTS[1])
-    }
-
-    fn tcpdump(&self) -> Result<()> {
-        let [from, to] = ["whole.pcap", OUTPUTS[2]].map(|name| self.path(name));
-        program::run(
-            Command::new("tcpdump").arg("-r").arg(from).arg("-w").arg(to).arg(&self.filter),
-        )?;
+    fn tcpdump(&self, flow: &Flow, output: &Path) -> Result<()> {
+        let mut tcpdump = Command::new("tcpdump");
+        tcpdump.arg("-r").arg(self.path("whole.pcap")).arg("-w").arg(output);
+        program::run(tcpdump.arg(&flow.filter))?;
         Ok(())
     }
 
-    /// All three have found the same number of packets.
-    fn compare(&self) -> Result<()> {
-        self.by_index()?;
-        self.by_scan()?;
-        self.tcpdump()?;
-        let found = OUTPUTS.map(|name| extract::packets(&self.path(name)));
-        for (name, found) in OUTPUTS.iter().zip(found) {
-            let found = found?;
-            ensure!(found == self.packets, "{name} has {found} packets of {}", self.packets);
+    fn index_size(&self, theirs: Option<&Stenographer>) -> Result<Comparison> {
+        let share = |bytes: u64| Figures(vec![bytes as f64 / self.bytes as f64]);
+        let theirs = theirs.map(Stenographer::index_bytes).transpose()?;
+        Ok(Comparison {
+            benchmark: "search",
+            what: format!("flow indexes, as a share of {} of packets", ByteSize(self.bytes)),
+            reference: theirs.map(|bytes| (STENOGRAPHER.to_owned(), share(bytes))),
+            ours: share(self.index_bytes),
+            unit: Unit::Share,
+            goal: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_a_pcap_file_are_read_and_half_of_one_is_refused() {
+        let mut file = vec![0; 24];
+        for frame in [&b"one"[..], b"three"] {
+            file.extend([0; 8]);
+            file.extend((frame.len() as u32).to_ne_bytes());
+            file.extend([0; 4]);
+            file.extend(frame);
         }
-        Ok(())
+        assert_eq!(frames(&file).unwrap(), [b"one".to_vec(), b"three".to_vec()]);
+        assert!(frames(&file[..file.len() - 1]).is_err());
+        assert!(frames(&file[..20]).is_err());
     }
 }
