@@ -39,9 +39,9 @@ split.",
     (
         "record-index",
         "\
-`longtake record` of one end of a veth, in a network namespace of its own. `longtake replay` sends the
-same 500 MB of generated traffic on the other end in each round, at a tenth of 500 MB/s. A round in
-which a packet is lost fails. Processor time is that of the recorder, from its first report of
+`longtake record` of one end of a veth, in a network namespace of its own. `longtake replay` sends
+the same 500 MB of generated traffic on the other end in each round, at a tenth of 500 MB/s. A round
+in which a packet is lost fails. Processor time is that of the recorder, from its first report of
 progress to its exit, indexes included. The kernel's work of delivering packets over veth is the
 sender's, and not counted.",
     ),
@@ -74,8 +74,8 @@ One flow of about 1,000 packets in generated traffic, in seconds, with page cach
 each run: by flow index, by reading everything, with tcpdump on the same packets in one pcap file,
 and with Stenographer. stenotype gets the same packets over veth and must not lose any. Stenographer
 and `longtake serve` are asked in the same way: the same query in Stenographer's language, by curl
-over TLS with certificates of 4096 bits. Both are running; `longtake extract` starts in each run. All
-must find the same packets, byte for byte. Times of capture are not compared: Stenographer's are
+over TLS with certificates of 4096 bits. Both are running; `longtake extract` starts in each run.
+All must find the same packets, byte for byte. Times of capture are not compared: Stenographer's are
 those of the veth. Stenographer is compared if `--stenographer DIR` names its programs:
 
     apt-get download stenographer libleveldb1d libsnappy1v5

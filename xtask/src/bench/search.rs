@@ -66,13 +66,19 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     let figures = in_turn(setting.rounds, false, contestants.collect())?;
     expect_same(&ways, flow.packets)?;
     let named = ways.iter().map(|way| way.name).zip(figures).collect();
-    let mut found = times(named, flow.packets, setting.search_bytes);
+    let what = format!(
+        "a flow of {} packets in {}, {}, page cache dropped",
+        flow.packets,
+        setting.search_bytes,
+        rig.chunks(flow)?
+    );
+    let mut found = times(named, &what);
     found.push(rig.index_size(theirs.as_ref())?);
     Ok(found)
 }
 
 /// Each of ours against each reference.
-fn times(figures: Vec<(&str, Figures)>, packets: u64, bytes: ByteSize) -> Vec<Comparison> {
+fn times(figures: Vec<(&str, Figures)>, what: &str) -> Vec<Comparison> {
     let of = |name: &str| figures.iter().find(|(found, _)| *found == name).map(|(_, f)| f.clone());
     let pairs = [
         (EXTRACT, TCPDUMP, Some(TCPDUMP_GOAL)),
@@ -84,7 +90,7 @@ fn times(figures: Vec<(&str, Figures)>, packets: u64, bytes: ByteSize) -> Vec<Co
     let compared = pairs.into_iter().filter_map(|(ours, reference, goal)| {
         Some(Comparison {
             benchmark: "search",
-            what: format!("{ours}, a flow of {packets} packets in {bytes}, page cache dropped"),
+            what: format!("{ours}, {what}"),
             reference: Some((reference.to_owned(), of(reference)?)),
             ours: of(ours)?,
             unit: Unit::Seconds,
@@ -245,6 +251,16 @@ impl Rig {
         extract.args(["extract", "--quiet", "--filter", &flow.filter]).args(options);
         program::run(extract.arg("-o").arg(output).arg(self.path("array")))?;
         Ok(())
+    }
+
+    /// How many chunks the index leaves to be read, in words.
+    fn chunks(&self, flow: &Flow) -> Result<String> {
+        let output = self.path("explained.pcap").display().to_string();
+        let options = ["--filter", &flow.filter, "-y", "-o", &output];
+        let explained = self.json(&["extract"], &options)?;
+        let count = |path: &str| program::number(&explained, path);
+        let (candidates, chunks) = (count("/index/candidates")?, count("/index/chunks")?);
+        Ok(format!("which may be in {candidates} of {chunks} chunks"))
     }
 
     fn tcpdump(&self, flow: &Flow, output: &Path) -> Result<()> {
