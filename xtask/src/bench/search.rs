@@ -288,17 +288,42 @@ impl Rig {
 mod tests {
     use super::*;
 
-    #[test]
-    fn packets_of_a_pcap_file_are_read_and_half_of_one_is_refused() {
+    fn pcap(frames: &[&str]) -> Vec<u8> {
         let mut file = vec![0; 24];
-        for frame in [&b"one"[..], b"three"] {
+        for frame in frames {
             file.extend([0; 8]);
             file.extend((frame.len() as u32).to_ne_bytes());
             file.extend([0; 4]);
-            file.extend(frame);
+            file.extend(frame.as_bytes());
         }
+        file
+    }
+
+    #[test]
+    fn packets_of_a_pcap_file_are_read_and_half_of_one_is_refused() {
+        let file = pcap(&["one", "three"]);
         assert_eq!(frames(&file).unwrap(), [b"one".to_vec(), b"three".to_vec()]);
         assert!(frames(&file[..file.len() - 1]).is_err());
         assert!(frames(&file[..20]).is_err());
+    }
+
+    #[test]
+    fn ways_that_find_other_or_fewer_packets_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let judged = |found: [&[&str]; 2]| {
+            let ways = ["a", "b"].map(|name| {
+                let output = folder.path().join(name);
+                Way { name, output, search: Box::new(|_| Ok(())) }
+            });
+            for (way, found) in ways.iter().zip(found) {
+                fs::write(&way.output, pcap(found)).unwrap();
+            }
+            expect_same(&ways, 2).map_err(|error| error.to_string())
+        };
+        assert_eq!(judged([&["one", "two"], &["two", "one"]]), Ok(()));
+        let refused = judged([&["one", "two"], &["one", "too"]]);
+        assert_eq!(refused, Err("b has found other packets than a".to_owned()));
+        let refused = judged([&["one", "two"], &["one"]]);
+        assert_eq!(refused, Err("b has found 1 packets of 2".to_owned()));
     }
 }
