@@ -26,7 +26,9 @@ const MEMBERS: u64 = 4;
 const SEGMENT: &str = "256MiB";
 /// Times as fast as tcpdump, and as Stenographer.
 const TCPDUMP_GOAL: Goal = Goal::Ratio(200.0);
-const STENOGRAPHER_GOAL: Goal = Goal::Ratio(1.0);
+const STENOGRAPHER_GOAL: Goal = Goal::Ratio(10.0);
+/// Of the packets, for the index.
+const INDEX_GOAL: Goal = Goal::Value(0.002);
 
 const EXTRACT: &str = "longtake extract";
 const SERVE: &str = "longtake serve";
@@ -279,7 +281,7 @@ impl Rig {
             reference: theirs.map(|bytes| (STENOGRAPHER.to_owned(), share(bytes))),
             ours: share(self.index_bytes),
             unit: Unit::Share,
-            goal: None,
+            goal: Some(INDEX_GOAL),
         })
     }
 }
