@@ -163,7 +163,7 @@ fn loss_json(loss: &FirstLoss) -> Value {
         .map(|drive| {
             json!({
                 "drive": drive.drive, "rate": drive.rate.0, "passes": drive.passes,
-                "amplification": drive.amplification,
+                "amplification": drive.amplification, "throttled_celsius": drive.throttled_celsius,
             })
         })
         .collect();

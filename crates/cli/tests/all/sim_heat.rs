@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::harness::{line, new_in, scratch};
+use crate::harness::{line, new_in, scratch, unbroken};
 use profile::{Parameter, Profile, library};
 use tempfile::TempDir;
 
@@ -51,7 +51,11 @@ fn what_cooled_drives_store_hot_drives_lose_and_both_say_how_warm_they_were() {
         serde_json::from_str::<serde_json::Value>(&last).expect("lines of JSON")
     };
     let (cooled, hot) = (finished(&cooled, 0), finished(&hot, 3));
-    assert!(hot["first_loss"].is_object() && cooled["first_loss"].is_null());
+    assert!(cooled["first_loss"].is_null());
+    let behind = &hot["first_loss"]["behind"][0];
+    assert!(behind["throttled_celsius"].as_f64().unwrap() > 73.0, "{behind}");
+    let why = hot["first_loss"]["text"].as_str().unwrap();
+    assert!(why.contains(", throttled at 7"), "{why}");
     for drive in 0..2 {
         let (cooled, hot) = (&cooled["drives"][drive], &hot["drives"][drive]);
         let celsius = cooled["highest_celsius"].as_f64().unwrap();
@@ -65,6 +69,17 @@ fn what_cooled_drives_store_hot_drives_lose_and_both_say_how_warm_they_were() {
     );
     let last = plain.code(0).text().lines().last().expect("it says how it ended").to_owned();
     assert!(last.contains("\"highest_celsius\":null"), "{last}");
+}
+
+#[test]
+fn a_proof_finds_that_hot_drives_are_too_few() {
+    let folder = scratch();
+    let plan = "plan --rate 3GB/s --keep 10m --prove --drive @";
+    let said = line(plan, &warm(&folder, 5.0)).code(0).text();
+    assert!(unbroken(&said).contains("2 drives confirmed"), "{said}");
+    let said = line(plan, &warm(&folder, 15.0)).text();
+    assert!(unbroken(&said).contains("2 drives not enough: loss after"), "{said}");
+    assert!(unbroken(&said).contains("throttled at 7"), "{said}");
 }
 
 #[test]

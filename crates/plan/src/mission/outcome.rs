@@ -6,7 +6,7 @@ use base::{Duration, Instant, NoBuffers, Rate};
 use format::{Count, Ledger};
 use recorder::Event;
 use recorder::run::Recording;
-use ssd::heat::Thermal;
+use ssd::heat::{Thermal, Throttling};
 use ssd::{Erases, Health, Start};
 
 use super::array::EPOCH_NS;
@@ -176,6 +176,8 @@ pub struct Behind {
     pub passes: f64,
     /// Media bytes for each of the host's in the sample under way.
     pub amplification: f64,
+    /// Its temperature in degrees Celsius, if it was throttled because of that.
+    pub throttled_celsius: Option<f64>,
 }
 
 impl fmt::Display for FirstLoss {
@@ -187,7 +189,7 @@ impl fmt::Display for FirstLoss {
         let Some(slowest) = self.behind.iter().min_by(|a, b| a.rate.0.total_cmp(&b.rate.0)) else {
             return Ok(());
         };
-        let Behind { drive, rate, passes, amplification } = slowest;
+        let Behind { drive, rate, passes, amplification, throttled_celsius } = slowest;
         let phase = if *passes >= 1.0 { "in overwrite" } else { "in its first pass" };
         write!(
             f,
@@ -195,7 +197,8 @@ impl fmt::Display for FirstLoss {
              written), flash taking {amplification:.2} bytes for one",
             self.behind.len(),
             self.drives
-        )
+        )?;
+        throttled_celsius.map_or(Ok(()), |celsius| write!(f, ", throttled at {celsius:.0} °C"))
     }
 }
 
@@ -378,6 +381,9 @@ impl Book {
                 }),
                 passes: self.held[drive] + written[drive] as f64 / self.data_bytes[drive] as f64,
                 amplification: amplification[drive],
+                throttled_celsius: (recording.bank().bank().health(drive).thermal)
+                    .filter(|thermal| thermal.throttling != Throttling::None)
+                    .map(|thermal| thermal.celsius),
             })
             .collect()
     }
