@@ -174,6 +174,16 @@ fn shortest_read_us(spec: &Spec) -> f64 {
     spec.cache.map_or(flash_us, |cache| cache.read_us.min(flash_us))
 }
 
+/// Time for which every read keeps a channel busy, at least.
+fn shortest_transfer_ns(spec: &Spec) -> u64 {
+    match spec.flash.media {
+        Medium::InPlace => 0,
+        Medium::Nand => {
+            Wire::new(spec.flash.channel_mb_s * 1e6).transfer(0, spec.mapping.unit_bytes)
+        }
+    }
+}
+
 /// A simulated drive.
 #[derive(Clone, Debug)]
 pub struct Drive {
@@ -231,6 +241,9 @@ pub struct Drive {
     busy_since: u64,
     idle_ns: u64,
     upkeep_left: u64,
+    /// Bytes of its own that it still has to write, and how many of them the host's bytes since the last program make due.
+    upkeep_open: u64,
+    upkeep_due: f64,
     upkeep_die: u32,
     health: Health,
     /// If its heat is simulated.
@@ -267,11 +280,7 @@ impl Drive {
             received: Queue::new(),
             ready: Queue::new(),
             shortest_read_ns: ns(shortest_read_us(&spec)),
-            shortest_transfer_ns: if in_place {
-                0
-            } else {
-                Wire::new(spec.flash.channel_mb_s * 1e6).transfer(0, spec.mapping.unit_bytes)
-            },
+            shortest_transfer_ns: shortest_transfer_ns(&spec),
             sent: Queue::new(),
             over: Queue::new(),
             idle_at: if in_place { NEVER } else { ns(idle_ms * 1e3) },
@@ -296,6 +305,8 @@ impl Drive {
             upkeep_left: spec
                 .upkeep
                 .map_or(u64::MAX, |upkeep| 1 + Random::new(slot.seed).below(upkeep.every_bytes)),
+            upkeep_open: 0,
+            upkeep_due: 0.0,
             upkeep_die: 0,
             health: Health::default(),
             thermometer: spec.heat.map(|heat| Thermometer::new(heat, spec.link.bytes_per_s())),

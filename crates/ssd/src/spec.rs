@@ -238,8 +238,11 @@ pub struct Endurance {
 pub struct Upkeep {
     /// After so many bytes from the host,
     pub every_bytes: u64,
-    /// it writes so many of its own at once.
+    /// it writes so many of its own.
     pub bytes: u64,
+    /// It spreads them evenly over so many of the next bytes from the host, which then come more slowly; 0 for at once, which stops the
+    /// host.
+    pub within_bytes: u64,
 }
 
 /// How warm a drive gets: one mass that work heats and its surroundings cool. From two temperatures on the drive lets less through, as

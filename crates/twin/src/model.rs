@@ -184,6 +184,7 @@ fn scaled(spec: &Spec, parts: u64) -> Spec {
     if let Some(upkeep) = &mut small.upkeep {
         upkeep.every_bytes = (upkeep.every_bytes / parts).max(1);
         upkeep.bytes = (upkeep.bytes / parts).max(1);
+        upkeep.within_bytes = (upkeep.within_bytes / parts).min(upkeep.every_bytes);
     }
     if let Some(heat) = &mut small.heat {
         heat.joules_per_k /= parts as f64;

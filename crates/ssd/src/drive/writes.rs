@@ -9,7 +9,7 @@ use super::{Drive, Epoch, Piece, Set, UnderWay, UplinkWires, Waiting};
 use crate::dies::Work;
 use crate::earliest::NEVER;
 use crate::map::NOWHERE;
-use crate::spec::Media as Medium;
+use crate::spec::{Media as Medium, Upkeep};
 
 impl Drive {
     /// A write, trim or flush has passed the controller.
@@ -160,11 +160,29 @@ impl Drive {
             at = piece_end;
         }
         if let Some(upkeep) = self.spec.upkeep {
-            if self.upkeep_left <= u64::from(length) {
-                self.upkeep_left = upkeep.every_bytes;
+            self.owe_upkeep(&upkeep, length);
+        }
+    }
+
+    /// Counts what the host has written, and writes the drive's own data when its time has come.
+    fn owe_upkeep(&mut self, upkeep: &Upkeep, length: u32) {
+        if self.upkeep_left > u64::from(length) {
+            self.upkeep_left -= u64::from(length);
+        } else {
+            self.upkeep_left = upkeep.every_bytes;
+            if upkeep.within_bytes == 0 {
                 self.keep_up(upkeep.bytes);
             } else {
-                self.upkeep_left -= u64::from(length);
+                self.upkeep_open = upkeep.bytes;
+            }
+        }
+        if self.upkeep_open > 0 {
+            self.upkeep_due += f64::from(length) * upkeep.bytes as f64 / upkeep.within_bytes as f64;
+            let program = self.spec.flash.program_bytes();
+            while self.upkeep_due >= program as f64 && self.upkeep_open > 0 {
+                self.keep_up(program);
+                self.upkeep_due -= program as f64;
+                self.upkeep_open = self.upkeep_open.saturating_sub(program);
             }
         }
     }

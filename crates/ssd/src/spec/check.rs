@@ -360,6 +360,12 @@ impl Upkeep {
                 "{} is less than the {} that the drive then writes (upkeep.bytes): it would never keep up",
                 self.every_bytes, self.bytes
             )
+        })?;
+        ensure(self.within_bytes <= self.every_bytes, "upkeep.within_bytes", || {
+            format!(
+                "{} is more than the {} after which the drive begins again (upkeep.every_bytes)",
+                self.within_bytes, self.every_bytes
+            )
         })
     }
 }
@@ -455,7 +461,7 @@ mod tests {
     fn refused(field: &str, word: &str, change: impl FnOnce(&mut Spec)) {
         let mut spec = ideal();
         spec.cache = Some(cache());
-        spec.upkeep = Some(Upkeep { every_bytes: 1 << 30, bytes: 1 << 20 });
+        spec.upkeep = Some(Upkeep { every_bytes: 1 << 30, bytes: 1 << 20, within_bytes: 0 });
         spec.check().unwrap();
         change(&mut spec);
         let error = spec.check().unwrap_err();
@@ -633,6 +639,9 @@ mod tests {
     #[test]
     fn upkeep_that_never_ends_is_refused() {
         refused("upkeep.every_bytes", "keep up", |s| s.upkeep.as_mut().unwrap().every_bytes = 1);
+        refused("upkeep.within_bytes", "begins again", |s| {
+            s.upkeep.as_mut().unwrap().within_bytes = (1 << 30) + 1;
+        });
         refused("upkeep.bytes", "leave", |s| s.upkeep.as_mut().unwrap().bytes = 0);
         refused("mapping.reserve_superblocks", "2 or more", |s| s.mapping.reserve_superblocks = 1);
         refused("mapping.collector", "choices-1", |s| s.mapping.collector = Collector::Choices(0));

@@ -59,7 +59,7 @@ const fn without(
 }
 
 /// Every parameter, in the order in which files are written.
-pub const PARAMETERS: [Known; 60] = [
+pub const PARAMETERS: [Known; 61] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
     needed(
         "controller",
@@ -166,6 +166,7 @@ pub const PARAMETERS: [Known; 60] = [
     ),
     needed("upkeep", "every_bytes", "after so many bytes from the host"),
     needed("upkeep", "bytes", "bytes that the drive writes for its own upkeep"),
+    or("upkeep", "within_bytes", "0", "host bytes over which they are spread; 0: written at once"),
     needed("heat", "idle_w", "power without any work, watts"),
     needed("heat", "die_w", "power of a die that reads, programs or erases, watts"),
     or("heat", "transfer_w", "0.0", "power of controller and link at the link's full rate, watts"),

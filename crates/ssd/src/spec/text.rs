@@ -59,6 +59,7 @@ impl Spec {
                 Some(Upkeep {
                     every_bytes: read.get("upkeep", "every_bytes")?,
                     bytes: read.get("upkeep", "bytes")?,
+                    within_bytes: read.get("upkeep", "within_bytes")?,
                 })
             } else {
                 None
@@ -106,9 +107,10 @@ impl Spec {
         if let Some(rated) = &self.endurance.rated_bytes {
             all.put("endurance", "rated_bytes", rated);
         }
-        if let Some(Upkeep { every_bytes, bytes }) = &self.upkeep {
+        if let Some(Upkeep { every_bytes, bytes, within_bytes }) = &self.upkeep {
             all.put("upkeep", "every_bytes", every_bytes);
             all.put("upkeep", "bytes", bytes);
+            all.put("upkeep", "within_bytes", within_bytes);
         }
         if let Some(heat) = &self.heat {
             all.heat(heat);
@@ -683,7 +685,7 @@ mod tests {
         let mut given = BTreeSet::new();
         let sata = Link::Sata { gbps: 6.0, efficiency: 0.9 };
         let mut spec = Spec::from_profile(&ideal()).unwrap();
-        spec.upkeep = Some(Upkeep { every_bytes: 2, bytes: 1 });
+        spec.upkeep = Some(Upkeep { every_bytes: 2, bytes: 1, within_bytes: 1 });
         spec.heat = Some(heat(1.0));
         spec.endurance.rated_bytes = Some(1);
         spec.cache = Some(Cache {
@@ -817,7 +819,9 @@ mod tests {
                     rated_bytes: flags[5].then_some(numbers[1].into()),
                 },
                 upkeep: flags[5].then_some(Upkeep {
-                    every_bytes: numbers[0].into(), bytes: numbers[2].into(),
+                    every_bytes: numbers[0].into(),
+                    bytes: numbers[2].into(),
+                    within_bytes: numbers[1].into(),
                 }),
                 heat: flags[2].then(|| heat(times[0])),
             };

@@ -240,10 +240,11 @@ fn warmed(mut spec: Spec, heat: Option<(f64, f64, f64)>) -> Spec {
 }
 
 fn upkeep() -> impl Strategy<Value = Option<Upkeep>> {
-    proptest::option::weighted(0.3, (1..=64_u64, 4..=64_u64)).prop_map(|upkeep| {
-        upkeep.map(|(blocks, times)| Upkeep {
+    proptest::option::weighted(0.3, (1..=64_u64, 4..=64_u64, 0..=64_u64)).prop_map(|upkeep| {
+        upkeep.map(|(blocks, times, spread)| Upkeep {
             every_bytes: (blocks * times) << 14,
             bytes: blocks << 14,
+            within_bytes: (blocks * times * spread / 64) << 14,
         })
     })
 }

@@ -1,6 +1,6 @@
 //! Laws of wear: superblocks are erased as often as what was written needs, each set's on its own, and evenly.
 
-use base::{DriveId, Random};
+use base::{Bank, DriveId, Random};
 use longtake_ssd::spec::{Collector, Upkeep};
 use longtake_ssd::{Spec, Start, Uplink};
 use proptest::prelude::*;
@@ -92,11 +92,48 @@ fn drives_of_one_kind_write_for_themselves_at_times_of_their_own() {
     let mut spec = drives::small();
     let program = spec.flash.program_bytes();
     let every_bytes = 8 << 20;
-    spec.upkeep = Some(Upkeep { every_bytes, bytes: 64 * program });
+    spec.upkeep = Some(Upkeep { every_bytes, bytes: 64 * program, within_bytes: 0 });
     let first: Vec<u64> = (1..=6).map(|seed| first_upkeep(&spec, seed)).collect();
     assert!(first.iter().all(|&bytes| bytes <= every_bytes + BLOCK), "{first:?}");
     let mut apart = first.clone();
     apart.sort_unstable();
     apart.dedup();
     assert!(apart.len() > 3, "they stall alike: {first:?}");
+}
+
+/// Bytes a second of each 512 KiB of a drive that is written in order.
+fn rates(upkeep: Upkeep) -> Vec<f64> {
+    let spec = Spec { upkeep: Some(upkeep), ..drives::small() };
+    let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+    let mut offset = 0;
+    let window = |_| {
+        let begun = run.bank.now();
+        run.closed_loop(8, 8, || {
+            let at = offset;
+            offset += 1 << 16;
+            write(at, 1 << 16)
+        });
+        (1 << 19) as f64 / run.bank.now().since(begun).as_secs_f64()
+    };
+    (0..spec.capacity_bytes >> 19).map(window).collect()
+}
+
+#[test]
+fn upkeep_that_is_spread_slows_the_host_and_at_once_stops_it_for_the_same_time() {
+    let bytes = 4 << 20;
+    let upkeep = |within_bytes| Upkeep { every_bytes: 24 << 20, bytes, within_bytes };
+    let (at_once, spread) = (rates(upkeep(0)), rates(upkeep(8 << 20)));
+    let sorted = |rates: &[f64]| {
+        let mut sorted = rates.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted
+    };
+    let usual = sorted(&spread)[3 * spread.len() / 4];
+    // While 8 MiB come from the host, the flash takes 12.
+    let slowed = spread.iter().filter(|&&rate| (rate / usual - 2.0 / 3.0).abs() < 0.1).count();
+    assert!(slowed >= 24, "{slowed} of {} windows at two thirds", spread.len());
+    let [once, over] = [sorted(&at_once)[0], sorted(&spread)[0]];
+    assert!(once < 0.12 * usual && over > 0.3 * usual, "{once}, {over} of {usual}");
+    let seconds = |rates: &[f64]| rates.iter().map(|rate| 1.0 / rate).sum::<f64>();
+    assert!((seconds(&spread) / seconds(&at_once) - 1.0).abs() < 0.03, "the same work");
 }
