@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use base::{Duration, Rate};
 use longtake_plan::mission::{Chunk, Mission, MissionOutcome, Readers, Span};
 use recorder::{Placement, WhenFull};
+use ssd::spec::Heat;
 use ssd::{Slot, Spec, Start};
 
 fn spec(name: &str) -> Spec {
@@ -151,6 +152,39 @@ fn a_coarse_drive_sustains_what_the_fine_one_does() {
             assert!((ratio - 1.0).abs() < 0.01, "{name}, {placement}: {ratio}");
         }
     }
+}
+
+#[test]
+fn a_coarse_drive_gets_as_warm_as_the_fine_one() {
+    let fine = Spec {
+        heat: Some(Heat {
+            idle_w: 2.0,
+            die_w: 0.1,
+            transfer_w: 2.0,
+            joules_per_k: 0.5,
+            kelvin_per_w: 10.0,
+            ambient_c: 35.0,
+            light_c: 75.0,
+            light_mb_s: 800.0,
+            heavy_c: 90.0,
+            heavy_mb_s: 100.0,
+            hysteresis_k: 2.0,
+        }),
+        ..small()
+    };
+    assert!(fine.coarsest().flash.dies() < fine.flash.dies(), "it is coarser");
+    let warm = |coarse, rate| {
+        let mut mission = Mission::new(slots(&fine, 2, Start::Full), Rate(rate), seconds(60.0));
+        mission.coarse = coarse;
+        let warmth = run(&mission).drives[0].warmth.unwrap();
+        (warmth.highest_celsius, warmth.lightly.as_secs_f64())
+    };
+    let (cool, cool_coarse) = (warm(false, 1e9), warm(true, 1e9));
+    assert!(cool.0 > 60.0 && (cool.0 - cool_coarse.0).abs() < 1.0, "{cool:?}, {cool_coarse:?}");
+    assert_eq!((cool.1, cool_coarse.1), (0.0, 0.0));
+    let (hot, hot_coarse) = (warm(false, 4e9), warm(true, 4e9));
+    assert!((hot.0 - hot_coarse.0).abs() < 1.0 && hot.1 > 10.0, "{hot:?}, {hot_coarse:?}");
+    assert!((hot.1 / hot_coarse.1 - 1.0).abs() < 0.1, "{hot:?}, {hot_coarse:?}");
 }
 
 #[test]

@@ -27,6 +27,10 @@ impl Spec {
         while let Some(coarser) = coarser(&spec.flash) {
             spec.flash = coarser;
         }
+        // A die stands for several, and takes their power.
+        if let Some(heat) = &mut spec.heat {
+            heat.die_w *= f64::from(self.flash.dies()) / f64::from(spec.flash.dies());
+        }
         spec
     }
 
