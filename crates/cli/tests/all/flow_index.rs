@@ -111,6 +111,11 @@ fn a_search_by_flow_index_returns_what_a_full_scan_returns_and_reads_less() {
     agree(array, &filters[..4], &[], 0);
 }
 
+/// Segments that `array index` gave none, because they end where a take does and none fits behind it.
+fn without_room(report: &Value) -> u64 {
+    number(report, "no_room") + number(report, "not_full")
+}
+
 #[test]
 fn a_recording_indexes_what_it_writes() {
     let folder = scratch();
@@ -122,11 +127,12 @@ fn a_recording_indexes_what_it_writes() {
     let filters = filters(&array);
     let (listed, read) = agree(&array, &filters, &[], 0);
     assert!(read * 3 < listed * 2, "{read} of {listed} chunks were read");
-    // Nothing is left to be indexed, in segments that are not full either.
+    // Nothing is left to be indexed, in segments that are not full either: unless none fits behind the take.
     let (_, said) = search(&array, &filters[0], &[], 0);
-    assert_eq!(number(&said["index"], "not_indexed"), 0, "{said}");
     let report = asked("array index @", &array);
-    assert_eq!(report["had"], report["segments"], "{report}");
+    let (left, rest) = (number(&said["index"], "not_indexed"), without_room(&report));
+    assert!(left == 0 || rest > 0, "{report}, {said}");
+    assert_eq!(number(&report, "had") + rest, number(&report, "segments"), "{report}");
     // A take that goes on in the same segments, without, and then with an index.
     for options in ["--index none", ""] {
         let more = format!(
@@ -135,10 +141,11 @@ fn a_recording_indexes_what_it_writes() {
         line(&more, &array).code(0);
         agree(&array, &filters[..8], &[], 0);
     }
-    // Segments that were filled without an index have none until now.
-    line("array index @", &array).code(0);
+    // Segments that were filled without an index have none until now. Where a take ended just before a segment's end, none fits.
+    let report = asked("array index @", &array);
     let (_, said) = search(&array, &filters[0], &[], 0);
-    assert_eq!(number(&said["index"], "not_indexed"), 0, "{said}");
+    let left = number(&said["index"], "not_indexed");
+    assert!(left == 0 || without_room(&report) > 0, "{report}, {said}");
     assert_eq!(asked("array check @", &array)["damaged"], Value::Array(Vec::new()));
     line("array scrub @", &array).code(0);
 }
