@@ -34,8 +34,8 @@ const STEP_EVENTS: u64 = 24;
 /// Steps after which a mission looks again whether it has cost what it may.
 const STEPS_A_LOOK: u64 = 64;
 
-/// Steps after which whoever watches is told how far a mission is, between samples too: those of a month are minutes of computing
-/// apart. A fraction of a second.
+/// Steps after which progress is reported between samples as well: they take a fraction of a second, and from one sample of a month to
+/// the next it may be minutes.
 const STEPS_TO_TELL: u64 = 1 << 14;
 
 /// What is recorded, on what, and how.

@@ -3,6 +3,7 @@
 pub mod check;
 mod coarse;
 pub mod derived;
+mod field;
 pub mod listed;
 pub mod parameters;
 pub mod rates;

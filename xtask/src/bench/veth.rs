@@ -1,4 +1,4 @@
-//! A network namespace of its own with a cable in it, for what captures from an interface: traffic of nobody else gets there.
+//! A network namespace with a veth pair, for benchmarks that capture from an interface: no other traffic gets in.
 
 use std::path::Path;
 use std::process::Command;

@@ -173,7 +173,7 @@ impl Recorder {
     /// Its processor time until now, in seconds.
     ///
     /// # Errors
-    /// If it is gone.
+    /// If the recorder has ended.
     pub fn processor_s(&self) -> Result<f64> {
         let clock = clock_getcpuclockid(Pid::from_raw(self.child.id().cast_signed()))
             .context("finding the recorder's clock")?;
@@ -184,7 +184,7 @@ impl Recorder {
     /// Sends it a signal.
     ///
     /// # Errors
-    /// If it is gone.
+    /// If the recorder has ended.
     pub fn signal(&self, signal: Signal) -> Result<()> {
         kill(Pid::from_raw(self.child.id() as i32), signal).context("signalling the recorder")
     }

@@ -14,7 +14,7 @@ fn long() -> bool {
     std::env::var_os("LONGTAKE_LONG").is_some_and(|v| v == "1")
 }
 
-/// Runs fio on a job file. From its standard input fio reads one several times as slowly.
+/// Runs fio on a job file.
 fn fio(arguments: &[&str], job: &str, folder: &Path) -> Output {
     let mut file = NamedTempFile::new_in(folder).unwrap();
     file.write_all(job.as_bytes()).unwrap();

@@ -22,8 +22,11 @@ const SATA_COMMANDS: u32 = 32;
 /// Times above this, in microseconds, are a slip of the unit.
 const TIME_MAX_US: f64 = 1e7;
 
-/// More power than any drive takes, or one of its parts.
+/// More power than any drive takes.
 const WATTS_MAX: f64 = 1_000.0;
+
+/// No drive takes longer than a day to get warm, in seconds.
+const TIME_CONSTANT_MAX_S: f64 = 86_400.0;
 
 /// Temperatures of drives and of where they are, in degrees Celsius.
 const CELSIUS: RangeInclusive<f64> = -60.0..=200.0;
@@ -69,7 +72,9 @@ impl Spec {
         }
         self.endurance.check()?;
         self.upkeep.as_ref().map_or(Ok(()), Upkeep::check)?;
-        self.heat.as_ref().map_or(Ok(()), |heat| heat.check(self.link.bytes_per_s()))
+        self.heat
+            .as_ref()
+            .map_or(Ok(()), |heat| heat.check(self.flash.dies(), self.link.bytes_per_s()))
     }
 
     /// Whether there is enough flash beyond the capacity, and not more than the table can name.
@@ -371,15 +376,16 @@ impl Upkeep {
 }
 
 impl Heat {
-    fn check(&self, link_bytes_per_s: f64) -> Check {
+    fn check(&self, dies: u32, link_bytes_per_s: f64) -> Check {
+        // Of all dies together, which joining them does not change.
         let watts = [
             ("heat.idle_w", self.idle_w),
-            ("heat.die_w", self.die_w),
+            ("heat.die_w", self.die_w * f64::from(dies)),
             ("heat.transfer_w", self.transfer_w),
         ];
         for (field, watts) in watts {
             ensure((0.0..=WATTS_MAX).contains(&watts), field, || {
-                format!("{watts} is no power of a drive: give 0 to {WATTS_MAX} watts")
+                format!("{watts} watts in all are no power of a drive: give 0 to {WATTS_MAX}")
             })?;
         }
         let positive =
@@ -389,6 +395,12 @@ impl Heat {
                 format!("{value} is none: give 0.001 to 1,000,000")
             })?;
         }
+        let constant_s = self.time_constant_s();
+        ensure(constant_s <= TIME_CONSTANT_MAX_S, "heat.joules_per_k", || {
+            format!(
+                "with heat.kelvin_per_w it makes a time constant of {constant_s} s: give {TIME_CONSTANT_MAX_S} s at most"
+            )
+        })?;
         let celsius = [
             ("heat.ambient_c", self.ambient_c),
             ("heat.light_c", self.light_c),
@@ -628,6 +640,8 @@ mod tests {
         with("heat.die_w", "watts", |heat| heat.die_w = f64::NAN);
         with("heat.transfer_w", "watts", |heat| heat.transfer_w = 2_000.0);
         with("heat.joules_per_k", "0.001", |heat| heat.joules_per_k = 0.0);
+        with("heat.die_w", "watts", |heat| heat.die_w = 500.0);
+        with("heat.joules_per_k", "time constant of 800000 s", |heat| heat.joules_per_k = 1e5);
         with("heat.kelvin_per_w", "0.001", |heat| heat.kelvin_per_w = -8.0);
         with("heat.ambient_c", "Celsius", |heat| heat.ambient_c = 300.0);
         with("heat.heavy_c", "above heat.light_c", |heat| heat.heavy_c = 70.0);

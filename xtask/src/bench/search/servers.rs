@@ -128,7 +128,7 @@ impl Server {
     }
 }
 
-/// An address of this machine that nobody listens on.
+/// A local address on which no program listens.
 ///
 /// # Errors
 /// If there is none.
