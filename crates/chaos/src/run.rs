@@ -316,7 +316,7 @@ fn look(
     let ask = |bank: &Beside<'_, '_>| asks.then(|| bank.run.recording.core().written());
     let mut reader = Reader { bank, memory, buffers };
     let written = ask(reader.bank);
-    let look = Look { degraded, known: None, written: written.as_ref() };
+    let look = Look { degraded, known: None, written: written.as_ref(), by_records: true };
     let mut image = open::open_to_read(&mut reader, look)?;
     let catalog = match viewer.patient {
         true => live::catalog(&mut reader, &mut image, degraded, range, ask)?,

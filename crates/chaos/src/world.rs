@@ -10,8 +10,8 @@ use base::memory::MemoryBuffers;
 use base::{Bank, BufferId, Duration, Instant, Timestamp};
 use format::layout::SUPERBLOCK_BYTES;
 use format::superblock::{Member, Protected};
-use format::{Count, Layout, Superblock};
-use recorder::open;
+use format::{ChunkRecord, Count, Layout, Superblock};
+use recorder::open::{self, Look};
 use recorder::reader::Reader;
 use recorder::takes::Catalog;
 use recorder::{ArrayImage, TimeRange};
@@ -303,6 +303,7 @@ impl<'c> World<'c> {
         };
         extracted.judge(&catalog, all, &self.book, &mut met);
         extracted.judge_at_rest(&catalog, &self.book);
+        self.read_by_records(&catalog);
         // A part of it by time gives the same part.
         if self.case.seed.is_multiple_of(3) {
             let shares = ((self.case.seed >> 2) as u8, (self.case.seed >> 5) as u8);
@@ -357,6 +358,38 @@ impl<'c> World<'c> {
         let mut bank = self.user();
         let part = self.span(shares);
         listed_by_time(&mut self.reader(&mut bank), &image, catalog, &self.book, part);
+    }
+
+    /// A reader that leaves chunks unread which the members' records call flushed finds all that one finds who reads them, but for what
+    /// a ring has given up and a lost write brought back, and whatever it finds more is the truth or is named.
+    fn read_by_records(&self, careful: &Catalog) {
+        let mut bank = self.user();
+        let mut reader = self.reader(&mut bank);
+        let (degraded, all) = (!self.absent.is_empty(), TimeRange::ALL);
+        let look = Look { degraded, by_records: true, ..Look::default() };
+        let seen = open::open_to_read(&mut reader, look)
+            .and_then(|image| Ok((Catalog::load(&mut reader, &image, all)?, image)));
+        let (catalog, image) = match seen {
+            Ok(seen) => seen,
+            Err(error) => panic!("media: the array can't be opened by its records: {error}"),
+        };
+        let numbers = |catalog: &Catalog| -> BTreeSet<u64> {
+            let number = |record: &ChunkRecord| record.replaces.unwrap_or(record.sequence);
+            catalog.entries.iter().map(|entry| number(&entry.record)).collect()
+        };
+        let (careful, by_records) = (numbers(careful), numbers(&catalog));
+        let given_up = |n: &&u64| self.book.chunks.get(n).is_some_and(|chunk| chunk.given_up);
+        let missed: Vec<&u64> = careful.difference(&by_records).filter(|n| !given_up(n)).collect();
+        assert!(missed.is_empty(), "records: chunks {missed:?} are found by reading them alone");
+        let more: Vec<&u64> = by_records.difference(&careful).collect();
+        if more.is_empty() {
+            return;
+        }
+        assert!(!self.clean, "records: chunks {more:?} are called flushed, and are not whole");
+        let Ok(extracted) = extract_all(&mut reader, &image, &catalog, all, (true, None)) else {
+            panic!("media: the bank never fails as a whole")
+        };
+        extracted.judge(&catalog, all, &self.book, &mut Met::default());
     }
 
     /// Without as many members as there are parities, everything that was acknowledged can still be had.

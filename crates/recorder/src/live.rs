@@ -33,7 +33,8 @@ pub fn catalog<B: Bank, M: Buffers>(
     for look in 0.. {
         if look > 0 {
             let written = ask(reader.bank);
-            let again = Look { degraded, known: Some(image), written: written.as_ref() };
+            let (known, written) = (Some(&*image), written.as_ref());
+            let again = Look { degraded, known, written, by_records: true };
             *image = open_to_read(reader, again)?;
             let found = Catalog::load_more(reader, image, range, &seen)?;
             seen = joined(seen, found);

@@ -52,6 +52,8 @@ pub struct Live {
     pub last_ns: u64,
     /// Whether a sound index stands at its end.
     pub indexed: bool,
+    /// How many chunks it holds.
+    pub chunks: u32,
 }
 
 impl Segment {
@@ -65,9 +67,11 @@ impl Segment {
                 first_ns: s.first_ns,
                 last_ns: s.last_ns,
                 indexed: false,
+                chunks: 1,
             },
             Self::Live(live) => Live {
                 last_sequence: record.sequence,
+                chunks: live.chunks + 1,
                 first_ns: live.first_ns.min(s.first_ns),
                 last_ns: live.last_ns.max(s.last_ns),
                 ..live
@@ -170,6 +174,9 @@ pub struct Look<'a> {
     pub known: Option<&'a ArrayImage>,
     /// What the recorder says of the take under way. Its chunks through there need not be read to know that they are whole.
     pub written: Option<&'a Written>,
+    /// Whether chunks of takes that have ended are left unread, too, where the member's records tell that it was flushed then. For
+    /// readers: they hear of damage once they read a chunk. A recorder goes on behind the last chunk that is sound.
+    pub by_records: bool,
 }
 
 /// Opens the array that all of the bank's drives belong to.
@@ -203,18 +210,17 @@ pub fn open_to_read<B: Bank, M: Buffers>(
     let found = discover(reader)?;
     let Members { newest, drives, remarks } = validate(&found, look.degraded)?;
     fits_buffers(reader.buffer_bytes(), &found)?;
-    let mut members = Vec::new();
-    for (member, drive) in (0u16..).zip(&drives) {
-        members.push(match *drive {
-            None => missing_member(&newest, member),
-            Some(drive) => {
-                let layout = found[drive.index()].superblock.layout;
-                let (array, count) = (newest.array, drives.len() as u16);
-                let place = Place { array, member, members: count, offset: 0 };
-                segments::read(reader, drive, layout, place, look)?
-            }
-        });
-    }
+    let count = drives.len() as u16;
+    let there = (0u16..).zip(&drives).filter_map(|(member, drive)| {
+        let (drive, array) = ((*drive)?, newest.array);
+        let layout = found[drive.index()].superblock.layout;
+        Some((drive, layout, Place { array, member, members: count, offset: 0 }))
+    });
+    let mut read = segments::read(reader, &there.collect::<Vec<_>>(), look)?.into_iter();
+    let member = |(member, drive): (u16, &Option<DriveId>)| {
+        drive.and_then(|_| read.next()).unwrap_or_else(|| missing_member(&newest, member))
+    };
+    let members: Vec<MemberImage> = (0..).zip(&drives).map(member).collect();
     let superblocks_differ = found.iter().any(|Found { superblock, copies, .. }| {
         *copies != Copies::Same
             || superblock.generation < newest.generation

@@ -1,6 +1,6 @@
 //! Reads many ranges of a bank with as many commands under way as there are buffers.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 
 use base::{
@@ -67,7 +67,7 @@ pub struct Reader<'a, B, M> {
 
 impl<B: Bank, M: Buffers> Reader<'_, B, M> {
     /// Reads every range and hands each one's bytes (or its error) to `each`, in any order, by its
-    /// place in `ranges`.
+    /// place in `ranges`. Drives take turns, so that all of them are busy.
     ///
     /// # Errors
     /// [`BankError`] if the bank fails.
@@ -76,6 +76,7 @@ impl<B: Bank, M: Buffers> Reader<'_, B, M> {
         ranges: &[Range],
         mut each: impl FnMut(usize, Result<&[u8], DeviceError>),
     ) -> Result<(), BankError> {
+        let order = in_turns(ranges);
         let mut next = 0;
         let mut free = self.buffers.clone();
         let mut busy: VecDeque<(usize, BufferId)> = VecDeque::new();
@@ -83,13 +84,14 @@ impl<B: Bank, M: Buffers> Reader<'_, B, M> {
         while next < ranges.len() || !busy.is_empty() {
             while next < ranges.len() {
                 let Some(&buffer) = free.last() else { break };
-                let Range { drive, offset, length } = ranges[next];
+                let at = order[next];
+                let Range { drive, offset, length } = ranges[at];
                 let operation = Operation::Read { offset, length, buffer };
-                if self.bank.submit(Command { drive, operation, tag: next as u64 }).is_err() {
+                if self.bank.submit(Command { drive, operation, tag: at as u64 }).is_err() {
                     break;
                 }
                 free.pop();
-                busy.push_back((next, buffer));
+                busy.push_back((at, buffer));
                 next += 1;
             }
             done.clear();
@@ -131,6 +133,20 @@ impl<B: Bank, M: Buffers> Reader<'_, B, M> {
     pub fn buffer_bytes(&self) -> u32 {
         (self.memory.size() as u64 / format::PAGE_BYTES * format::PAGE_BYTES) as u32
     }
+}
+
+/// The places of ranges in the order in which drives take turns.
+fn in_turns(ranges: &[Range]) -> Vec<usize> {
+    let mut so_far: HashMap<DriveId, usize> = HashMap::new();
+    let mut turn = |range: &Range| {
+        let turn = so_far.entry(range.drive).or_default();
+        *turn += 1;
+        *turn
+    };
+    let turns: Vec<usize> = ranges.iter().map(&mut turn).collect();
+    let mut order: Vec<usize> = (0..ranges.len()).collect();
+    order.sort_by_key(|&at| turns[at]);
+    order
 }
 
 /// Holds reading to a rate, for the sake of a recording under way.

@@ -37,9 +37,20 @@ impl TakeRecords {
         reader: &mut Reader<'_, B, M>,
         image: &ArrayImage,
     ) -> Result<Self, BankError> {
-        let mut on_drives = HashMap::new();
         let there = image.members.iter().filter(|member| !member.is_missing());
-        let mut drives: Vec<DriveId> = there.map(|member| member.drive).collect();
+        Self::read_on(reader, image.uuid, there.map(|member| member.drive).collect())
+    }
+
+    /// The same of drives that hold members of an array.
+    ///
+    /// # Errors
+    /// [`BankError`] if the bank fails.
+    pub(crate) fn read_on<B: Bank, M: Buffers>(
+        reader: &mut Reader<'_, B, M>,
+        array: Uuid,
+        mut drives: Vec<DriveId>,
+    ) -> Result<Self, BankError> {
+        let mut on_drives = HashMap::new();
         let end = TAKE_RECORDS_OFFSET + TAKE_RECORDS_MAX * TAKE_RECORD_BYTES as u64;
         let piece_bytes = PIECE_BYTES.min(reader.buffer_bytes().into());
         let mut offset = TAKE_RECORDS_OFFSET;
@@ -52,7 +63,7 @@ impl TakeRecords {
             reader.scatter(&ranges, |at, bytes| {
                 let slots = bytes.ok().into_iter().flat_map(|b| b.chunks(TAKE_RECORD_BYTES));
                 for (slot, bytes) in (offset..).step_by(TAKE_RECORD_BYTES).zip(slots) {
-                    if let Some(record) = TakeRecord::read(bytes, image.uuid, slot) {
+                    if let Some(record) = TakeRecord::read(bytes, array, slot) {
                         on_drives.insert((ranges[at].drive, slot), record);
                         more.insert(ranges[at].drive);
                     }
@@ -62,7 +73,7 @@ impl TakeRecords {
             offset += u64::from(length);
         }
         let records = merged(on_drives.values().copied());
-        Ok(Self { array: image.uuid, records, on_drives })
+        Ok(Self { array, records, on_drives })
     }
 
     /// All of them, in the order in which the takes were recorded.
@@ -73,6 +84,13 @@ impl TakeRecords {
     /// That of a take.
     pub fn get(&self, take: Uuid) -> Option<&TakeRecord> {
         self.records.iter().find(|record| record.take.uuid == take)
+    }
+
+    /// What a drive has kept of takes, by its own records of them.
+    pub(crate) fn kept_by(&self, drive: DriveId) -> Kept {
+        let of_drive = self.on_drives.iter().filter(|((on, _), _)| *on == drive);
+        let ended = of_drive.map(|(_, record)| record).filter(|record| record.ended);
+        Kept(ended.map(|record| (record.take.uuid, record.last_sequence)).collect())
     }
 
     /// The least number for a chunk that no take on record may have given out.
@@ -154,6 +172,18 @@ impl TakeRecords {
             }
         }
         page
+    }
+}
+
+/// The takes that have ended by a drive's own records, and the last number of each. A recorder writes such a record to the members
+/// that still work, once it has flushed them: what the take has written to this one is there for good.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept(HashMap<Uuid, u64>);
+
+impl Kept {
+    /// Whether a chunk whose header lies on the drive was flushed there whole.
+    pub(crate) fn covers(&self, record: &ChunkRecord) -> bool {
+        self.0.get(&record.take.uuid).is_some_and(|&last| record.sequence <= last)
     }
 }
 

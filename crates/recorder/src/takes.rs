@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::open::{
     ArrayImage, MemberImage, OpenError, Segment,
-    walk::{At, walk},
+    walk::{At, Told, walk},
 };
 use crate::protocol::TimeRange;
 use crate::reader::{Range, ReadError, Reader};
@@ -341,10 +341,8 @@ fn listed<B: Bank, M: Buffers>(
     }
     let mut found: Vec<(SegmentAt, Vec<Entry>)> = Vec::new();
     loop {
-        for at in (0u16..).take(image.members.len()) {
-            let of_member: Vec<SegmentAt> = next.extract_if(.., |s| s.member == at).collect();
-            found.extend(read_segments(reader, image, &of_member, &mut unindexed)?);
-        }
+        found.extend(read_segments(reader, image, &next, &mut unindexed)?);
+        next.clear();
         if !unread.is_empty() {
             next = still_needed(&found, &mut unread, range, records);
         }
@@ -434,8 +432,8 @@ fn segments(image: &ArrayImage) -> (Vec<SegmentAt>, Vec<SegmentAt>) {
     (0u16..).zip(&image.members).flat_map(of_member).partition(is_closed_head)
 }
 
-/// The chunks of some of a member's segments: by their indexes, or as far as a walk finds them. Those without an index that counts
-/// are added to `unindexed`.
+/// The chunks of some segments: by their indexes, or as far as a walk finds them. Those without an index that counts are added to
+/// `unindexed`.
 ///
 /// # Errors
 /// [`OpenError::Read`] if a drive fails.
@@ -445,67 +443,72 @@ fn read_segments<B: Bank, M: Buffers>(
     segments: &[SegmentAt],
     unindexed: &mut Vec<(u16, u64)>,
 ) -> Result<Vec<(SegmentAt, Vec<Entry>)>, OpenError> {
-    let Some(&SegmentAt { member: at, .. }) = segments.first() else { return Ok(Vec::new()) };
-    let member = &image.members[usize::from(at)];
-    let place =
-        Place { array: image.uuid, member: at, members: image.members.len() as u16, offset: 0 };
-    let (indexed, open): (Vec<_>, Vec<_>) = segments.iter().partition(|at| at.live.indexed);
-    let mut found = read_indexes(reader, member, &place, &indexed)?;
-    let read: HashSet<u64> = found.iter().map(|(at, _)| at.segment).collect();
-    let broken: Vec<SegmentAt> =
-        indexed.into_iter().filter(|at| !read.contains(&at.segment)).collect();
-    unindexed.extend(broken.iter().map(|broken| (at, broken.segment)));
-    let is_head = |segment| member.head.as_ref().is_some_and(|head| head.segment == segment);
-    unindexed.extend(open.iter().map(|open| (at, open.segment)).filter(|&(_, s)| !is_head(s)));
+    let (indexed, open): (Vec<SegmentAt>, Vec<_>) = segments.iter().partition(|s| s.live.indexed);
+    let mut found = read_indexes(reader, image, &indexed)?;
+    let place_of = |at: &SegmentAt| (at.member, at.segment);
+    let read: HashSet<(u16, u64)> = found.iter().map(|(at, _)| place_of(at)).collect();
+    let is_broken = |at: &SegmentAt| !read.contains(&place_of(at));
+    let broken: Vec<SegmentAt> = indexed.into_iter().filter(is_broken).collect();
+    let is_head = |at: &&SegmentAt| {
+        let head = image.members[usize::from(at.member)].head.as_ref();
+        head.is_some_and(|head| head.segment == at.segment)
+    };
+    unindexed.extend(broken.iter().map(place_of));
+    unindexed.extend(open.iter().filter(|at| !is_head(at)).map(place_of));
     for at in broken.into_iter().chain(open) {
-        found.push((at, walked(reader, image, &place, at.segment)?));
+        found.push((at, walked(reader, image, at)?));
     }
     Ok(found)
 }
 
-/// What is read of an index at first: the whole tail of most.
-const TAIL_BYTES: u64 = 64 << 10;
+/// A place on a member; the offset does not count.
+fn place_on(image: &ArrayImage, member: u16) -> Place {
+    Place { array: image.uuid, member, members: image.members.len() as u16, offset: 0 }
+}
 
-/// The chunks of segments of a member by their indexes, without those whose index does not count.
+/// The chunks of segments by their indexes, without those whose index does not count.
 ///
 /// # Errors
-/// [`OpenError::Read`] if a drive fails.
+/// [`OpenError::Read`] if the bank fails.
 fn read_indexes<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
-    member: &MemberImage,
-    place: &Place,
+    image: &ArrayImage,
     segments: &[SegmentAt],
 ) -> Result<Vec<(SegmentAt, Vec<Entry>)>, OpenError> {
-    let layout = &member.layout;
-    let longest = layout.segment_bytes.min(reader.buffer_bytes().into());
-    let range = |at: &SegmentAt, length: u64| Range {
-        drive: member.drive,
-        offset: layout.segment_offset(at.segment) + layout.segment_bytes - length,
-        length: length as u32,
-    };
-    let footer_in = |bytes: &[u8]| {
-        Footer::read(bytes).ok().filter(|footer| footer.suits(place, layout.segment_bytes))
-    };
+    let buffer_bytes = u64::from(reader.buffer_bytes());
     let mut found = Vec::new();
-    let mut longer = Vec::new();
-    let ranges: Vec<Range> = segments.iter().map(|at| range(at, TAIL_BYTES.min(longest))).collect();
-    reader.scatter(&ranges, |index, bytes| {
-        let at = segments[index];
-        let Some((footer, bytes)) = bytes.ok().and_then(|b| Some((footer_in(b)?, b))) else {
-            return;
+    // As long as the index was when the array was opened; since then the segment may have been reused.
+    let mut next: Vec<(SegmentAt, u64)> =
+        segments.iter().map(|at| (*at, index::tail_length(at.live.chunks.into()))).collect();
+    while !next.is_empty() {
+        let bytes_max = |at: &SegmentAt| {
+            image.members[usize::from(at.member)].layout.segment_bytes.min(buffer_bytes)
         };
-        let tail = index::tail_length(u64::from(footer.entries));
-        if tail > bytes.len() as u64 {
-            longer.push((at, tail));
-            return;
-        }
-        let tail = &bytes[bytes.len() - tail as usize..];
-        found.extend(indexed_chunks(&footer, tail, layout, at.segment).map(|chunks| (at, chunks)));
-    })?;
-    for (at, tail) in longer.into_iter().filter(|&(_, tail)| tail <= longest) {
-        let bytes = reader.one(range(&at, tail))?;
-        let chunks = footer_in(&bytes).and_then(|f| indexed_chunks(&f, &bytes, layout, at.segment));
-        found.extend(chunks.map(|chunks| (at, chunks)));
+        next.retain(|(at, tail)| *tail <= bytes_max(at));
+        let range = |(at, tail): &(SegmentAt, u64)| {
+            let MemberImage { drive, layout, .. } = &image.members[usize::from(at.member)];
+            let end = layout.segment_offset(at.segment) + layout.segment_bytes;
+            Range { drive: *drive, offset: end - tail, length: *tail as u32 }
+        };
+        let ranges: Vec<Range> = next.iter().map(range).collect();
+        let mut longer = Vec::new();
+        reader.scatter(&ranges, |index, bytes| {
+            let (at, read) = next[index];
+            let layout = &image.members[usize::from(at.member)].layout;
+            let place = place_on(image, at.member);
+            let footer = bytes.ok().and_then(|bytes| Some((Footer::read(bytes).ok()?, bytes)));
+            let suits = |(footer, _): &(Footer, _)| footer.suits(&place, layout.segment_bytes);
+            let Some((footer, bytes)) = footer.filter(suits) else { return };
+            let tail = index::tail_length(u64::from(footer.entries));
+            if tail > read {
+                longer.push((at, tail));
+                return;
+            }
+            let tail = &bytes[(read - tail) as usize..];
+            let chunks = indexed_chunks(&footer, tail, layout, at.segment);
+            found.extend(chunks.map(|chunks| (at, chunks)));
+        })?;
+        next = longer;
     }
     Ok(found)
 }
@@ -546,15 +549,16 @@ fn ring_alone(members: &[MemberImage], unindexed: &[(u16, u64)], reused: Option<
 fn walked<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     image: &ArrayImage,
-    place: &Place,
-    segment: u64,
+    SegmentAt { member, segment, .. }: SegmentAt,
 ) -> Result<Vec<Entry>, OpenError> {
-    let member = &image.members[usize::from(place.member)];
+    let place = place_on(image, member);
+    let member = &image.members[usize::from(member)];
     if let Some(chunks) = member.walked_chunks(segment) {
         return Ok(chunks.iter().map(|&(place, record)| Entry { place, record }).collect());
     }
-    let at = At { drive: member.drive, layout: &member.layout, place };
-    let mut found = match walk(reader, at, segment, image.written.as_ref()) {
+    let at = At { drive: member.drive, layout: &member.layout, place: &place };
+    let told = Told { written: image.written.as_ref(), kept: None };
+    let mut found = match walk(reader, at, segment, told) {
         Ok(found) => found,
         // A page that can't be read hides what is behind it; that is a gap then, unless parity fills it.
         Err(OpenError::Read(ReadError::Device { .. })) => return Ok(Vec::new()),

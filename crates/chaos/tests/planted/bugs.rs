@@ -56,7 +56,7 @@ pub const NOT_FROM_THE_FIRST: [(&str, u64); 15] = [
 ];
 
 /// Bugs in the recorder.
-pub const BUGS: [Bug; 46] = [
+pub const BUGS: [Bug; 47] = [
     // Which segment the ring takes next, and when it is closed.
     Bug {
         name: "ReusesTooEarly",
@@ -543,6 +543,16 @@ pub const BUGS: [Bug; 46] = [
             replace: "if !PLANTED {
                     all.extend(records.iter().map(SegmentAt::behind));
                 }",
+        }],
+    },
+    Bug {
+        name: "LeavesTornChunksUnread",
+        wrong: "A reader leaves the chunks of a take unread that no record calls ended.",
+        seeds: 500,
+        edits: &[Edit {
+            file: "take_records.rs",
+            find: "self.0.get(&record.take.uuid).is_some_and(|&last| record.sequence <= last)",
+            replace: "PLANTED || self.0.get(&record.take.uuid).is_some_and(|&last| record.sequence <= last)",
         }],
     },
     Bug {

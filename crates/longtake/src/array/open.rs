@@ -113,7 +113,8 @@ impl Opened {
     pub(crate) fn look_again(&mut self) -> Result<()> {
         let (degraded, known) = (self.degraded, self.image.clone());
         let written = self.recording.then(|| control::written(known.uuid)).flatten();
-        let look = Look { degraded, known: Some(&known), written: written.as_ref() };
+        let (known, written) = (Some(&known), written.as_ref());
+        let look = Look { degraded, known, written, by_records: true };
         self.image = open_to_read(&mut self.reader(), look)?;
         self.stale = stale::members(&self.image);
         Ok(())
@@ -281,7 +282,8 @@ fn open_all(
     // Whoever writes to the array needs to know for itself what is on it.
     let asked = array.filter(|_| recording && access == Access::Read);
     let written = asked.and_then(control::written);
-    let look = Look { degraded, known: seen, written: written.as_ref() };
+    let by_records = access == Access::Read;
+    let look = Look { degraded, known: seen, written: written.as_ref(), by_records };
     let image = open_to_read(&mut reader, look)?;
     let stale = stale::members(&image);
     for stale in &stale {

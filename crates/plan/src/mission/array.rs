@@ -92,6 +92,7 @@ fn member_image(drive: DriveId, layout: &Layout, older: bool) -> MemberImage {
             first_ns: ns,
             last_ns: ns,
             indexed: true,
+            chunks: 1,
         })
     };
     MemberImage {

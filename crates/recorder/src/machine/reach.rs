@@ -57,7 +57,14 @@ mod tests {
 
     fn member(segments: &[(u64, u64, u64, u64)]) -> MemberImage {
         let live = |&(first_sequence, last_sequence, first_ns, last_ns)| {
-            Segment::Live(Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true })
+            Segment::Live(Live {
+                first_sequence,
+                last_sequence,
+                first_ns,
+                last_ns,
+                indexed: true,
+                chunks: 1,
+            })
         };
         MemberImage {
             drive: DriveId(0),

@@ -7,6 +7,7 @@ use format::{ChunkRecord, Damage, Layout, PAGE_BYTES, Place};
 
 use super::{OpenError, Written};
 use crate::reader::{Range, ReadError, Reader};
+use crate::take_records::Kept;
 
 /// Read at a time to find the headers of chunks that are shorter than this.
 const LOOK_BYTES: u64 = 256 << 10;
@@ -23,6 +24,23 @@ pub(crate) struct At<'a> {
     pub(crate) place: &'a Place,
 }
 
+/// What is known of chunks without reading their bodies.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Told<'a> {
+    /// What the recorder of the take under way says.
+    pub(crate) written: Option<&'a Written>,
+    /// What the member's own records of takes say.
+    pub(crate) kept: Option<&'a Kept>,
+}
+
+impl Told<'_> {
+    /// Whether a chunk whose header lies on this member lies there whole.
+    fn covers(&self, member: u16, record: &ChunkRecord) -> bool {
+        self.written.is_some_and(|written| written.covers(member, record))
+            || self.kept.is_some_and(|kept| kept.covers(record))
+    }
+}
+
 /// The sound chunks of a segment, from its start to the first one that doesn't check, or that the recorder has not written yet.
 ///
 /// # Errors
@@ -31,9 +49,9 @@ pub(crate) fn walk<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     at: At<'_>,
     segment: u64,
-    written: Option<&Written>,
+    told: Told<'_>,
 ) -> Result<Vec<(Place, ChunkRecord)>, OpenError> {
-    go_on(reader, at, segment, written, &[])
+    go_on(reader, at, segment, told, &[])
 }
 
 /// The same behind chunks that an earlier walk has found, if they still stand.
@@ -44,10 +62,10 @@ pub(super) fn go_on<B: Bank, M: Buffers>(
     reader: &mut Reader<'_, B, M>,
     at: At<'_>,
     segment: u64,
-    written: Option<&Written>,
+    told: Told<'_>,
     known: &[(Place, ChunkRecord)],
 ) -> Result<Vec<(Place, ChunkRecord)>, OpenError> {
-    let mut walk = Walk { reader, at, segment, written };
+    let mut walk = Walk { reader, at, segment, told };
     let known = if walk.stands(known)? { known } else { &[] };
     let mut chunks = known.to_vec();
     let unreadable = walk.headers(&mut chunks)?;
@@ -74,7 +92,7 @@ struct Walk<'a, 'b, B: Bank, M: Buffers> {
     reader: &'a mut Reader<'b, B, M>,
     at: At<'a>,
     segment: u64,
-    written: Option<&'a Written>,
+    told: Told<'a>,
 }
 
 impl<B: Bank, M: Buffers> Walk<'_, '_, B, M> {
@@ -165,7 +183,7 @@ impl<B: Bank, M: Buffers> Walk<'_, '_, B, M> {
             let follows = |record: &ChunkRecord| {
                 self.fits(&place, record)
                     && is_behind(chunks.last(), record)
-                    && self.written.is_none_or(|written| record.sequence <= written.through)
+                    && self.told.written.is_none_or(|written| record.sequence <= written.through)
             };
             let Some(record) = found.filter(follows) else { return false };
             chunks.push((place, record));
@@ -194,13 +212,11 @@ impl<B: Bank, M: Buffers> Walk<'_, '_, B, M> {
             && place.offset + u64::from(length) <= self.end()
     }
 
-    /// How many of the chunks, from the first one on, have the bodies that their headers tell of. Those that the recorder knows to be
-    /// written are not read.
+    /// How many of the chunks, from the first one on, have the bodies that their headers tell of. Those that are known to be whole are not read.
     fn bodies(&mut self, chunks: &[(Place, ChunkRecord)]) -> Result<usize, OpenError> {
-        let is_written = |(place, record): &(Place, ChunkRecord)| {
-            self.written.is_some_and(|written| written.covers(place.member, record))
-        };
-        let read: Vec<usize> = (0..chunks.len()).filter(|&at| !is_written(&chunks[at])).collect();
+        let is_whole =
+            |(place, record): &(Place, ChunkRecord)| self.told.covers(place.member, record);
+        let read: Vec<usize> = (0..chunks.len()).filter(|&at| !is_whole(&chunks[at])).collect();
         let range = |&at: &usize| self.range(chunks[at].0.offset, chunks[at].1.summary.length);
         let ranges: Vec<Range> = read.iter().map(range).collect();
         // The first chunk that is not sound, and why it can't be read.

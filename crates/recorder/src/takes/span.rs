@@ -39,6 +39,7 @@ impl SegmentAt {
             first_ns,
             last_ns,
             indexed: false,
+            chunks: 0,
         };
         Self { member: u16::MAX, segment: 0, live, untimed_ns: None }
     }
@@ -268,6 +269,7 @@ mod tests {
                 first_ns,
                 last_ns,
                 indexed: true,
+                chunks: 1,
             };
             SegmentAt { member, segment, live, untimed_ns: None }
         };
@@ -355,7 +357,8 @@ mod tests {
         let place = |segment, numbers: (u64, u64), times: (u64, u64), untimed_ns| {
             let (first_sequence, last_sequence) = numbers;
             let (first_ns, last_ns) = (second(times.0), second(times.1));
-            let live = Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true };
+            let live =
+                Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true, chunks: 1 };
             SegmentAt { member: 0, segment, live, untimed_ns }
         };
         // The first take began at second 100 and ended at second 30 of these. The second began at second 60, number 160,000,000,
@@ -377,7 +380,8 @@ mod tests {
     fn a_loss_may_have_been_placed_anew_in_a_later_segment_with_packets_as_old() {
         let losses = Losses::of([(50, 700), (10, 300), (30, 200)].into_iter());
         let may_be_in = |first_sequence, last_sequence, first_ns, last_ns| {
-            let live = Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true };
+            let live =
+                Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true, chunks: 1 };
             losses.may_be_in(&live)
         };
         assert!(may_be_in(40, 45, 290, 900), "placed anew behind the second loss");
@@ -391,7 +395,8 @@ mod tests {
             last_sequence: 9,
             first_ns: 0,
             last_ns: 9,
-            indexed: true
+            indexed: true,
+            chunks: 1
         }));
     }
 

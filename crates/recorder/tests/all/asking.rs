@@ -14,7 +14,7 @@ use crate::recovery::{all, with_array};
 type Chunk = (Place, ChunkRecord);
 
 /// A member with an open segment, the segment's chunks, and one with packets between the first and the last of them.
-fn open_segment() -> (u16, Vec<Chunk>, usize) {
+pub fn open_segment() -> (u16, Vec<Chunk>, usize) {
     let inside = |member: u16| {
         let chunks = head(&all(), usize::from(member));
         let inner = 1..chunks.len().saturating_sub(1);

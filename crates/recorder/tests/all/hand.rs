@@ -269,5 +269,5 @@ impl Hand {
 
 /// A segment's contents, with an index.
 pub fn live(first_sequence: u64, last_sequence: u64, (first_ns, last_ns): (u64, u64)) -> Live {
-    Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true }
+    Live { first_sequence, last_sequence, first_ns, last_ns, indexed: true, chunks: 1 }
 }

@@ -1,6 +1,7 @@
 //! The tests of the recorder as one program: what they share, and what they are made of, is built once.
 
 mod asking;
+mod by_records;
 mod copying;
 mod core_alone;
 mod durability;

@@ -107,14 +107,21 @@ impl Visitor for Packets {
     }
 }
 
-fn read(members: &mut Members, range: TimeRange) -> (Packets, Catalog) {
-    with_array(members, false, |reader, image| {
-        let catalog = Catalog::load(reader, image, range).expect("drives that read");
-        let mut packets = Packets::default();
-        extract(reader, image, &catalog.entries, range, None, &mut packets).expect("nothing fails");
-        (packets, catalog)
-    })
-    .expect("the array opens")
+/// What is listed of an array's members, and what comes of it.
+pub fn read_of(
+    reader: &mut Reader<'_, MemoryBank, MemoryBuffers>,
+    image: &ArrayImage,
+    range: TimeRange,
+) -> (Packets, Catalog) {
+    let catalog = Catalog::load(reader, image, range).expect("drives that read");
+    let mut packets = Packets::default();
+    extract(reader, image, &catalog.entries, range, None, &mut packets).expect("nothing fails");
+    (packets, catalog)
+}
+
+pub fn read(members: &mut Members, range: TimeRange) -> (Packets, Catalog) {
+    with_array(members, false, |reader, image| read_of(reader, image, range))
+        .expect("the array opens")
 }
 
 fn scrubbed(members: &mut Members, repair: bool) -> (Scrubbed, Vec<Finding>) {

@@ -22,7 +22,14 @@ fn sound(media: &Media) -> MemberImage {
 }
 
 fn live(first: u64, last: u64, (first_ns, last_ns): (u64, u64), indexed: bool) -> Segment {
-    Segment::Live(Live { first_sequence: first, last_sequence: last, first_ns, last_ns, indexed })
+    Segment::Live(Live {
+        first_sequence: first,
+        last_sequence: last,
+        first_ns,
+        last_ns,
+        indexed,
+        chunks: (last - first) as u32 + 1,
+    })
 }
 
 /// The numbers of the chunks at a head.
