@@ -10,6 +10,7 @@ mod heat;
 mod namespaces;
 mod power;
 mod reads;
+mod unit;
 mod writes;
 
 use std::collections::VecDeque;
@@ -31,6 +32,7 @@ pub use data::Data;
 use forced::Forced;
 use hands::Active;
 use namespaces::Namespaces;
+use unit::Unit;
 
 /// Bytes of a write that are taken into the buffer and moved at a time, if the buffer is not too small for it.
 const PIECE_BYTES: u64 = 256 << 10;
@@ -91,6 +93,8 @@ struct Waiting {
     command: u32,
     offset: u64,
     end: u64,
+    /// Units of its next part, once the buffer had no room for them.
+    held_up: u64,
 }
 
 /// Programs that a flush waits for.
@@ -196,7 +200,7 @@ pub struct Drive {
     dies: Dies,
     /// Each die's set, and its number in it.
     places: Vec<(u32, u32)>,
-    unit_bytes: u32,
+    unit: Unit,
     // The controller.
     read_ns: u64,
     write_ns: u64,
@@ -269,7 +273,7 @@ impl Drive {
             events: 0,
             dies: Dies::new(&spec.flash, spec.cache.as_ref()),
             places: places(&sets, spec.flash.dies()),
-            unit_bytes: spec.mapping.unit_bytes,
+            unit: Unit::of(spec.mapping.unit_bytes),
             read_ns: ns(spec.controller.read_us),
             write_ns: ns(spec.controller.write_us),
             read_step: (1e9 / spec.controller.read_iops * FINE).round() as u64,
@@ -337,13 +341,12 @@ impl Drive {
 
     /// What it has been through, as of `now` in nanoseconds.
     pub fn health(&self, now: u64) -> Health {
-        let unit = u64::from(self.unit_bytes);
+        let unit = u64::from(self.unit.bytes());
         let superblocks = u64::from(self.spec.superblocks_of_set());
         let set = |(index, set): (usize, &Set)| {
             let done = set.ftl.done();
             let (erases_mean, erases_max) = set.ftl.erases();
-            let superblock =
-                u64::from(set.ftl.setup().stripe.units(false)) * u64::from(self.unit_bytes);
+            let superblock = self.unit.bytes_of(set.ftl.setup().stripe.units(false).into());
             let capacity_bytes = self.namespaces.set_bytes(index as u32);
             SetHealth {
                 capacity_bytes,
@@ -372,7 +375,7 @@ impl Drive {
 
     /// Bytes of the host's that the buffer holds or has room kept for, in whole units.
     pub fn buffered_bytes(&self) -> u64 {
-        self.buffered * u64::from(self.unit_bytes)
+        self.unit.bytes_of(self.buffered)
     }
 
     /// Memory of all sets' tables.

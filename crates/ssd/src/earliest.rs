@@ -30,6 +30,9 @@ pub struct Earliest {
 /// Room for all entries, and for what lies before and behind them.
 const RING: usize = 2 * ENTRIES_MAX as usize;
 
+/// Where the ring begins to be filled, in the middle of what can be counted: it goes round in both directions.
+const START: usize = 1 << 62;
+
 const MASK: usize = ENTRIES_MAX as usize - 1;
 const RING_MASK: usize = RING - 1;
 
@@ -44,7 +47,7 @@ impl Earliest {
         let mut ring = Box::new([u64::MAX; RING]);
         ring[0] = 0;
         let keys = Box::new([u64::MAX; ENTRIES_MAX as usize]);
-        Self { keys, ring, head: 1, length: 0, first: u64::MAX, time: NEVER }
+        Self { keys, ring, head: START + 1, length: 0, first: u64::MAX, time: NEVER }
     }
 
     /// Sets an entry's time.
@@ -60,7 +63,11 @@ impl Earliest {
         } else if old != u64::MAX {
             self.remove(old);
         }
-        self.insert(new);
+        if new < self.ring[(self.head + self.length / 2) & RING_MASK] {
+            self.insert_from_front(new);
+        } else {
+            self.insert(new);
+        }
         self.look();
     }
 
@@ -97,6 +104,20 @@ impl Earliest {
         }
         self.ring[at & RING_MASK] = key;
         self.length += usize::from(key != u64::MAX);
+    }
+
+    /// Inserts a key that is among the first half.
+    #[inline]
+    fn insert_from_front(&mut self, key: u64) {
+        let mut at = self.head;
+        self.ring[(at - 2) & RING_MASK] = 0;
+        while self.ring[at & RING_MASK] < key {
+            self.ring[(at - 1) & RING_MASK] = self.ring[at & RING_MASK];
+            at += 1;
+        }
+        self.ring[(at - 1) & RING_MASK] = key;
+        self.head -= 1;
+        self.length += 1;
     }
 
     #[inline]

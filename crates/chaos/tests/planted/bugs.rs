@@ -48,11 +48,11 @@ pub const NOT_FROM_THE_FIRST: [(&str, u64); 15] = [
     ("EndsLossesTooEarly", 61),
     ("WritesAFlowIndexIntoAReusedSegment", 77),
     ("ReusesTooEarly", 98),
-    ("IndexesBeforeFlush", 410),
-    ("ForgetsGroups", 713),
-    ("WritesGoodCopyFirst", 1_779),
-    ("TakesForIndexedWhatParityNames", 3_277),
-    ("PassesOverTheEndOfATake", 6_771),
+    ("IndexesBeforeFlush", 499),
+    ("ForgetsGroups", 1_196),
+    ("WritesGoodCopyFirst", 10_464),
+    ("PassesOverTheEndOfATake", 11_139),
+    ("TakesForIndexedWhatParityNames", 16_161),
 ];
 
 /// Bugs in the recorder.
@@ -536,7 +536,7 @@ pub const BUGS: [Bug; 47] = [
     Bug {
         name: "PassesOverTheEndOfATake",
         wrong: "A listing by time does not look for what is missing at the end of a take.",
-        seeds: 20_000,
+        seeds: 40_000,
         edits: &[Edit {
             file: "takes.rs",
             find: "all.extend(records.iter().map(SegmentAt::behind));",
@@ -603,7 +603,7 @@ pub const BUGS: [Bug; 47] = [
     Bug {
         name: "TakesForIndexedWhatParityNames",
         wrong: "A flow index is written where older chunks lie that parity names, and counts for them.",
-        seeds: 6000,
+        seeds: 50_000,
         edits: &[
             Edit {
                 file: "flow_indexes.rs",

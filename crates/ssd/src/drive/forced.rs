@@ -50,7 +50,6 @@ impl Drive {
     /// Has a range of a namespace programmed: the wordlines that are still to be.
     #[cold]
     fn program_now(&mut self, namespace: u32, offset: u64, end: u64) -> Vec<Wordline> {
-        let unit_bytes = u64::from(self.unit_bytes);
         let mut wordlines = Vec::new();
         let mut at = offset;
         while at < end {
@@ -72,7 +71,7 @@ impl Drive {
                     wordlines.push(wordline);
                 }
             });
-            at = (at / unit_bytes + u64::from(units)) * unit_bytes;
+            at = self.unit.floor(at) + self.unit.bytes_of(units.into());
         }
         wordlines
     }

@@ -80,11 +80,15 @@ impl Drive {
     /// for room in the buffer: then what comes next for this die is nearer than the end of an erase.
     #[inline]
     pub(super) fn erase_ahead(&mut self, die: u32) {
+        if self.waiting.is_empty() && self.dies.is_without_work(die) {
+            self.erase_if_stale(die);
+        }
+    }
+
+    #[inline(never)]
+    fn erase_if_stale(&mut self, die: u32) {
         let (set, number) = self.places[die as usize];
-        if self.sets[set as usize].ftl.is_stale()
-            && self.waiting.is_empty()
-            && self.dies.is_without_work(die)
-        {
+        if self.sets[set as usize].ftl.is_stale() {
             self.with_flash(set as usize, |ftl, hands| ftl.erase_ahead(number, hands));
         }
     }
@@ -114,7 +118,7 @@ impl Drive {
             active,
             epoch,
             programs: &mut last.programs,
-            unit_bytes: self.unit_bytes,
+            unit_bytes: self.unit.bytes(),
         };
         run(ftl, &mut hands)
     }

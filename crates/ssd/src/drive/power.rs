@@ -26,8 +26,8 @@ impl Drive {
         self.sets[placed.set as usize].ftl.read(placed.unit, placed.units, |place, count| {
             for place in place..place + count {
                 let key = (placed.set as u16, place);
-                media.remember(offset, self.unit_bytes as usize, key);
-                offset += u64::from(self.unit_bytes);
+                media.remember(offset, self.unit.bytes() as usize, key);
+                offset += self.unit.bytes_of(1);
             }
         });
     }
@@ -70,7 +70,7 @@ impl Drive {
     pub fn settle(&mut self, block_bytes: u64, now: u64) {
         self.forget(now);
         if self.spec.flash.media == Medium::Nand {
-            let run = (block_bytes / u64::from(self.unit_bytes)).clamp(1, 1 << 16) as u32;
+            let run = (block_bytes / u64::from(self.unit.bytes())).clamp(1, 1 << 16) as u32;
             for set in &mut self.sets {
                 set.ftl.settle(run);
             }

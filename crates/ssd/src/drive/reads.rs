@@ -37,7 +37,8 @@ impl Drive {
         *read_bytes += u64::from(length);
         self.health.reads += 1;
         self.health.read_bytes += u64::from(length);
-        let access = Access { command: index, channel_bytes: self.unit_bytes, link_bytes: length };
+        let access =
+            Access { command: index, channel_bytes: self.unit.bytes(), link_bytes: length };
         self.dies.read(at, own[die as usize], slc, access);
         true
     }
@@ -58,19 +59,19 @@ impl Drive {
             return;
         }
         let (mut parts, mut from_memory) = (0, 0);
-        let unit_bytes = u64::from(self.unit_bytes);
+        let size = self.unit;
         let mut at = offset;
         let end = offset + u64::from(length);
         while at < end {
             let Place { set, unit, units } = self.namespaces.locate(namespace, at, end);
-            let piece_end = ((at / unit_bytes + u64::from(units)) * unit_bytes).min(end);
+            let piece_end = (size.floor(at) + size.bytes_of(units.into())).min(end);
             let now = self.now;
             let Set { ftl, dies: own, active, read_bytes, .. } = &mut self.sets[set as usize];
             let dies = &mut self.dies;
             *read_bytes += piece_end - at;
-            let mut unit_at = at / unit_bytes * unit_bytes;
+            let mut unit_at = size.floor(at);
             ftl.read(unit, units, |place, count| {
-                let bytes_end = unit_at + u64::from(count) * unit_bytes;
+                let bytes_end = unit_at + size.bytes_of(count.into());
                 let asked = (bytes_end.min(end) - unit_at.max(at)) as u32;
                 unit_at = bytes_end;
                 if place == NOWHERE {
@@ -86,7 +87,7 @@ impl Drive {
                 parts += 1;
                 let access = Access {
                     command: index,
-                    channel_bytes: count * unit_bytes as u32,
+                    channel_bytes: count * size.bytes(),
                     link_bytes: asked,
                 };
                 dies.read(now, own[spot.die as usize], slc, access);

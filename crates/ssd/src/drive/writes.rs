@@ -33,7 +33,7 @@ impl Drive {
                 let in_place = self.spec.flash.media == Medium::InPlace;
                 self.commands[index as usize].parts = u32::from(in_place);
                 let end = offset + u64::from(length);
-                self.waiting.push_back(Waiting { command: index, offset, end });
+                self.waiting.push_back(Waiting { command: index, offset, end, held_up: 0 });
                 self.admit(uplink);
             }
             Operation::Trim { offset, length } => {
@@ -51,14 +51,13 @@ impl Drive {
         if self.spec.flash.media == Medium::InPlace {
             return;
         }
-        let unit_bytes = u64::from(self.unit_bytes);
         // Units that are only partly given up keep their place.
-        let mut at = offset.next_multiple_of(unit_bytes);
-        let end = (offset + length) / unit_bytes * unit_bytes;
+        let mut at = self.unit.ceil(offset);
+        let end = self.unit.floor(offset + length);
         while at < end {
             let Place { set, unit, units } = self.namespaces.locate(namespace, at, end);
             self.sets[set as usize].ftl.trim(unit, units);
-            at += u64::from(units) * unit_bytes;
+            at += self.unit.bytes_of(units.into());
         }
         self.erase_ahead_everywhere();
     }
@@ -84,15 +83,15 @@ impl Drive {
     /// Takes waiting writes into the buffer as far as there is room, and sends for their data.
     #[inline]
     pub(super) fn admit(&mut self, uplink: &mut Option<UplinkWires>) {
-        let unit_bytes = u64::from(self.unit_bytes);
+        let unit = self.unit;
         let in_place = self.spec.flash.media == Medium::InPlace;
         while let Some(waiting) = self.waiting.front_mut() {
             // Parts meet between units, so that none is written twice.
-            let end = (waiting.offset + self.piece_bytes) / unit_bytes * unit_bytes;
-            let end = end.min(waiting.end);
-            let units = end.div_ceil(unit_bytes) - waiting.offset / unit_bytes;
+            let end = unit.floor(waiting.offset + self.piece_bytes).min(waiting.end);
+            let units = unit.count(waiting.offset, end);
             if !in_place {
                 if self.buffered + units > self.buffer_units {
+                    waiting.held_up = units;
                     return;
                 }
                 self.buffered += units;
@@ -132,19 +131,18 @@ impl Drive {
             self.access_in_place(index, namespace, offset, length, false);
             return;
         }
-        let unit_bytes = u64::from(self.unit_bytes);
+        let size = self.unit;
         let mut at = offset;
         let end = offset + u64::from(length);
         while at < end {
             let place = self.namespaces.locate(namespace, at, end);
             let Place { set, unit, units } = place;
-            let first_byte = at / unit_bytes * unit_bytes;
-            let piece_end = (first_byte + u64::from(units) * unit_bytes).min(end);
-            if !at.is_multiple_of(unit_bytes) {
+            let first_byte = size.floor(at);
+            let piece_end = (first_byte + size.bytes_of(units.into())).min(end);
+            if !size.starts_at(at) {
                 self.merge(set, unit);
             }
-            if !piece_end.is_multiple_of(unit_bytes) && (units > 1 || at.is_multiple_of(unit_bytes))
-            {
+            if !size.starts_at(piece_end) && (units > 1 || size.starts_at(at)) {
                 self.merge(set, unit + units - 1);
             }
             self.sets[set as usize].written_units += u64::from(units);
@@ -211,7 +209,7 @@ impl Drive {
             }
         });
         if let Some((die, slc)) = on_flash {
-            self.dies.add(self.now, die, Work::Copy { slc, bytes: self.unit_bytes });
+            self.dies.add(self.now, die, Work::Copy { slc, bytes: self.unit.bytes() });
         }
     }
 
@@ -254,7 +252,8 @@ impl Drive {
             self.forced_by(set, &program);
             if program.host_units > 0 {
                 self.buffered -= u64::from(program.host_units);
-                if !self.waiting.is_empty() {
+                let has_room = |first: &Waiting| self.buffered + first.held_up <= self.buffer_units;
+                if self.waiting.front().is_some_and(has_room) {
                     self.admit(uplink);
                 }
             }
