@@ -457,6 +457,7 @@ mod tests {
             channel_mb_s: 800.0,
             suspend_us,
             suspend_erases: true,
+            variation: 0.0,
         }
     }
 

@@ -260,8 +260,8 @@ impl Drive {
     /// # Errors
     /// [`SpecError`] if it can't be.
     pub fn new(slot: &Slot) -> Result<Self, SpecError> {
-        let spec = slot.spec.clone();
-        spec.check()?;
+        slot.spec.check()?;
+        let spec = slot.spec.of_drive(slot.seed);
         let namespaces = Namespaces::new(&spec);
         let in_place = spec.flash.media == Medium::InPlace;
         let sets: Vec<Set> =

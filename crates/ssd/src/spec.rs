@@ -8,6 +8,7 @@ pub mod listed;
 pub mod parameters;
 pub mod rates;
 pub mod text;
+mod variation;
 
 use std::fmt;
 
@@ -127,6 +128,8 @@ pub struct Flash {
     pub suspend_us: Option<f64>,
     /// Whether an erase can be suspended as a program can.
     pub suspend_erases: bool,
+    /// Standard deviation of all these times, and those of the cache, among drives of the model, as a share of them.
+    pub variation: f64,
 }
 
 /// Where data goes, and how space is won back.

@@ -108,6 +108,7 @@ fn assumed(identity: &Identity) -> Spec {
         channel_mb_s: CHANNEL_MB_S,
         suspend_us: Some(SUSPEND_US),
         suspend_erases: true,
+        variation: 0.0,
     };
     let least = 2 * flash.program_bytes() * u64::from(flash.dies());
     Spec {

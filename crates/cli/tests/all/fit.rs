@@ -50,6 +50,7 @@ fn hidden(cache: bool) -> Spec {
             channel_mb_s: 900.0,
             suspend_us: Some(25.0),
             suspend_erases: true,
+            variation: 0.0,
         },
         mapping: spec::Mapping {
             unit_bytes: 4096,

@@ -79,6 +79,32 @@ fn what_is_too_fast_is_lost_when_buffers_are_full_and_said_by_whom() {
 }
 
 #[test]
+fn striping_writes_at_the_rate_of_the_slowest_drive_and_adapting_at_that_of_all() {
+    let mut model = small();
+    model.flash.variation = 0.1;
+    let count = 4_u32;
+    let nominal = model.native_write_bytes_per_s();
+    for placement in [Placement::Stripe, Placement::Adaptive] {
+        let offered = Rate(1.5 * f64::from(count) * nominal);
+        let drives = slots(&model, count as usize, Start::Full);
+        let mut mission = Mission::new(drives, offered, seconds(10.0));
+        mission.placement = placement;
+        // As the mission numbers its drives.
+        let rates: Vec<f64> = (0..u64::from(count))
+            .map(|at| model.of_drive(1 + mission.seed + at).native_write_bytes_per_s())
+            .collect();
+        let slowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let all: f64 = rates.iter().sum();
+        assert!(slowest * f64::from(count) < 0.93 * all, "{rates:?}");
+        let outcome = run(&mission);
+        let stored: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
+        let rate = stored as f64 / outcome.time.as_secs_f64();
+        let expected = if placement == Placement::Stripe { slowest * 4.0 } else { all };
+        assert!((rate / expected - 1.0).abs() < 0.04, "{placement:?}: {rate} of {expected}");
+    }
+}
+
+#[test]
 fn a_mission_ends_though_no_buffer_is_free_at_its_end() {
     for ms in 500..520 {
         let drives = slots(&small(), 1, Start::Empty);

@@ -39,6 +39,7 @@ fn spec() -> Spec {
             channel_mb_s: 1200.0,
             suspend_us: Some(20.0),
             suspend_erases: true,
+            variation: 0.0,
         },
         mapping: Mapping {
             unit_bytes: 4096,

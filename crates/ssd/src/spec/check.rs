@@ -22,6 +22,9 @@ const SATA_COMMANDS: u32 = 32;
 /// Times above this, in microseconds, are a slip of the unit.
 const TIME_MAX_US: f64 = 1e7;
 
+/// The most by which drives of a model may differ: nobody would sell them under one name.
+const VARIATION_MAX: f64 = 0.2;
+
 /// More power than any drive takes.
 const WATTS_MAX: f64 = 1_000.0;
 
@@ -231,6 +234,9 @@ impl Flash {
         time("flash.suspend_us", self.suspend_us.unwrap_or(0.0), false)?;
         ensure((1.0..=1e6).contains(&self.channel_mb_s), "flash.channel_mb_s", || {
             format!("{} is not between 1 and 10^6 (MB/s)", self.channel_mb_s)
+        })?;
+        ensure((0.0..=VARIATION_MAX).contains(&self.variation), "flash.variation", || {
+            format!("{} is not between 0 and {VARIATION_MAX}; 0.03 is 3 %", self.variation)
         })
     }
 }
@@ -503,6 +509,8 @@ mod tests {
         refused("controller.read_us", "0 or more", |s| s.controller.read_us = -0.1);
         refused("controller.write_iops", "between", |s| s.controller.write_iops = f64::NAN);
         refused("flash.channel_mb_s", "between", |s| s.flash.channel_mb_s = 0.0);
+        refused("flash.variation", "3 %", |s| s.flash.variation = 0.21);
+        refused("flash.variation", "3 %", |s| s.flash.variation = f64::NAN);
         refused("cache.idle_ms", "between", |s| s.cache.as_mut().unwrap().idle_ms = f64::NAN);
         refused("mapping.over_provisioning", "7 %", |s| s.mapping.over_provisioning = f64::NAN);
     }

@@ -59,7 +59,7 @@ const fn without(
 }
 
 /// Every parameter, in the order in which files are written.
-pub const PARAMETERS: [Known; 61] = [
+pub const PARAMETERS: [Known; 62] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
     needed(
         "controller",
@@ -112,6 +112,12 @@ pub const PARAMETERS: [Known; 61] = [
         "suspend_erases",
         "true",
         "whether erases are suspended, not programs alone (nand)",
+    ),
+    or(
+        "flash",
+        "variation",
+        "0.0",
+        "standard deviation of its times among drives of a model, as a share: 0.03 is 3 %",
     ),
     or("mapping", "unit_bytes", "4096", "bytes that the mapping table places as one"),
     needed("mapping", "over_provisioning", "flash beyond the capacity, as a share of it (nand)"),

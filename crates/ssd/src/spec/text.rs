@@ -188,6 +188,7 @@ impl Reader<'_> {
             channel_mb_s: self.get("flash", "channel_mb_s")?,
             suspend_us: if nand { self.maybe("flash", "suspend_us")? } else { None },
             suspend_erases: !nand || self.get("flash", "suspend_erases")?,
+            variation: self.get("flash", "variation")?,
         })
     }
 
@@ -369,6 +370,7 @@ impl Writer {
         if nand {
             self.put("flash", "suspend_erases", &flash.suspend_erases);
         }
+        self.put("flash", "variation", &flash.variation);
     }
 
     fn mapping(&mut self, mapping: &Mapping, media: Media) {
@@ -631,6 +633,7 @@ mod tests {
                     channel_mb_s: times[9],
                     suspend_us: (nand && flags[3]).then_some(times[10]),
                     suspend_erases: !nand || flags[4],
+                    variation: times[11],
                 },
                 mapping: Mapping {
                     unit_bytes: numbers[10],

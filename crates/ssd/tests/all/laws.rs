@@ -10,5 +10,6 @@ mod heat;
 mod mapping;
 mod power;
 mod specs;
+mod variation;
 mod wear;
 mod work;

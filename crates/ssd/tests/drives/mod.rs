@@ -37,6 +37,7 @@ pub fn small() -> Spec {
             channel_mb_s: 800.0,
             suspend_us: Some(30.0),
             suspend_erases: true,
+            variation: 0.0,
         },
         mapping: Mapping {
             unit_bytes: 4096,

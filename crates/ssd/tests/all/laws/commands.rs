@@ -53,7 +53,7 @@ proptest! {
     ) {
         let run = Run::of(&slot, uplink, &work);
         for record in &run.records {
-            let least = least_ns(&slot.spec, uplink, record, false);
+            let least = least_ns(run.bank.spec(0), uplink, record, false);
             let took = record.latency().as_nanos() as f64;
             // Transfers are rounded part by part; the shortest parts are blocks.
             let (read, written) = record.moved();

@@ -22,12 +22,18 @@ fn parts(spec: &Spec, bytes: u64, commands: usize) -> u64 {
     bytes / u64::from(spec.mapping.unit_bytes) + 2 * commands as u64
 }
 
-/// Bytes a second that the medium takes at most. A cache's programs have their own time.
+/// Bytes a second that the medium takes at most. Programs into a cache, of each of its stages, and out of it have their own times.
 fn media_bytes_per_s(spec: &Spec) -> f64 {
     let flash = &spec.flash;
     let page = f64::from(flash.dies()) * f64::from(flash.planes) * f64::from(flash.page_bytes);
-    let cached = spec.cache.map_or(0.0, |cache| page / (cache.program_us / 1e6));
-    cached.max(flash.program_bytes_per_s())
+    let cached = spec.cache.map_or(0.0, |cache| {
+        let shortest_us =
+            cache.first_program_us.map_or(cache.program_us, |first| first.min(cache.program_us));
+        page / (shortest_us / 1e6)
+    });
+    let fold_us = spec.cache.and_then(|cache| cache.fold_us).unwrap_or(flash.program_us);
+    let folded = flash.program_bytes_per_s() * flash.program_us / fold_us;
+    cached.max(flash.program_bytes_per_s()).max(folded)
 }
 
 fn hold_link(run: &Run, spec: &Spec, uplink: Option<Uplink>) -> Result<(), TestCaseError> {
@@ -74,7 +80,7 @@ proptest! {
         slot.spec.buffer.protected = false;
         let mut run = Run::of(&slot, None, &work);
         run.flush();
-        let spec = &slot.spec;
+        let spec = run.bank.spec(0);
         let seconds = run.seconds();
         let taken: u64 = run.bank.health(0).sets.iter().map(|set| set.media_written_bytes).sum();
         // What the drive writes for itself, flushes don't wait for: two rounds of it may be under way.
@@ -129,7 +135,7 @@ proptest! {
         let run = Run::of(&slot, uplink, &work);
         prop_assert_eq!(slot.spec.flash.media, Media::InPlace);
         let (read, written) = run.moved(0..run.records.len());
-        let flash = &slot.spec.flash;
+        let flash = &run.bank.spec(0).flash;
         let dies_bytes = f64::from(flash.dies()) * f64::from(flash.page_bytes);
         let least = (read as f64 * flash.read_us + written as f64 * flash.program_us) / dies_bytes * 1e-6;
         let seconds = run.seconds();

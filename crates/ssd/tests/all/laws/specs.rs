@@ -113,8 +113,11 @@ fn flash() -> impl Strategy<Value = Flash> {
         2..=16_u32,
     );
     let times = (3.0..120.0, 100.0..2000.0, 500.0..8000.0, 100.0..1600.0);
-    (shape, times, proptest::option::of(0.0..60.0), any_bool()).prop_map(
-        |((channels, dies, planes, page, bits, wordlines), times, suspend_us, suspend_erases)| {
+    let suspends = (proptest::option::of(0.0..60.0), any_bool());
+    let variation = prop_oneof![4 => Just(0.0), 1 => 0.0..0.2];
+    (shape, times, suspends, variation).prop_map(
+        |((channels, dies, planes, page, bits, wordlines), times, suspends, variation)| {
+            let (suspend_us, suspend_erases) = suspends;
             let (read_us, program_us, erase_us, channel_mb_s) = times;
             let mut flash = Flash {
                 media: Media::Nand,
@@ -130,6 +133,7 @@ fn flash() -> impl Strategy<Value = Flash> {
                 channel_mb_s,
                 suspend_us,
                 suspend_erases,
+                variation,
             };
             let row_bytes = flash.block_bytes() * u64::from(flash.dies());
             let most = (SUPERBLOCK_BYTES_MAX / row_bytes).max(1) as u32;
