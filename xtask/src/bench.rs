@@ -4,6 +4,7 @@
 mod comparison;
 mod extract;
 mod extract_whole;
+mod folder;
 mod generate;
 mod load;
 mod machine;

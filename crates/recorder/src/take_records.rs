@@ -176,7 +176,8 @@ impl TakeRecords {
 }
 
 /// The takes that have ended by a drive's own records, and the last number of each. A recorder writes such a record to the members
-/// that still work, once it has flushed them: what the take has written to this one is there for good.
+/// that still work, once it has flushed them: what the take has written to this one is there for good. One exception: a recorder
+/// that follows one that was killed enters the take, too, and a power cut before it has flushed may keep the record alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept(HashMap<Uuid, u64>);
 

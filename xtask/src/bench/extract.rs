@@ -10,6 +10,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::comparison::{Comparison, Goal, Unit};
+use super::folder::Folder;
 use super::rounds::{Contestant, interleaved};
 use super::{Setting, program};
 
@@ -69,17 +70,11 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
 
 /// A recorded take and the same packets as one file, deleted in the end.
 struct Rig {
-    directory: PathBuf,
+    directory: Folder,
     longtake: PathBuf,
     /// The middle 1 % of its time, in seconds since 1970 with nanoseconds.
     from: String,
     to: String,
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.directory));
-    }
 }
 
 impl Rig {
@@ -87,7 +82,7 @@ impl Rig {
         let directory = setting.dir.join("extract");
         fs::create_dir_all(&directory)?;
         let mut rig = Self {
-            directory,
+            directory: directory.into(),
             longtake: setting.longtake()?,
             from: String::new(),
             to: String::new(),

@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::comparison::{Comparison, Goal, Unit};
+use super::folder::Folder;
 use super::rounds::{Contestant, interleaved};
 use super::{Setting, program};
 
@@ -29,8 +30,12 @@ const GOAL: Goal = Goal::Ratio(0.9);
 pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     let directory = setting.dir.join("extract-whole");
     let file = directory.join("file");
-    let rig =
-        Rig { memory: directory.join("memory"), directory, file, longtake: setting.longtake()? };
+    let rig = Rig {
+        memory: directory.join("memory"),
+        directory: directory.into(),
+        file,
+        longtake: setting.longtake()?,
+    };
     fs::create_dir_all(&rig.memory)?;
     let size = format!("size={}", MEMBERS as u64 * MEMBER_BYTES + (64 << 20));
     program::run(
@@ -66,7 +71,7 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
 
 /// Where the arrays and the file are; removed in the end.
 struct Rig {
-    directory: PathBuf,
+    directory: Folder,
     /// A file system in memory.
     memory: PathBuf,
     file: PathBuf,
@@ -76,7 +81,6 @@ struct Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         drop(program::run(Command::new("umount").arg(&self.memory)));
-        drop(fs::remove_dir_all(&self.directory));
     }
 }
 

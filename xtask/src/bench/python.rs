@@ -9,6 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::comparison::{Comparison, Goal, Unit};
+use super::folder::Folder;
 use super::rounds::{Contestant, interleaved};
 use super::{Setting, program};
 use crate::python::installed;
@@ -47,16 +48,10 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
 
 /// A directory for arrays and files, deleted in the end.
 struct Rig {
-    directory: PathBuf,
+    directory: Folder,
     longtake: PathBuf,
     python: PathBuf,
     script: PathBuf,
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.directory));
-    }
 }
 
 impl Rig {
@@ -64,7 +59,7 @@ impl Rig {
         let directory = fs::canonicalize(&setting.dir)?.join("python");
         fs::create_dir_all(&directory)?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/python/benches/ways.py");
-        Ok(Self { directory, longtake: setting.longtake()?, python, script })
+        Ok(Self { directory: directory.into(), longtake: setting.longtake()?, python, script })
     }
 
     /// Records packets of a length, and writes the same packets to a file. Returns the array and the file.

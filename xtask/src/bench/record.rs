@@ -22,6 +22,7 @@ use recorder::{Config, Placement, ReadyChunk, Recorder, WhenFull};
 use source::clock;
 
 use super::comparison::{Comparison, Goal, Unit};
+use super::folder::Folder;
 use super::rounds::{Contestant, interleaved};
 use super::{Setting, program};
 
@@ -41,7 +42,7 @@ const GOAL: Goal = Goal::Ratio(0.97);
 /// # Errors
 /// If files can't be made, or fio or Longtake fails.
 pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
-    let rig = Rig { directory: setting.dir.join("record"), longtake: setting.longtake()? };
+    let rig = Rig { directory: setting.dir.join("record").into(), longtake: setting.longtake()? };
     let mut found = Vec::new();
     for state in [State::Fresh, State::Written] {
         if state == State::Written {
@@ -122,14 +123,8 @@ enum FioPages {
 
 /// The files, deleted in the end.
 struct Rig {
-    directory: PathBuf,
+    directory: Folder,
     longtake: PathBuf,
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.directory));
-    }
 }
 
 impl Rig {
@@ -227,7 +222,7 @@ impl Rig {
         let output = program::run(
             Command::new(&self.longtake)
                 .args(["record", "--from", "synthetic:max", "--json", "--keep-privileges", "--to"])
-                .arg(&self.directory)
+                .arg(&*self.directory)
                 .args(["--until-bytes", &packets.to_string(), "--depth", &DEPTH.to_string()]),
         )?;
         let text = String::from_utf8_lossy(&output);

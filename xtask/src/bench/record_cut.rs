@@ -1,6 +1,5 @@
 //! What `--cut` costs a recording: packets taken a second from a source that waits for the recorder, with it and without.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -8,6 +7,7 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use super::comparison::{Comparison, Unit};
+use super::folder::Folder;
 use super::rounds::{Contestant, interleaved};
 use super::{Setting, program};
 
@@ -24,7 +24,7 @@ const CASES: [(&str, &str); 2] =
 /// # Errors
 /// If nothing can be recorded, or packets are lost.
 pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
-    let rig = Rig { array: setting.dir.join("record-cut"), longtake: setting.longtake()? };
+    let rig = Rig { array: setting.dir.join("record-cut").into(), longtake: setting.longtake()? };
     let mut found = Vec::new();
     for (words, source) in CASES {
         let cut = std::cell::Cell::new(0.0);
@@ -52,14 +52,8 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
 
 /// A ring of member files that all rounds write over, deleted in the end.
 struct Rig {
-    array: PathBuf,
+    array: Folder,
     longtake: PathBuf,
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.array));
-    }
 }
 
 impl Rig {
@@ -68,7 +62,7 @@ impl Rig {
         let mut record = Command::new(&self.longtake);
         record.args(["record", "--json", "--json-every", "1h", "--keep-privileges"]);
         record.args(["--when-full", "wrap", "--index", "none", "--for", ROUND, "--from", source]);
-        record.args(options).arg("--to").arg(&self.array);
+        record.args(options).arg("--to").arg(&*self.array);
         let told = program::run(&mut record)?;
         let last = String::from_utf8_lossy(&told);
         let last = last.lines().last().context("a recording says nothing")?;

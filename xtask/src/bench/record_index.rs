@@ -10,6 +10,7 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::signal::Signal;
 
 use super::comparison::{Comparison, Goal, Unit};
+use super::folder::Folder;
 use super::rounds::{Contestant, interleaved};
 use super::{Setting, program, veth};
 use crate::soak::recorder::Recorder;
@@ -32,7 +33,8 @@ const CASES: [(&str, &str); 2] = [("IMIX", "imix"), ("up to 1514 B", "1514")];
 /// # Errors
 /// If no namespace can be made (it takes root), or packets are lost.
 pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
-    let rig = Rig { directory: setting.dir.join("record-index"), longtake: setting.longtake()? };
+    let rig =
+        Rig { directory: setting.dir.join("record-index").into(), longtake: setting.longtake()? };
     let mut found = Vec::new();
     for (words, size) in CASES {
         rig.make_packets(size)?;
@@ -59,14 +61,8 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
 
 /// The packets to be sent and the array that they are recorded to, deleted in the end.
 struct Rig {
-    directory: PathBuf,
+    directory: Folder,
     longtake: PathBuf,
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.directory));
-    }
 }
 
 impl Rig {

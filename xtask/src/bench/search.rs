@@ -14,6 +14,7 @@ use base::ByteSize;
 use serde_json::Value;
 
 use super::comparison::{Comparison, Goal, Unit};
+use super::folder::Folder;
 use super::rounds::{Contestant, Figures, in_turn};
 use super::{Setting, program};
 use servers::{Certificates, Server};
@@ -173,7 +174,7 @@ struct Flow {
 
 /// Recorded packets and the same as one file, deleted in the end.
 struct Rig {
-    directory: PathBuf,
+    directory: Folder,
     longtake: PathBuf,
     /// Bytes of packets.
     bytes: u64,
@@ -181,18 +182,12 @@ struct Rig {
     index_bytes: u64,
 }
 
-impl Drop for Rig {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.directory));
-    }
-}
-
 impl Rig {
     fn record(setting: &Setting) -> Result<Self> {
         let directory = setting.dir.join("search");
         fs::create_dir_all(&directory)?;
         let longtake = setting.longtake()?;
-        let mut rig = Self { directory, longtake, bytes: 0, index_bytes: 0 };
+        let mut rig = Self { directory: directory.into(), longtake, bytes: 0, index_bytes: 0 };
         let bytes = setting.search_bytes.0;
         // Headers, and uneven placement.
         let member_bytes = bytes / MEMBERS / 4 * 5 + (600 << 20);

@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 use super::comparison::{Comparison, Goal, Unit};
+use super::folder::Folder;
 use super::rounds::{Contestant, Figures, alone, interleaved};
 use super::{Setting, program};
 
@@ -56,21 +57,15 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
 
 /// A folder of arrays, deleted in the end.
 struct Rig {
-    directory: PathBuf,
+    directory: Folder,
     longtake: PathBuf,
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        drop(fs::remove_dir_all(&self.directory));
-    }
 }
 
 impl Rig {
     fn new(setting: &Setting) -> Result<Self> {
         let directory = setting.dir.join("serve");
         fs::create_dir_all(&directory)?;
-        Ok(Self { directory, longtake: setting.longtake()? })
+        Ok(Self { directory: directory.into(), longtake: setting.longtake()? })
     }
 
     fn path(&self, name: &str) -> PathBuf {

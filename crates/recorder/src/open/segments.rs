@@ -208,7 +208,7 @@ fn ends<B: Bank, M: Buffers>(
     if let Some((index, error)) = failed.filter(|_| !degraded) {
         return Err(reader.error(ranges[index], error).into());
     }
-    // An index tells of a first page that can't be read. One that reads as something else was written over.
+    // Where a first page can't be read, the index tells which chunk it was. A page that reads as something else was overwritten.
     for ends in all.iter_mut().flatten().filter(|ends| ends.unreadable) {
         ends.first = ends.footer.map(|footer| footer.first_sequence);
         ends.lost |= ends.first.is_none();

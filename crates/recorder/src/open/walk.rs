@@ -212,7 +212,8 @@ impl<B: Bank, M: Buffers> Walk<'_, '_, B, M> {
             && place.offset + u64::from(length) <= self.end()
     }
 
-    /// How many of the chunks, from the first one on, have the bodies that their headers tell of. Those that are known to be whole are not read.
+    /// How many of the chunks, from the first one on, have the bodies that their headers tell of. Those that are known to be whole
+    /// are not read.
     fn bodies(&mut self, chunks: &[(Place, ChunkRecord)]) -> Result<usize, OpenError> {
         let is_whole =
             |(place, record): &(Place, ChunkRecord)| self.told.covers(place.member, record);

@@ -22,7 +22,7 @@ const SATA_COMMANDS: u32 = 32;
 /// Times above this, in microseconds, are a slip of the unit.
 const TIME_MAX_US: f64 = 1e7;
 
-/// The most by which drives of a model may differ: nobody would sell them under one name.
+/// The largest variation: drives that differ more would not be sold as one model.
 const VARIATION_MAX: f64 = 0.2;
 
 /// More power than any drive takes.
