@@ -41,6 +41,11 @@ pub struct TakeRecord {
 }
 
 impl TakeRecord {
+    /// Whether the take's own recorder wrote it for certain: only that one knows the times of packets.
+    pub const fn is_of_its_recorder(&self) -> bool {
+        self.first_ns != u64::MAX
+    }
+
     /// Where a record of this number lies on every member, in bytes.
     pub const fn offset(number: u64) -> u64 {
         TAKE_RECORDS_OFFSET + number % TAKE_RECORDS_MAX * TAKE_RECORD_BYTES as u64

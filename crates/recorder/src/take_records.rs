@@ -89,7 +89,9 @@ impl TakeRecords {
     /// What a drive has kept of takes, by its own records of them.
     pub(crate) fn kept_by(&self, drive: DriveId) -> Kept {
         let of_drive = self.on_drives.iter().filter(|((on, _), _)| *on == drive);
-        let ended = of_drive.map(|(_, record)| record).filter(|record| record.ended);
+        let ended = of_drive
+            .map(|(_, record)| record)
+            .filter(|record| record.ended && record.is_of_its_recorder());
         Kept(ended.map(|record| (record.take.uuid, record.last_sequence)).collect())
     }
 
@@ -175,9 +177,9 @@ impl TakeRecords {
     }
 }
 
-/// The takes that have ended by a drive's own records, and the last number of each. A recorder writes such a record to the members
-/// that still work, once it has flushed them: what the take has written to this one is there for good. One exception: a recorder
-/// that follows one that was killed enters the take, too, and a power cut before it has flushed may keep the record alone.
+/// The takes that have ended by a drive's own records, and the last number of each. The take's recorder writes such a record to the
+/// members that still work, once it has flushed them: what the take has written to this one is there for good. What a later recorder
+/// enters says nothing of it: that one only saw that the take's last chunk was there, maybe on another member.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept(HashMap<Uuid, u64>);
 

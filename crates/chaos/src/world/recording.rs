@@ -161,6 +161,7 @@ impl World<'_> {
         let stop_at = start + round.length;
         self.book.begin(number);
         self.clean &= round.faults.is_empty();
+        self.kept_their_word &= round.faults.is_empty();
         self.drives.hub(|hub| hub.set_faults(faults(round, start)));
         let config = config(case, number, start);
         let take = config.take;

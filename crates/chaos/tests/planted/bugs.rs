@@ -56,7 +56,7 @@ pub const NOT_FROM_THE_FIRST: [(&str, u64); 15] = [
 ];
 
 /// Bugs in the recorder.
-pub const BUGS: [Bug; 47] = [
+pub const BUGS: [Bug; 48] = [
     // Which segment the ring takes next, and when it is closed.
     Bug {
         name: "ReusesTooEarly",
@@ -553,6 +553,16 @@ pub const BUGS: [Bug; 47] = [
             file: "take_records.rs",
             find: "self.0.get(&record.take.uuid).is_some_and(|&last| record.sequence <= last)",
             replace: "PLANTED || self.0.get(&record.take.uuid).is_some_and(|&last| record.sequence <= last)",
+        }],
+    },
+    Bug {
+        name: "TakesALaterRecordForTheRecorders",
+        wrong: "A reader leaves chunks unread because a later recorder has entered their take.",
+        seeds: 20_000,
+        edits: &[Edit {
+            file: "take_records.rs",
+            find: "record.ended && record.is_of_its_recorder()",
+            replace: "record.ended && (PLANTED || record.is_of_its_recorder())",
         }],
     },
     Bug {

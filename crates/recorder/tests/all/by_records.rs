@@ -68,6 +68,13 @@ fn chunks_of_a_take_that_was_cut_short_are_read() {
 }
 
 #[test]
+fn chunks_of_a_take_that_a_later_recorder_has_entered_are_read() {
+    let [found, at, _] =
+        found(BY_RECORDS, |_, record, _| (record.first_ns, record.last_ns) = (u64::MAX, 0));
+    assert_eq!(found, at);
+}
+
+#[test]
 fn chunks_of_other_takes_are_read() {
     let [found, at, _] = found(BY_RECORDS, |_, record, _| record.take.uuid = Uuid::from_u128(7));
     assert_eq!(found, at);
