@@ -195,6 +195,11 @@ impl Ledger {
         Stage::unwanted().fold(Count::ZERO, |sum, stage| sum + self.lost(stage))
     }
 
+    /// Whether it says of packets that are stored how they were shortened.
+    pub fn shortens(&self) -> bool {
+        self.truncated != Count::ZERO || self.sliced != Count::ZERO
+    }
+
     /// What it says of packets that are stored, and that must be taken back if they are lost after all: how they were shortened.
     pub fn shortened(&self) -> Self {
         Self { truncated: self.truncated, sliced: self.sliced, ..Self::default() }

@@ -104,8 +104,12 @@ pub struct Recorder {
     next_tag: u64,
     turns: Turns,
     candidates: Vec<Candidate>,
-    /// When each member wants to be looked after if nothing happens to it: side by side, as they are asked for all the time.
+    /// When each member wants to be looked after if nothing happens to it, and the first of these times, which is asked for all the
+    /// time.
     dues: Vec<Instant>,
+    first_due: Instant,
+    /// Members that something has happened to since they were last looked after.
+    touched: Vec<usize>,
     /// Commands; what is told besides waits in queues of its own, as it is several times as short.
     outputs: VecDeque<Output>,
     events: VecDeque<Event>,
@@ -170,6 +174,8 @@ impl Recorder {
             turns: Turns::new(config.rest, config.rest_turn),
             candidates: Vec::new(),
             dues: vec![NEVER; usize::from(count)],
+            first_due: NEVER,
+            touched: (0..usize::from(count)).collect(),
             outputs: VecDeque::new(),
             events: VecDeque::new(),
             released: VecDeque::new(),
@@ -235,15 +241,30 @@ impl Recorder {
             self.place_waiting(now);
         }
         all |= self.phase != Phase::Running;
-        for at in 0..self.members.len() {
-            if std::mem::take(&mut self.members[at].touched) || all {
-                self.close_segments(at);
-                self.trim_ahead(now, at);
-                self.flush(now, at);
-                self.dues[at] = self.member_due(at).unwrap_or(NEVER);
-            }
+        if all {
+            self.touched = (0..self.members.len()).collect();
         }
+        self.look_after_touched(now);
         self.advance_phase();
+    }
+
+    /// Sees to what goes on beside the chunks on members that something has happened to, in their order.
+    fn look_after_touched(&mut self, now: Instant) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        let mut moved = false;
+        for at in touched.drain(..) {
+            self.close_segments(at);
+            self.trim_ahead(now, at);
+            self.flush(now, at);
+            let due = self.member_due(at).unwrap_or(NEVER);
+            moved |= std::mem::replace(&mut self.dues[at], due) != due;
+        }
+        self.touched = touched;
+        if moved {
+            self.first_due = self.dues.iter().fold(NEVER, |first, &due| first.min(due));
+        }
     }
 
     /// The next thing to be done.
@@ -262,8 +283,7 @@ impl Recorder {
     /// When to call `handle` with [`Input::Tick`] at the latest.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let turn = self.turns.due().filter(|_| self.phase == Phase::Running);
-        let due = self.dues.iter().fold(NEVER, |first, &due| first.min(due));
-        let due = (due != NEVER).then_some(due);
+        let due = Some(self.first_due).filter(|&due| due != NEVER);
         [due, turn, self.groups.due()].into_iter().flatten().min()
     }
 
@@ -449,9 +469,8 @@ impl Recorder {
                 ledger.add(&waiting.chunk.losses);
                 ledger.store(summary.stored());
             }
-            let shortened = waiting.chunk.losses.shortened();
-            if shortened != Ledger::default() {
-                self.shortened.insert(self.next_sequence, shortened);
+            if waiting.chunk.losses.shortens() {
+                self.shortened.insert(self.next_sequence, waiting.chunk.losses.shortened());
             }
         }
         self.first_ns = self.first_ns.min(summary.first_ns);
@@ -518,11 +537,11 @@ impl Recorder {
             self.next_stripe = at + 1;
         }
         let tag = self.tag(Tag::Chunk(at as u16));
+        self.touched.push(at);
         let member = &mut self.members[at];
         let Some((place, segment)) = member.place(&record) else {
             unreachable!("room was checked before a member was chosen")
         };
-        member.touched = true;
         if member.in_flight.is_empty() {
             member.pace.started_from_idle(now);
         }
@@ -545,8 +564,8 @@ impl Recorder {
     fn done(&mut self, now: Instant, tag: u64, outcome: Result<(), DeviceError>) {
         let kind = Tag::of(tag);
         let (Tag::Chunk(at) | Tag::Index(at) | Tag::Trim(at) | Tag::Flush(at)) = kind;
+        self.touched.push(at.into());
         let member = &mut self.members[usize::from(at)];
-        member.touched = true;
         member.may_trim |= !matches!(kind, Tag::Chunk(_));
         match kind {
             Tag::Chunk(at) => self.chunk_done(now, usize::from(at), tag, outcome),
@@ -629,9 +648,11 @@ impl Recorder {
         self.shortened.remove(&chunk.replaces.unwrap_or(chunk.sequence));
         let before = self.newest_acknowledged;
         self.newest_acknowledged = before.max(chunk.sequence);
-        for member in &mut self.members {
+        if self.wraps() {
             let told_now = |g: GivenUp| before < g.told_from && g.told_from <= chunk.sequence;
-            member.touched |= member.given_up.is_some_and(told_now);
+            let told =
+                self.members.iter().enumerate().filter(|(_, m)| m.given_up.is_some_and(told_now));
+            self.touched.extend(told.map(|(at, _)| at));
         }
         let member = &mut self.members[at];
         if !self.groups.any() {
@@ -654,7 +675,7 @@ impl Recorder {
             return;
         }
         member.failed = Some(error.clone());
-        member.touched = true;
+        self.touched.push(at);
         member.flush_due = None;
         member.closing.clear();
         let (held, held_chunks) = (member.acknowledged, member.acknowledged_chunks);

@@ -215,8 +215,6 @@ pub(crate) struct Member {
     pub(crate) resting: bool,
     /// Bytes that the others got ahead of it while it rested: no drift to be made up for.
     pub(crate) excused: u64,
-    /// Something happened to it since it was last looked after.
-    pub(crate) touched: bool,
     pub(crate) keep: Keep,
     pub(crate) failed: Option<DeviceError>,
     /// Number of the first chunk whose write failed: what was placed behind it isn't found again.
@@ -322,7 +320,6 @@ impl Member {
             written: 0,
             resting: false,
             excused: 0,
-            touched: true,
             failed: missing.then_some(DeviceError::Gone),
             keep,
             hole: None,

@@ -43,6 +43,7 @@ pub(crate) struct Pace {
     /// of each completion's own rate would not do: where several are reaped at one instant, all but the first take no time.
     bytes: f64,
     seconds: f64,
+    rate: f64,
     /// Bytes of what it last finished, and what as many would take it alone: mostly what is asked for next.
     alone: (u32, Duration),
     /// When it last finished something, or was given something after having been idle.
@@ -70,6 +71,7 @@ impl Pace {
         }
         self.seconds += seconds - WEIGHT * self.seconds;
         self.bytes += f64::from(bytes) - WEIGHT * self.bytes;
+        self.rate = self.bytes / self.seconds;
         self.alone = (bytes, Duration::from_secs_f64(f64::from(bytes) / self.rate()));
         self.busy_since = now;
     }
@@ -93,8 +95,8 @@ impl Pace {
     }
 
     /// Bytes a second, 0 if not known yet.
-    pub(crate) fn rate(&self) -> f64 {
-        if self.seconds > 0.0 { self.bytes / self.seconds } else { 0.0 }
+    pub(crate) const fn rate(&self) -> f64 {
+        self.rate
     }
 }
 
@@ -124,8 +126,8 @@ pub(crate) fn adaptive(
 ) -> Option<usize> {
     let least = candidates.iter().fold(u64::MAX, |least, c| least.min(c.balance));
     let most = if pressed { u64::MAX } else { least.saturating_add(drift_max) };
-    let able = |c: &Candidate| c.ready && c.balance <= most && eligible(c);
-    // Who is first can't be foreseen, so there are no branches for it.
+    // Who is able and who is first can't be foreseen, so there are no branches for it.
+    let able = |c: &Candidate| c.ready & (c.balance <= most) & eligible(c);
     let soonest = candidates.iter().fold(u64::MAX, |soonest, c| {
         soonest.min(if able(c) { c.expected.as_nanos() } else { u64::MAX })
     });

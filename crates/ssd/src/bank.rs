@@ -9,6 +9,7 @@ use crate::earliest::NEVER;
 use crate::health::Health;
 use crate::media::Media;
 use crate::spec::{Spec, SpecError};
+use crate::tournament::{Tournament, Winner};
 
 /// A drive to put into a bank.
 #[derive(Clone, Debug)]
@@ -58,8 +59,8 @@ pub struct SimBank<M = NoBuffers> {
     geometry: Vec<Geometry>,
     namespaces: Vec<Namespace>,
     drives: Vec<Device>,
-    /// When something happens next in each of them, in nanoseconds: side by side, as they are compared all the time.
-    next: Vec<u64>,
+    /// When something happens next in each of them, in nanoseconds.
+    next: Tournament,
     uplink: Option<UplinkWires>,
     now: u64,
     under_way: u64,
@@ -118,7 +119,7 @@ impl<M: Buffers> SimBank<M> {
             geometry: Vec::new(),
             namespaces: Vec::new(),
             drives: Vec::new(),
-            next: Vec::new(),
+            next: Tournament::new(&[]),
             uplink: uplink.as_ref().map(UplinkWires::new),
             now: 0,
             under_way: 0,
@@ -149,9 +150,10 @@ impl<M: Buffers> SimBank<M> {
                 bank.geometry.push(geometry);
                 bank.media.push(Media::default());
             }
-            bank.next.push(drive.next());
             bank.drives.push(Device { drive, namespaces: first..bank.namespaces.len() });
         }
+        let next: Vec<u64> = bank.drives.iter().map(|device| device.drive.next()).collect();
+        bank.next = Tournament::new(&next);
         Ok(bank)
     }
 
@@ -197,9 +199,9 @@ impl<M: Buffers> SimBank<M> {
                 memory.give_back(buffer);
             }
         }
-        for (device, next) in self.drives.iter_mut().zip(&mut self.next) {
+        for (at, device) in self.drives.iter_mut().enumerate() {
             device.drive.power_cut(self.now);
-            *next = device.drive.next();
+            self.next.set(at, device.drive.next());
             if !device.drive.spec().buffer.protected {
                 for media in &mut self.media[device.namespaces.clone()] {
                     media.lose();
@@ -220,26 +222,10 @@ impl<M: Buffers> SimBank<M> {
     /// If commands are under way.
     pub fn settle(&mut self, block_bytes: u64) {
         assert_eq!(self.under_way, 0, "commands are under way");
-        for (device, next) in self.drives.iter_mut().zip(&mut self.next) {
+        for (at, device) in self.drives.iter_mut().enumerate() {
             device.drive.settle(block_bytes, self.now);
-            *next = device.drive.next();
+            self.next.set(at, device.drive.next());
         }
-    }
-
-    /// The drive in which something happens first, when, and when something happens in another one.
-    #[inline]
-    fn earliest(&self) -> (u64, usize, u64) {
-        if let [only] = self.next[..] {
-            return (only, 0, NEVER);
-        }
-        // Which is first can't be foreseen: without a branch for it.
-        let (mut first, mut index, mut second) = (NEVER, 0, NEVER);
-        for (at, &next) in self.next.iter().enumerate() {
-            second = second.min(first.max(next));
-            index = if next < first { at } else { index };
-            first = first.min(next);
-        }
-        (first, index, second)
     }
 
     /// Lets happen what happens in a drive up to `until`, until something is completed.
@@ -252,8 +238,9 @@ impl<M: Buffers> SimBank<M> {
             buffers,
         });
         let before = done.len();
-        let next = self.next[index];
-        self.next[index] = device.drive.advance(next, until, &mut self.uplink, data, done);
+        let next = self.next.get(index);
+        let next = device.drive.advance(next, until, &mut self.uplink, data, done);
+        self.next.set(index, next);
         self.now = device.drive.now();
         let finished = done.len() - before;
         self.under_way -= finished as u64;
@@ -315,7 +302,8 @@ impl<M: Buffers> Bank for SimBank<M> {
         }
         let (device, namespace) = (on.device, on.namespace);
         let drive = &mut self.drives[device].drive;
-        self.next[device] = drive.submit(self.now, namespace, command, self.next[device]);
+        let next = drive.submit(self.now, namespace, command, self.next.get(device));
+        self.next.set(device, next);
         Ok(())
     }
 
@@ -339,7 +327,7 @@ impl<M: Buffers> Bank for SimBank<M> {
         let until = until.map_or(NEVER - 1, |until| until.as_nanos().max(self.now));
         let before = done.len();
         loop {
-            let (next, index, another) = self.earliest();
+            let Winner { time: next, index, another } = self.next.winner();
             if next > until {
                 self.now = until;
                 return Ok(());
@@ -348,7 +336,7 @@ impl<M: Buffers> Bank for SimBank<M> {
             let limit =
                 if done.len() > before { self.now } else { until.min(another - 1).max(next) };
             self.advance(index, limit, done);
-            if done.len() > before && self.next[index].min(another) > self.now {
+            if done.len() > before && self.next.get(index).min(another) > self.now {
                 return Ok(());
             }
         }

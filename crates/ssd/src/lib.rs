@@ -20,6 +20,7 @@ mod reverse;
 pub mod spec;
 pub mod steady;
 pub mod stripe;
+mod tournament;
 mod words;
 
 pub use admin::Admin;

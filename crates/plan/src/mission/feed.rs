@@ -24,8 +24,10 @@ pub struct Descriptors {
     filling: Option<BufferId>,
     /// Since when the chunk at hand is filled, or packets are lost.
     since: Instant,
-    /// When it will be full, by the load; what it is sealed at without being full is not looked at here.
+    /// When it will be full, by the load.
     full: Instant,
+    /// When it is sealed: when it is full, at its age at the latest, or when data ends.
+    ready: Instant,
     /// Packets that came up to `since`, so that no part of one is counted twice.
     counted: u64,
     losses: Ledger,
@@ -51,6 +53,7 @@ impl Descriptors {
             filling,
             since: Instant::START,
             full: Instant::START,
+            ready: Instant::START,
             counted: 0,
             losses: Ledger::default(),
             lost: Count::ZERO,
@@ -65,6 +68,7 @@ impl Descriptors {
     fn go_on(&mut self, counted: u64, since: Instant) {
         (self.counted, self.since) = (counted, since);
         self.full = self.load.when(counted + u64::from(self.chunk.packets));
+        self.ready = self.full.min(since + self.age_max).min(self.end);
     }
 
     /// Ends it before its time.
@@ -99,11 +103,6 @@ impl Descriptors {
         self.go_on(came, now);
         self.filling = self.free.pop();
     }
-
-    /// When the chunk at hand is ready.
-    fn ready(&self) -> Instant {
-        self.full.min(self.since + self.age_max).min(self.end)
-    }
 }
 
 impl Feed for Descriptors {
@@ -120,7 +119,7 @@ impl Feed for Descriptors {
                 self.stopped = now >= self.end;
                 return None;
             };
-            let ready = self.ready();
+            let ready = self.ready;
             if ready > now {
                 return None;
             }
@@ -150,7 +149,7 @@ impl Feed for Descriptors {
             return None;
         }
         // Without a buffer, its release is what wakes it.
-        Some(if self.filling.is_some() { self.ready() } else { self.end })
+        Some(if self.filling.is_some() { self.ready } else { self.end })
     }
 
     fn release(&mut self, buffer: BufferId) {
