@@ -19,7 +19,9 @@ use uuid::Uuid;
 
 pub use array::EPOCH_NS;
 use feed::Descriptors;
-pub use outcome::{Behind, DriveOutcome, Erasing, FirstLoss, MissionOutcome, Sample, Warmth};
+pub use outcome::{
+    Behind, DriveOutcome, Erasing, FirstLoss, LossCause, MissionOutcome, Sample, Warmth,
+};
 use outcome::{Book, Live};
 use readers::Shared;
 pub use readers::{Readers, Reads, SETTLING};
@@ -60,6 +62,8 @@ pub struct Mission {
     pub when_full: WhenFull,
     /// How long data comes.
     pub duration: Duration,
+    /// Whether more would come if there was time to simulate it: that buffers which still fill in the end hold all of it says nothing.
+    pub endless: bool,
     /// Chunk writes under way on a member at most.
     pub depth: u32,
     /// How far members' fill may drift apart, in bytes; None for two segments.
@@ -183,6 +187,7 @@ impl Mission {
             placement: Placement::Adaptive,
             when_full: WhenFull::Wrap,
             duration,
+            endless: false,
             depth: defaults::DEPTH,
             drift_max: None,
             flush_interval: defaults::FLUSH_INTERVAL,

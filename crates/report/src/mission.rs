@@ -5,7 +5,9 @@ pub mod pictures;
 use base::units::grouped as number;
 use base::{ByteSize, Duration, Rate};
 use plan::explain;
-use plan::mission::{DriveOutcome, Erasing, FirstLoss, MissionOutcome, Progress, Sample, Warmth};
+use plan::mission::{
+    DriveOutcome, Erasing, FirstLoss, LossCause, MissionOutcome, Progress, Sample, Warmth,
+};
 use serde_json::{Value, json};
 
 use crate::document::{Cell, Column, Document, Section, Table};
@@ -168,7 +170,8 @@ fn loss_json(loss: &FirstLoss) -> Value {
         })
         .collect();
     json!({
-        "after_s": loss.at.as_secs_f64(), "full": loss.full, "behind": behind,
+        "after_s": loss.at.as_secs_f64(), "full": loss.cause == LossCause::Full,
+        "filling": matches!(loss.cause, LossCause::Filling { .. }), "behind": behind,
         "text": loss.to_string(),
     })
 }

@@ -19,7 +19,7 @@ use super::{Mission, SAMPLES_MAX};
 pub struct MissionOutcome {
     /// The account of the take.
     pub ledger: Ledger,
-    /// The first loss: when and why.
+    /// The first loss, or what tells that one is to come: when and why.
     pub first_loss: Option<FirstLoss>,
     /// The most chunk buffers that were in use, of how many.
     pub buffers_most: u32,
@@ -151,13 +151,28 @@ pub struct Sample {
     pub lost_bytes: u64,
 }
 
+/// Why something is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossCause {
+    /// No buffer was free.
+    NoBuffer,
+    /// There was no place on the drives.
+    Full,
+    /// Nothing yet, but chunks waited without a pause up to the end of a mission that was to go on, so that buffers fill up sooner or
+    /// later.
+    Filling {
+        /// Since when at least, since the start.
+        since: Duration,
+    },
+}
+
 /// The first loss.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FirstLoss {
     /// When, since the start.
     pub at: Duration,
-    /// Whether there was no place on the drives, rather than no time.
-    pub full: bool,
+    /// Why.
+    pub cause: LossCause,
     /// Drives that had as many writes under way as they may: what everything waited for.
     pub behind: Vec<Behind>,
     /// Drives in all.
@@ -182,10 +197,17 @@ pub struct Behind {
 
 impl fmt::Display for FirstLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.full {
-            return write!(f, "after {}: the array was full", self.at);
+        write!(f, "after {}: ", self.at)?;
+        match self.cause {
+            LossCause::Full => return f.write_str("the array was full"),
+            LossCause::Filling { since } => {
+                return write!(
+                    f,
+                    "buffers were still filling, as drives had not caught up since {since}"
+                );
+            }
+            LossCause::NoBuffer => f.write_str("no buffer was free")?,
         }
-        write!(f, "after {}: no buffer was free", self.at)?;
         let Some(slowest) = self.behind.iter().min_by(|a, b| a.rate.0.total_cmp(&b.rate.0)) else {
             return Ok(());
         };
@@ -221,6 +243,9 @@ pub struct Book {
     /// When buffers last filled past half, and what was written by then.
     pressed: Option<(Instant, Vec<u64>)>,
     full: bool,
+    /// From when on a mission that was to go on has to catch up once, if that can be told, and whether it has.
+    catch_up_from: Option<Instant>,
+    caught_up: bool,
     outcome: MissionOutcome,
 }
 
@@ -248,6 +273,8 @@ impl Book {
             buffers_most: 0,
             pressed: None,
             full: false,
+            catch_up_from: catch_up_from(mission),
+            caught_up: false,
             outcome: MissionOutcome {
                 ledger: Ledger::default(),
                 first_loss: None,
@@ -293,6 +320,12 @@ impl Book {
     pub fn look(&mut self, recording: &mut Live<'_>) -> Option<Sample> {
         let held = recording.core().buffers_held();
         self.buffers_most = self.buffers_most.max(held);
+        let fed = recording.now().since(Instant::START) <= self.duration;
+        if fed && !self.caught_up && self.catch_up_from.is_some_and(|from| recording.now() >= from)
+        {
+            let under_way: u32 = recording.core().members().map(|m| m.under_way).sum();
+            self.caught_up = held <= under_way;
+        }
         if held <= self.outcome.buffers / 2 {
             self.pressed = None;
         } else if self.pressed.is_none() {
@@ -340,12 +373,9 @@ impl Book {
             .collect();
         if lost_first {
             let behind = self.behind(recording, &written, &amplification);
-            self.outcome.first_loss = Some(FirstLoss {
-                at: now.since(Instant::START),
-                full: self.full,
-                behind,
-                drives: written.len(),
-            });
+            let cause = if self.full { LossCause::Full } else { LossCause::NoBuffer };
+            let (at, drives) = (now.since(Instant::START), written.len());
+            self.outcome.first_loss = Some(FirstLoss { at, cause, behind, drives });
         }
         let total: u64 = self.data_bytes.iter().sum();
         let sample = Sample {
@@ -388,9 +418,26 @@ impl Book {
             .collect()
     }
 
+    /// Buffers that were still filling at the end of a mission that was to go on are as good as a loss.
+    fn note_filling(&mut self) {
+        let Some(from) = self.catch_up_from.filter(|_| !self.caught_up && self.outcome.whole)
+        else {
+            return;
+        };
+        if self.outcome.first_loss.is_none() {
+            self.outcome.first_loss = Some(FirstLoss {
+                at: self.duration,
+                cause: LossCause::Filling { since: from.since(Instant::START) },
+                behind: Vec::new(),
+                drives: self.data_bytes.len(),
+            });
+        }
+    }
+
     /// The outcome of a mission that is over and has cost so much work.
     pub fn close(mut self, recording: &mut Live<'_>, work: u64) -> MissionOutcome {
         let now = recording.now();
+        self.note_filling();
         self.outcome.buffers_most = self.outcome.buffers_most.max(self.buffers_most);
         self.outcome.chunks = recording.feed().chunks() + 1;
         let core = recording.core();
@@ -431,6 +478,20 @@ impl Book {
             ..self.outcome
         }
     }
+}
+
+/// Part of a mission that was to go on in which it has to catch up once.
+const CATCH_UP: f64 = 0.2;
+
+/// From when on a mission that was to go on has to catch up once: that part of it, or a period of its load if that is longer. None if
+/// it is no such mission, or too short for that to tell anything.
+fn catch_up_from(mission: &Mission) -> Option<Instant> {
+    let length_s = mission.duration.as_secs_f64();
+    let even = mission.load.windows(2).all(|pair| pair[0].rate == pair[1].rate);
+    let period_s: f64 = mission.load.iter().map(|span| span.time.as_secs_f64()).sum();
+    let part_s = (length_s * CATCH_UP).max(if even { 0.0 } else { period_s });
+    let told = mission.endless && part_s <= length_s / 2.0;
+    told.then(|| Instant::START + Duration::from_secs_f64(length_s - part_s))
 }
 
 /// Sums over the members on each drive: their first ones stand first, then their second ones, and so on.

@@ -92,6 +92,7 @@ impl Trial {
         let steady = self.steady.filter(|_| work_max.is_some());
         let duration = self.mission.duration.min(steady.unwrap_or(self.mission.duration));
         mission.duration = Duration::from_secs_f64(duration.as_secs_f64() * longer);
+        mission.endless = self.mission.endless;
         mission.work_max = work_max;
         Some(mission)
     }

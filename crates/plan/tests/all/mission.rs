@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use base::{Duration, Rate};
-use longtake_plan::mission::{Chunk, Mission, MissionOutcome, Readers, Span};
+use longtake_plan::mission::{Chunk, LossCause, Mission, MissionOutcome, Readers, Span};
 use recorder::{Placement, WhenFull};
 use ssd::spec::Heat;
 use ssd::{Slot, Spec, Start};
@@ -68,7 +68,7 @@ fn what_is_too_fast_is_lost_when_buffers_are_full_and_said_by_whom() {
     assert!(!outcome.lossless());
     assert_eq!(outcome.buffers_most, outcome.buffers);
     let loss = outcome.first_loss.unwrap();
-    assert!(!loss.full && loss.behind.len() == 2, "{loss}");
+    assert!(loss.cause == LossCause::NoBuffer && loss.behind.len() == 2, "{loss}");
     assert!(loss.behind.iter().all(|drive| drive.passes >= 1.0));
     assert!(loss.to_string().contains("in overwrite"), "{loss}");
     // What is not lost comes at the rate that the drives have.
@@ -76,6 +76,62 @@ fn what_is_too_fast_is_lost_when_buffers_are_full_and_said_by_whom() {
     let stored: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
     let rate = stored as f64 / mission_s / ceiling;
     assert!(rate > 0.9 && rate <= 1.02, "{rate} of the ceiling");
+}
+
+#[test]
+fn buffers_that_still_fill_at_the_end_of_a_mission_that_was_to_go_on_are_as_good_as_a_loss() {
+    let mission = |share: f64, endless| {
+        let drives = slots(&small(), 2, Start::Full);
+        let ceiling = 2.0 * small().native_write_bytes_per_s();
+        // Room for more than a tenth of all that comes.
+        Mission {
+            endless,
+            buffers: 20_000,
+            ..Mission::new(drives, Rate(share * ceiling), seconds(20.0))
+        }
+    };
+    let outcome = run(&mission(1.1, false));
+    assert!(outcome.lossless() && outcome.first_loss.is_none(), "buffers hold the rest");
+    let filling = run(&mission(1.1, true));
+    assert!(filling.lossless() && filling.whole);
+    let loss = filling.first_loss.expect("it can't go on like this");
+    assert_eq!(loss.cause, LossCause::Filling { since: seconds(16.0) });
+    assert!(loss.to_string().starts_with("after 20.0 s: buffers were still filling"), "{loss}");
+    assert_eq!(run(&mission(0.95, true)).first_loss, None, "drives keep up");
+}
+
+#[test]
+fn a_load_slightly_above_what_drives_sustain_is_not_lost_in_one_lap_but_in_three() {
+    let mut drive = spec("samsung-970-pro-512gb");
+    drive.capacity_bytes = 32 << 30;
+    drive.flash.pages_per_block = 8 * drive.flash.pages_per_program;
+    let laps = |rate: f64, laps: f64| {
+        let time = seconds(laps * 4.0 * drive.capacity_bytes as f64 / rate);
+        let drives = slots(&drive, 4, Start::Full);
+        run(&Mission { buffers: 100, ..Mission::new(drives, Rate(rate), time) })
+    };
+    let all = laps(4.0 * drive.native_write_bytes_per_s(), 3.0);
+    let last = &all.samples[all.samples.len() * 2 / 3..];
+    let sum: f64 = last.iter().flat_map(|sample| &sample.rates).sum();
+    let slightly_more = 1.03 * sum / last.len() as f64;
+    assert!(laps(slightly_more, 1.1).lossless());
+    assert!(!laps(slightly_more, 3.3).lossless());
+}
+
+#[test]
+fn a_load_whose_peaks_wait_is_judged_over_a_whole_period() {
+    let drives = slots(&small(), 2, Start::Full);
+    let ceiling = 2.0 * small().native_write_bytes_per_s();
+    let span = |share: f64, s: f64| Span { time: seconds(s), rate: Rate(share * ceiling) };
+    // Ends in a peak that the drives don't keep up with, and that they have always worked off before.
+    let load = vec![span(0.2, 5.0), span(1.3, 5.0)];
+    let bursts = Mission {
+        endless: true,
+        buffers: 20_000,
+        load,
+        ..Mission::new(drives, Rate(1.0), seconds(40.0))
+    };
+    assert_eq!(run(&bursts).first_loss, None);
 }
 
 #[test]
@@ -124,7 +180,7 @@ fn an_array_that_stops_when_it_is_full_says_so() {
     let mut mission = Mission::new(slots(&small(), 2, Start::Empty), Rate(2e9), seconds(20.0));
     mission.when_full = WhenFull::Stop;
     let outcome = run(&mission);
-    assert!(outcome.first_loss.unwrap().full);
+    assert!(outcome.first_loss.unwrap().cause == LossCause::Full);
     assert!(outcome.drives.iter().all(|drive| drive.passes > 0.9 && drive.passes <= 1.0));
 }
 

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use base::{Duration, Rate};
-use longtake_plan::mission::Mission;
+use longtake_plan::mission::{LossCause, Mission};
 use longtake_plan::proof::{Proof, ProofVerdict, least, prove};
 use recorder::Placement;
 use ssd::{Slot, Spec, Start};
@@ -44,7 +44,7 @@ fn the_white_papers_drives_are_confirmed_and_one_less_refuted() {
         let ProofVerdict::Confirmed { without: Some(loss) } = proof.verdict() else {
             panic!("{name}: {proof}");
         };
-        assert!(!loss.full && !loss.behind.is_empty(), "{name}: {proof}");
+        assert!(loss.cause == LossCause::NoBuffer && !loss.behind.is_empty(), "{name}: {proof}");
     }
 }
 
@@ -59,7 +59,7 @@ fn a_drive_with_dips_needs_fewer_where_chunks_go_to_who_is_free() {
     let ProofVerdict::Confirmed { without: Some(loss) } = adaptive.verdict() else {
         panic!("{adaptive}");
     };
-    assert!(!loss.full, "{adaptive}");
+    assert!(loss.cause == LossCause::NoBuffer, "{adaptive}");
     // RAID 0 waits for each dip of each drive, however many there are.
     let stripe = needed(Placement::Stripe, adaptive.drives + 1);
     assert!(
