@@ -248,25 +248,6 @@ impl Recorder {
         self.advance_phase();
     }
 
-    /// Sees to what goes on beside the chunks on members that something has happened to, in their order.
-    fn look_after_touched(&mut self, now: Instant) {
-        let mut touched = std::mem::take(&mut self.touched);
-        touched.sort_unstable();
-        touched.dedup();
-        let mut moved = false;
-        for at in touched.drain(..) {
-            self.close_segments(at);
-            self.trim_ahead(now, at);
-            self.flush(now, at);
-            let due = self.member_due(at).unwrap_or(NEVER);
-            moved |= std::mem::replace(&mut self.dues[at], due) != due;
-        }
-        self.touched = touched;
-        if moved {
-            self.first_due = self.dues.iter().fold(NEVER, |first, &due| first.min(due));
-        }
-    }
-
     /// The next thing to be done.
     // Large, and asked for in loops of other crates: without a call it need not be copied.
     #[inline]
@@ -285,19 +266,6 @@ impl Recorder {
         let turn = self.turns.due().filter(|_| self.phase == Phase::Running);
         let due = Some(self.first_due).filter(|&due| due != NEVER);
         [due, turn, self.groups.due()].into_iter().flatten().min()
-    }
-
-    /// When a member wants to be looked after again, if nothing happens to it.
-    fn member_due(&self, at: usize) -> Option<Instant> {
-        let member = &self.members[at];
-        if member.failed.is_some() {
-            return None;
-        }
-        let flush = member.flush_due.filter(|_| member.flushing.is_none());
-        let trims = self.trims(member) && member.trimming.is_none();
-        let trim = Some(member.trim_due)
-            .filter(|_| trims && member.given_up.is_some_and(|g| self.is_told(g)));
-        [flush, trim].into_iter().flatten().min()
     }
 
     /// The take that is recorded.

@@ -3,11 +3,43 @@
 use base::Instant;
 
 use super::tag::Tag;
-use super::{Phase, Recorder};
+use super::{NEVER, Phase, Recorder};
 use crate::member::{GivenUp, IndexWrite, Indexing, Member};
 use crate::protocol::{FlowIndexPart, Output};
 
 impl Recorder {
+    /// Sees to what goes on beside the chunks on members that something has happened to, in their order.
+    pub(super) fn look_after_touched(&mut self, now: Instant) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        let mut moved = false;
+        for at in touched.drain(..) {
+            self.close_segments(at);
+            self.trim_ahead(now, at);
+            self.flush(now, at);
+            let due = self.member_due(at).unwrap_or(NEVER);
+            moved |= std::mem::replace(&mut self.dues[at], due) != due;
+        }
+        self.touched = touched;
+        if moved {
+            self.first_due = self.dues.iter().fold(NEVER, |first, &due| first.min(due));
+        }
+    }
+
+    /// When a member wants to be looked after again, if nothing happens to it.
+    fn member_due(&self, at: usize) -> Option<Instant> {
+        let member = &self.members[at];
+        if member.failed.is_some() {
+            return None;
+        }
+        let flush = member.flush_due.filter(|_| member.flushing.is_none());
+        let trims = self.trims(member) && member.trimming.is_none();
+        let trim = Some(member.trim_due)
+            .filter(|_| trims && member.given_up.is_some_and(|g| self.is_told(g)));
+        [flush, trim].into_iter().flatten().min()
+    }
+
     pub(super) fn flush_later(&mut self, now: Instant, at: usize) {
         let due = now + self.config.flush_interval;
         let member = &mut self.members[at];
