@@ -74,6 +74,15 @@ impl Overhead {
         if longest > most_bytes {
             return Err(TooLong { most_bytes });
         }
+        let sealed_at = (bytes_per_s * SEALED_AFTER_S).ceil() as u64;
+        // No chunk holds as much. With this all rates that fill chunks have the same chunk, which is packed once.
+        let full_at = match slice {
+            None => u64::from(layout.chunk_max),
+            Some(_) => {
+                let most = kept.iter().map(|(bytes, _)| u64::from(*bytes)).max().unwrap_or(0);
+                u64::from(layout.chunk_max) / format::pcapng::PACKET_OVERHEAD_BYTES as u64 * most
+            }
+        };
         let link_type = match frames {
             Frames::Ethernet(_) => LinkType::ETHERNET,
             Frames::Raw { .. } => LinkType::USER0,
@@ -83,7 +92,7 @@ impl Overhead {
             mix: kept,
             longest,
             chunk: (layout.chunk_min, layout.chunk_max),
-            most_bytes: (bytes_per_s * SEALED_AFTER_S).ceil() as u64,
+            most_bytes: sealed_at.min(full_at),
         });
         let (mut used, mut chunks) = (0, 0);
         while layout.fits(used, chunks, sealed.length) {
@@ -200,6 +209,20 @@ mod tests {
         assert_eq!(of.packets, 50);
         assert!(of.written_per_byte() > 1.05);
         assert!(of.chunks > 64);
+    }
+
+    #[test]
+    fn chunks_are_full_at_every_rate_that_fills_them() {
+        let mix = Frames::Ethernet(crate::requirement::IMIX.to_vec());
+        for frames in [ethernet(64), ethernet(1518), ethernet(9018), mix] {
+            for slice in [None, Some(1), Some(64), Some(128)] {
+                let at = |rate| Overhead::of(&frames, slice, &layout(), rate).unwrap();
+                let full = at(1e18);
+                let rate = full.packet_bytes as f64 / SEALED_AFTER_S;
+                assert_eq!(at(rate * 1.01), full, "{frames:?}, {slice:?}");
+                assert_ne!(at(rate * 0.98), full, "{frames:?}, {slice:?}");
+            }
+        }
     }
 
     #[test]

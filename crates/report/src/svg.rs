@@ -172,6 +172,29 @@ mod tests {
     }
 
     #[test]
+    fn each_series_is_one_line_with_its_own_dashes() {
+        let points = |height: f64| (0..10).map(move |i| (f64::from(i), height + f64::from(i % 2)));
+        let series = ["a", "b", "c", "d"].map(|name| Series::new(name, points(1.0)));
+        let svg = lines(Lines { series: series.to_vec(), ..Lines::default() });
+        for (index, dashes) in ["", "28 16", "8 12", "40 12 8 12"].into_iter().enumerate() {
+            let colour = crate::palette::hex(crate::palette::series(index));
+            let drawn: Vec<&str> = svg
+                .split("<polyline ")
+                .skip(1)
+                .filter(|line| {
+                    line.split('>').next().is_some_and(|tag| {
+                        tag.contains(&format!("stroke=\"{colour}\""))
+                            && tag.matches(',').count() == 10
+                    })
+                })
+                .collect();
+            let [line] = drawn[..] else { panic!("series {index} is {} lines", drawn.len()) };
+            let expected = format!("stroke-dasharray=\"{dashes}\" ");
+            assert_eq!(line.starts_with(&expected), !dashes.is_empty(), "{line}");
+        }
+    }
+
+    #[test]
     fn unknown_heat_is_hatched_apart_from_the_least_value() {
         let heat = Heat {
             x: vec!["1".into(), "2".into(), "3".into()],

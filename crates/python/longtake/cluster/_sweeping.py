@@ -22,6 +22,9 @@ from . import _hosts
 #: Seconds that a task takes at least, as far as the items that are done predict it: scheduling costs a hundredth of that.
 TASK_S = 0.5
 
+#: Share by which items may take longer or shorter than they were taken to before tasks get another size.
+OFF = 0.25
+
 #: Tasks under way for each thread of the workers, so that none waits for the next.
 AHEAD = 2
 
@@ -87,6 +90,8 @@ class Sweep:
         self._retries = retries
         self._under_way: dict[distributed.Future, list[int]] = {}
         self._seconds, self._timed = 0.0, 0
+        #: Items of a task, and what each was taken to take when that was computed.
+        self._size, self._sized_s = 1, 0.0
 
     def __enter__(self) -> Sweep:
         return self
@@ -211,14 +216,15 @@ class Sweep:
         if not self._timed:
             return [self._waiting.pop()]
         each_s = max(self._seconds / self._timed, 1e-9)
-        count = max(1, math.ceil(TASK_S / each_s))
-        # What is left is divided evenly among the threads, in tasks of less than twice that length.
-        tasks = max(1, len(self._waiting) // count)
-        if tasks > threads:
-            tasks -= tasks % threads
-        if tasks <= 2 * threads:
-            count = max(count, math.ceil(len(self._waiting) / tasks))
-        return [self._waiting.pop() for _ in range(min(count, len(self._waiting)))]
+        if not self._sized_s or abs(each_s / self._sized_s - 1) > OFF:
+            self._sized_s, self._size = each_s, self._even(each_s, threads)
+        return [self._waiting.pop() for _ in range(min(self._size, len(self._waiting)))]
+
+    def _even(self, each_s: float, threads: int) -> int:
+        """Items of a task, if each takes so long: all that wait, divided evenly, so that no thread has a task more than another."""
+        least = math.ceil(TASK_S / each_s)
+        tasks = len(self._waiting) // least // threads * threads
+        return max(least, math.ceil(len(self._waiting) / max(tasks, threads)))
 
 
 def _plan(item: Mapping[str, Any]) -> longtake.Plan:

@@ -12,6 +12,8 @@ use crate::palette::{self, Marker, Rgb};
 const UNITS: f64 = 4.0;
 /// What the backend divides a font's size by.
 const FONT_FACTOR: f64 = 1.24;
+/// What the backend begins a line with. Its texts have no such thing: it writes their `<` as an entity.
+const LINE: &str = "<polyline ";
 const FONT: &str = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif";
 
 /// A place in pixels from the top left.
@@ -35,14 +37,16 @@ pub struct Head<'a> {
 pub fn draw(head: &Head, paint: impl FnOnce(&mut Canvas)) -> String {
     let (width, height) = (head.width * UNITS, head.height * UNITS);
     let mut text = String::new();
+    let dashes;
     {
         let backend = SVGBackend::with_string(&mut text, (width as u32, height as u32));
-        let mut canvas = Canvas { backend };
+        let mut canvas = Canvas { backend, dashes: Vec::new() };
         paint(&mut canvas);
         sure(canvas.backend.present());
+        dashes = canvas.dashes;
     }
     // The backend's own first tag knows neither a view box in units nor a title.
-    let body = text.split_once('>').map_or("", |(_, body)| body);
+    let body = with_dashes(text.split_once('>').map_or("", |(_, body)| body), &dashes);
     let top = head.hidden_top * UNITS;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" \
@@ -66,6 +70,8 @@ fn sure<E: std::fmt::Display>(drawn: Result<(), E>) {
 /// The sheet.
 pub struct Canvas<'a> {
     backend: SVGBackend<'a>,
+    /// Of each line drawn so far, in order, lengths of dash and gap in pixels.
+    dashes: Vec<&'static [u32]>,
 }
 
 /// How a line looks.
@@ -186,13 +192,8 @@ impl Canvas<'_> {
             return;
         }
         let style = style(stroke.colour, stroke.opacity, stroke.width);
-        if stroke.dashes.is_empty() {
-            sure(self.backend.draw_path(places.iter().map(|p| units(*p)), &style));
-        } else {
-            for dash in dashes(places, stroke.dashes) {
-                sure(self.backend.draw_path(dash.into_iter().map(units), &style));
-            }
-        }
+        sure(self.backend.draw_path(places.iter().map(|p| units(*p)), &style));
+        self.dashes.push(stroke.dashes);
     }
 
     /// A filled shape.
@@ -261,64 +262,18 @@ fn style(colour: Rgb, opacity: f64, width: f64) -> ShapeStyle {
     }
 }
 
-/// A line cut into dashes.
-fn dashes(places: &[Place], lengths: &[u32]) -> Vec<Vec<Place>> {
-    let mut dashes = Vec::new();
-    let mut turn = 0;
-    let mut left = f64::from(lengths[0]);
-    let mut dash = vec![places[0]];
-    for pair in places.windows(2) {
-        let (mut from, to) = (pair[0], pair[1]);
-        loop {
-            let length = (to.0 - from.0).hypot(to.1 - from.1);
-            let drawn = turn % 2 == 0;
-            if length < left {
-                left -= length;
-                if drawn {
-                    dash.push(to);
-                }
-                break;
-            }
-            let share = left / length;
-            from = (from.0 + (to.0 - from.0) * share, from.1 + (to.1 - from.1) * share);
-            if drawn {
-                dash.push(from);
-                dashes.push(std::mem::take(&mut dash));
-            } else {
-                dash = vec![from];
-            }
-            turn += 1;
-            left = f64::from(lengths[turn % lengths.len()]);
+/// The elements with the dashes of each line, which the backend doesn't know.
+fn with_dashes(body: &str, dashes: &[&[u32]]) -> String {
+    let mut lines = body.split(LINE);
+    let mut dashed = lines.next().unwrap_or_default().to_owned();
+    for (rest, lengths) in lines.zip(dashes) {
+        dashed.push_str(LINE);
+        if !lengths.is_empty() {
+            let lengths: Vec<String> =
+                lengths.iter().map(|length| (f64::from(*length) * UNITS).to_string()).collect();
+            dashed.push_str(&format!("stroke-dasharray=\"{}\" ", lengths.join(" ")));
         }
+        dashed.push_str(rest);
     }
-    dash.dedup();
-    if dash.len() > 1 {
-        dashes.push(dash);
-    }
-    dashes
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dashes_cover_their_share_of_a_line_around_corners() {
-        let cut = dashes(&[(0.0, 0.0), (10.0, 0.0), (10.0, 10.0)], &[3, 1]);
-        let length: f64 = cut
-            .iter()
-            .flat_map(|d| d.windows(2))
-            .map(|p| (p[1].0 - p[0].0).hypot(p[1].1 - p[0].1))
-            .sum();
-        assert_eq!(cut.len(), 5);
-        assert!((length - 15.0).abs() < 1e-9, "{length}");
-        assert_eq!(cut[2], [(8.0, 0.0), (10.0, 0.0), (10.0, 1.0)]);
-    }
-
-    #[test]
-    fn text_that_does_not_fit_ends_in_an_ellipsis() {
-        assert_eq!(fitting("short", 10.0, 100.0), "short");
-        let cut = fitting(&"long ".repeat(50), 10.0, 100.0);
-        assert!(cut.ends_with('…') && text_width(&cut, 10.0) <= 100.0, "{cut}");
-    }
+    dashed
 }

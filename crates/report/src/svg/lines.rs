@@ -9,7 +9,7 @@ use crate::palette::{self, BAND, MARK, QUIET};
 use crate::picture::{Band, Direction, Lines, Mark, Series, Style};
 use crate::thin::thin;
 
-/// Length of line in pixels above which dashes would only be noise, and a large file.
+/// Length of line in pixels above which dashes would only be noise.
 const DASHED_MAX: f64 = 4_000.0;
 /// Share of the axis below that upright text takes: its height on a phone's narrow picture.
 const LABEL_SHARE: f64 = 0.045;
