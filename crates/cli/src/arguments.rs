@@ -498,9 +498,9 @@ pub struct ExtractArguments {
     /// File to write, whose extension selects the format, or - for standard output.
     #[arg(long, short, short_alias = 'w', alias = "write", value_name = "FILE", help_heading = OUTPUT)]
     pub output: PathBuf,
-    /// Format, if the file's extension does not select it: pcapng, pcap, csv, jsonl, parquet or raw.
+    /// Format, if the file's extension does not select it: pcapng, pcap, csv, jsonl, parquet, arrow or raw.
     ///
-    /// All but parquet also with .gz or .zst. csv, jsonl and parquet hold time, interface, lengths and bytes of each packet; raw holds the
+    /// All but parquet and arrow also with .gz or .zst. csv, jsonl, parquet and arrow hold time, interface, lengths and bytes of each packet; raw holds the
     /// packets' bytes back to back, and of a UDP source the payloads. Standard output and files without an extension get pcapng.
     #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
     pub format: Option<OutputFormat>,

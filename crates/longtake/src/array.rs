@@ -37,8 +37,10 @@
 //! ```
 
 mod account;
+mod arrow_table;
 mod candidates;
 mod check;
+pub mod columns;
 mod completeness;
 mod compress;
 mod contents;

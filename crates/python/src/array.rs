@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use longtake::array::columns::Columns;
 use longtake::array::{FlowOptions, OutputFormat};
 use longtake::{ByteSize, Selection, json};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
@@ -11,7 +12,6 @@ use pyo3::prelude::*;
 use serde_json::Value;
 use target::output::{Outputs, Readers};
 
-use crate::arrow_stream::Columns;
 use crate::batches::Request;
 use crate::packets::Packets;
 use crate::{failed, values};
@@ -135,7 +135,7 @@ impl Array {
             selection: chosen.selection()?,
             payload: false,
         };
-        Ok(Packets::new(request, Columns { payload, flow }))
+        Ok(Packets::new(request, Columns { payload, flow, dictionary: true }))
     }
 
     /// Writes packets to a file, in the format that its name says.

@@ -5,16 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded};
+use longtake::array::columns::Batch;
 use longtake::array::{PacketRef, Seen};
 use longtake::{Array, ByteSize, Interface, Selection, json};
 use serde_json::Value;
 
-/// Packets of a batch at most.
-const PACKETS_MAX: usize = 1 << 16;
-/// Bytes of packets in a batch at most, and one packet more.
-const BYTES_MAX: usize = 8 << 20;
-/// Additional room for the packet that fills the batch, longer than any packet of a network. Without it, the whole batch would be moved.
-const BYTES_BESIDE: usize = 128 << 10;
 /// Batches that wait to be taken at most.
 const AHEAD: usize = 2;
 /// Buffers for chunks that are read ahead.
@@ -33,23 +28,6 @@ pub struct Request {
     pub selection: Selection,
     /// Whether the IP and UDP headers that Longtake made for UDP sources are left out.
     pub payload: bool,
-}
-
-/// Packets one behind the other.
-#[derive(Clone, Debug, Default)]
-pub struct Batch {
-    /// Time of each in nanoseconds since 1970.
-    pub times: Vec<u64>,
-    /// Interface of each: a place in `known`.
-    pub interfaces: Vec<u32>,
-    /// Length of each on the wire.
-    pub original: Vec<u32>,
-    /// Where the bytes of each end in `data`.
-    pub ends: Vec<u64>,
-    /// The bytes.
-    pub data: Vec<u8>,
-    /// Interfaces of the stream so far.
-    pub known: Arc<Vec<Interface>>,
 }
 
 /// What came of reading, as `longtake extract --json` states it. Null until every packet was read.
@@ -84,14 +62,14 @@ fn read_all(
     let mut gathering = Gathering { batch: Batch::default(), payload: request.payload };
     let extracted = array.extract(&request.selection, |packet| {
         gathering.add(packet);
-        match gathering.is_full() && sender.send(Ok(gathering.take())).is_err() {
+        match gathering.batch.is_full() && sender.send(Ok(gathering.batch.take())).is_err() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
     })?;
     if !extracted.stopped {
         *account.lock().unwrap_or_else(PoisonError::into_inner) = json::extracted(&extracted);
-        let last = gathering.take();
+        let last = gathering.batch.take();
         if !last.times.is_empty() {
             sender.send(Ok(last)).ok();
         }
@@ -108,12 +86,8 @@ struct Gathering {
 impl Gathering {
     fn add(&mut self, packet: PacketRef<'_>) {
         let interface = self.number(&packet);
-        let batch = &mut self.batch;
-        batch.times.push(packet.timestamp.as_nanos());
-        batch.interfaces.push(interface);
-        batch.original.push(packet.original_length);
-        batch.data.extend_from_slice(if self.payload { packet.payload() } else { packet.data });
-        batch.ends.push(batch.data.len() as u64);
+        let data = if self.payload { packet.payload() } else { packet.data };
+        self.batch.push(interface, packet.timestamp.as_nanos(), packet.original_length, data);
     }
 
     /// The number of a packet's interface: several may have the same name and link type, and are one here.
@@ -131,16 +105,5 @@ impl Gathering {
             known.len() - 1
         });
         number as u32
-    }
-
-    fn is_full(&self) -> bool {
-        self.batch.times.len() >= PACKETS_MAX || self.batch.data.len() >= BYTES_MAX
-    }
-
-    fn take(&mut self) -> Batch {
-        let known = Arc::clone(&self.batch.known);
-        let room = BYTES_MAX + BYTES_BESIDE;
-        let next = Batch { known, data: Vec::with_capacity(room), ..Batch::default() };
-        std::mem::replace(&mut self.batch, next)
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use longtake::array::columns::Columns;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 use serde_json::Value;
 
-use crate::arrow_stream::{Columns, Stream};
+use crate::arrow_stream::Stream;
 use crate::batches::{self, Account, Batches, Request};
 use crate::{failed, values};
 

@@ -19,6 +19,7 @@ import numpy
 import pandas
 import polars
 import pyarrow
+import pyarrow.ipc
 
 import longtake
 
@@ -61,6 +62,24 @@ class Recorded(unittest.TestCase):
         row = duckdb.sql("select count(*), sum(original_length), min(time_ns) <= max(time_ns) from reader").fetchall()[0]
         bytes_stored = self.account["ledger"]["stored"]["bytes"]
         self.assertEqual(row, (self.stored, bytes_stored, True))
+
+    def test_an_arrow_file_has_the_columns_of_the_packets(self):
+        path = os.path.join(self.folder.name, "packets.arrow")
+        written = self.array.extract_to(path)
+        self.assertEqual(written["packets"], self.stored)
+        table = pyarrow.table(self.array.packets())
+        with pyarrow.ipc.open_file(path) as file:
+            self.assertGreater(file.num_record_batches, 1)
+            self.assertIn(b"extracted from array", file.schema.metadata[b"comment"])
+            read = file.read_all()
+        self.assertEqual(read.column_names, table.column_names)
+        for name in read.column_names:
+            self.assertTrue(read[name].equals(table[name].cast(read.schema.field(name).type)), name)
+        self.assertEqual(polars.read_ipc(path)["payload"].to_list(), table["payload"].to_pylist())
+        self.assertEqual(len(pandas.read_feather(path)), self.stored)
+        self.array.extract_to(path, filter="port 1 and port 2", overwrite=True)
+        with pyarrow.ipc.open_file(path) as file:
+            self.assertEqual((file.read_all().num_rows, file.schema.names), (0, table.column_names))
 
     def test_columns_say_what_the_packets_say(self):
         table = pyarrow.table(self.array.packets(flow=True, filter="ip and udp"))

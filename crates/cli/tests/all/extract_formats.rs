@@ -177,11 +177,12 @@ fn capinfos_prints_what_a_pcapng_file_says_of_its_completeness() {
 fn a_name_that_selects_no_format_is_refused_with_the_formats_before_anything_is_read() {
     let folder = scratch();
     let array = new_in(&folder, "array");
-    for name in ["x.txt", "x.gz", "x.parquet.gz"] {
+    for name in ["x.txt", "x.gz", "x.parquet.gz", "x.arrow.gz"] {
         let file = new_in(&folder, name);
         let ran = line(&format!("extract @ -o {}", text(&file)), &array).code(2);
         ran.says(&[
-            ".pcapng", ".pcap", ".csv", ".jsonl", ".parquet", ".raw", ".gz", ".zst", "--format",
+            ".pcapng", ".pcap", ".csv", ".jsonl", ".parquet", ".arrow", ".raw", ".gz", ".zst",
+            "--format",
         ]);
         assert!(!file.exists());
     }

@@ -8,10 +8,11 @@ use format::export::{self, Exporter};
 use format::pcapng::{Block, ReadPacket, section_header};
 use source::udp::{has_made_headers, past_made_headers};
 
+use super::arrow_table::ArrowTable;
 use super::file_format::FileFormat;
 use super::packet_table::PacketTable;
 
-/// The columns of CSV, JSON Lines and Parquet.
+/// The columns of CSV, JSON Lines, Parquet and Arrow.
 pub(super) const COLUMNS: [&str; 6] =
     ["time_ns", "interface", "link_type", "captured_length", "original_length", "payload"];
 
@@ -20,6 +21,7 @@ pub(super) enum Encoder {
     Capture(Exporter),
     Lines(Lines),
     Table(Box<PacketTable>),
+    Arrow(Box<ArrowTable>),
     /// By interface: whether its packets have headers that Longtake made, which are left out.
     Raw(Vec<bool>),
 }
@@ -28,7 +30,7 @@ impl Encoder {
     /// Starts a file; `comment` goes into its header where the format has room for one.
     ///
     /// # Errors
-    /// If a Parquet file can't be started.
+    /// If a Parquet or Arrow file can't be started.
     pub fn new(format: FileFormat, comment: &str, out: &mut Vec<u8>) -> Result<Self> {
         Ok(match format {
             FileFormat::Pcapng => {
@@ -46,6 +48,7 @@ impl Encoder {
                 Self::Lines(Lines { json: true, fixed: Vec::new(), line: String::new() })
             }
             FileFormat::Parquet => Self::Table(Box::new(PacketTable::new(comment)?)),
+            FileFormat::Arrow => Self::Arrow(Box::new(ArrowTable::new(comment)?)),
             FileFormat::Raw => Self::Raw(Vec::new()),
         })
     }
@@ -56,6 +59,7 @@ impl Encoder {
             Self::Capture(exporter) => exporter.interface(interface, out),
             Self::Lines(lines) => lines.interface(interface),
             Self::Table(table) => table.interface(interface),
+            Self::Arrow(table) => table.interface(interface),
             Self::Raw(made) => {
                 made.push(has_made_headers(interface));
                 made.len() as u32 - 1
@@ -66,7 +70,7 @@ impl Encoder {
     /// Appends a packet under the file's interface number.
     ///
     /// # Errors
-    /// [`export::MixedLinkTypes`] in a pcap file, or if a Parquet row group can't be encoded.
+    /// [`export::MixedLinkTypes`] in a pcap file, or if packets of a Parquet or Arrow file can't be encoded.
     #[inline]
     pub fn packet(
         &mut self,
@@ -79,6 +83,7 @@ impl Encoder {
             Self::Capture(exporter) => exporter.packet(number, packet, block, out)?,
             Self::Lines(lines) => lines.packet(number, packet, out),
             Self::Table(table) => table.packet(number, packet, out)?,
+            Self::Arrow(table) => table.packet(number, packet, out)?,
             Self::Raw(made) => out.extend_from_slice(match made[number as usize] {
                 true => past_made_headers(packet.data),
                 false => packet.data,
@@ -95,7 +100,7 @@ impl Encoder {
     /// Ends the file. A pcapng file gets another comment, if there is one, in a section without packets.
     ///
     /// # Errors
-    /// If a Parquet file can't be encoded.
+    /// If a Parquet or Arrow file can't be encoded.
     pub fn finish(self, comment: Option<&str>, out: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::Capture(exporter) => {
@@ -106,6 +111,7 @@ impl Encoder {
                 exporter.finish(out);
             }
             Self::Table(table) => table.finish(out)?,
+            Self::Arrow(table) => table.finish(out)?,
             Self::Lines(_) | Self::Raw(_) => {}
         }
         Ok(())

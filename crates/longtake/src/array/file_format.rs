@@ -20,6 +20,8 @@ pub enum FileFormat {
     Jsonl,
     /// Parquet with the columns of [`FileFormat::Csv`]; the packets' bytes are binary.
     Parquet,
+    /// An Arrow IPC file (Feather, version 2) with the columns of [`FileFormat::Parquet`].
+    Arrow,
     /// The packets' bytes back to back; of datagrams from a UDP socket, the payloads.
     Raw,
 }
@@ -52,12 +54,13 @@ impl From<FileFormat> for OutputFormat {
 }
 
 /// The names of the formats: the extensions that select them, and the values of `--format`.
-const NAMES: [(&str, FileFormat); 6] = [
+const NAMES: [(&str, FileFormat); 7] = [
     ("pcapng", FileFormat::Pcapng),
     ("pcap", FileFormat::Pcap),
     ("csv", FileFormat::Csv),
     ("jsonl", FileFormat::Jsonl),
     ("parquet", FileFormat::Parquet),
+    ("arrow", FileFormat::Arrow),
     ("raw", FileFormat::Raw),
 ];
 
@@ -83,7 +86,8 @@ pub enum FormatError {
 
 impl fmt::Display for FormatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = "pcapng, pcap, csv, jsonl or raw (each also with .gz or .zst), or parquet";
+        let known =
+            "pcapng, pcap, csv, jsonl or raw (each also with .gz or .zst), or parquet or arrow";
         match self {
             Self::Extension { path } => write!(
                 f,
@@ -95,7 +99,7 @@ impl fmt::Display for FormatError {
                         "pcapng, .pcap, .csv, .jsonl or .raw",
                         1
                     )
-                    .replace("parquet", ".parquet")
+                    .replace("parquet or arrow", ".parquet or .arrow")
             ),
             Self::FlowExtension { path } => write!(
                 f,
@@ -119,8 +123,8 @@ impl FromStr for OutputFormat {
             None => (name, Compression::None),
         };
         let (_, file) = NAMES.into_iter().find(|(name, _)| *name == file).ok_or_else(unknown)?;
-        // Its pages are compressed, and readers need to seek in it.
-        if file == FileFormat::Parquet && compression != Compression::None {
+        // Readers need to seek in it.
+        if file.is_seekable() && compression != Compression::None {
             return Err(unknown());
         }
         Ok(Self { file, compression })
@@ -152,11 +156,19 @@ impl OutputFormat {
     pub fn for_file(self, path: &Path) -> Self {
         let by_name = split(path).and_then(|(_, extension)| Compression::of(&extension));
         match (self.file, self.compression, by_name) {
-            (FileFormat::Parquet, ..) | (_, Compression::Gzip | Compression::Zstd, _) => self,
+            (file, ..) if file.is_seekable() => self,
+            (_, Compression::Gzip | Compression::Zstd, _) => self,
             (_, Compression::None, by_name) => {
                 Self { compression: by_name.unwrap_or_default(), ..self }
             }
         }
+    }
+}
+
+impl FileFormat {
+    /// Whether readers seek in such a file, so that it can't be compressed as a whole.
+    fn is_seekable(self) -> bool {
+        matches!(self, Self::Parquet | Self::Arrow)
     }
 }
 
@@ -197,11 +209,14 @@ mod tests {
             ("x.csv", format(FileFormat::Csv, Compression::None)),
             ("x.jsonl.gz", format(FileFormat::Jsonl, Compression::Gzip)),
             ("x.parquet", format(FileFormat::Parquet, Compression::None)),
+            ("x.arrow", format(FileFormat::Arrow, Compression::None)),
             ("x", format(FileFormat::Pcapng, Compression::None)),
         ] {
             assert_eq!(OutputFormat::of(Path::new(name)), expected, "{name}");
         }
-        for name in ["x.txt", "x.gz", "x.parquet.gz", "x.txt.zst", "x.pcap.bz2", "2026.11"] {
+        for name in
+            ["x.txt", "x.gz", "x.parquet.gz", "x.arrow.zst", "x.txt.zst", "x.pcap.bz2", "2026.11"]
+        {
             let error = OutputFormat::of(Path::new(name)).expect_err(name).to_string();
             for (known, _) in NAMES {
                 assert!(error.contains(&format!(".{known}")), "{name}: {error}");

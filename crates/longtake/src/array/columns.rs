@@ -1,0 +1,228 @@
+//! Packets in columns, as Arrow record batches: those of the Python package and of `extract -o FILE.arrow`.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use arrow_array::builder::{StringBuilder, UInt8Builder, UInt16Builder};
+use arrow_array::types::UInt32Type;
+use arrow_array::{
+    ArrayRef, DictionaryArray, LargeBinaryArray, RecordBatch, StringArray,
+    TimestampNanosecondArray, UInt32Array,
+};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
+use format::Interface;
+use search::{Fragments, Layers};
+
+/// Packets of a batch at most.
+const PACKETS_MAX: usize = 1 << 16;
+/// Bytes of packets in a batch at most, and one packet more.
+const BYTES_MAX: usize = 8 << 20;
+/// Additional room for the packet that fills the batch, longer than any packet of a network. Without it, the whole batch would be moved.
+const BYTES_BESIDE: usize = 128 << 10;
+
+/// Packets one behind the other.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    /// Time of each in nanoseconds since 1970.
+    pub times: Vec<u64>,
+    /// Interface of each: a place in `known`.
+    pub interfaces: Vec<u32>,
+    /// Length of each on the wire in bytes.
+    pub original: Vec<u32>,
+    /// Where the bytes of each end in `data`.
+    pub ends: Vec<u64>,
+    /// The bytes.
+    pub data: Vec<u8>,
+    /// Interfaces of the stream so far.
+    pub known: Arc<Vec<Interface>>,
+}
+
+impl Batch {
+    /// Appends a packet of the interface with this place in `known`.
+    pub fn push(&mut self, interface: u32, time: u64, original_length: u32, data: &[u8]) {
+        self.times.push(time);
+        self.interfaces.push(interface);
+        self.original.push(original_length);
+        self.data.extend_from_slice(data);
+        self.ends.push(self.data.len() as u64);
+    }
+
+    /// Whether it has as many packets, or bytes of them, as a batch should.
+    pub fn is_full(&self) -> bool {
+        self.times.len() >= PACKETS_MAX || self.data.len() >= BYTES_MAX
+    }
+
+    /// Takes out what it holds. It goes on without packets, with the same interfaces, and with room for a full batch.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        let known = Arc::clone(&self.known);
+        let data = Vec::with_capacity(BYTES_MAX + BYTES_BESIDE);
+        std::mem::replace(self, Self { known, data, ..Self::default() })
+    }
+}
+
+/// Which columns there are beside times, interfaces and lengths.
+#[derive(Clone, Copy, Debug)]
+pub struct Columns {
+    /// The packets' bytes.
+    pub payload: bool,
+    /// Addresses, ports and protocol of the innermost IP header.
+    pub flow: bool,
+    /// Whether names of interfaces are entries of a dictionary, which may grow from batch to batch. In a file it must not.
+    pub dictionary: bool,
+}
+
+impl Columns {
+    /// Their names and types.
+    pub fn schema(self) -> Schema {
+        let required = |name: &str, data_type| Field::new(name, data_type, false);
+        let optional = |name: &str, data_type| Field::new(name, data_type, true);
+        let names = match self.dictionary {
+            true => DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8)),
+            false => DataType::Utf8,
+        };
+        let time = DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into()));
+        let mut fields = vec![
+            required("time_ns", time),
+            required("interface", names),
+            required("link_type", DataType::UInt32),
+            required("captured_length", DataType::UInt32),
+            required("original_length", DataType::UInt32),
+        ];
+        if self.payload {
+            fields.push(required("payload", DataType::LargeBinary));
+        }
+        if self.flow {
+            fields.extend([
+                optional("source", DataType::Utf8),
+                optional("destination", DataType::Utf8),
+                optional("source_port", DataType::UInt16),
+                optional("destination_port", DataType::UInt16),
+                optional("protocol", DataType::UInt8),
+            ]);
+        }
+        Schema::new(fields)
+    }
+}
+
+/// Makes record batches of batches, which must come in order: what a packet's fragments say is known from earlier ones.
+pub struct Converter {
+    columns: Columns,
+    schema: SchemaRef,
+    flows: FlowColumns,
+}
+
+impl Converter {
+    /// One that makes these columns. The schema is theirs, and may have metadata.
+    pub fn new(columns: Columns, schema: SchemaRef) -> Self {
+        Self { columns, schema, flows: FlowColumns::default() }
+    }
+
+    /// The schema of the record batches.
+    pub fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    /// A batch as a record batch. Bytes of packets are not copied.
+    ///
+    /// # Errors
+    /// If the columns are not those of the schema.
+    ///
+    /// # Panics
+    /// If a packet's interface is none of those that are known.
+    pub fn convert(&mut self, batch: Batch) -> Result<RecordBatch, ArrowError> {
+        let flows = self.columns.flow.then(|| self.flows.of(&batch));
+        let Batch { times, interfaces, original, ends, data, known } = batch;
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let captured = starts.zip(&ends).map(|(start, end)| (end - start) as u32);
+        let captured = UInt32Array::from_iter_values(captured);
+        let link_type = |&number: &u32| u32::from(known[number as usize].link_type.0);
+        let link_types = UInt32Array::from_iter_values(interfaces.iter().map(link_type));
+        let times = times.into_iter().map(|time| time as i64);
+        let times = TimestampNanosecondArray::from_iter_values(times).with_timezone("UTC");
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(times),
+            names(&known, interfaces, self.columns.dictionary)?,
+            Arc::new(link_types),
+            Arc::new(captured),
+            Arc::new(UInt32Array::from(original)),
+        ];
+        if self.columns.payload {
+            let ends = ends.into_iter().map(|end| end as i64);
+            let offsets: ScalarBuffer<i64> = std::iter::once(0).chain(ends).collect();
+            let offsets = OffsetBuffer::new(offsets);
+            let bytes = LargeBinaryArray::try_new(offsets, Buffer::from_vec(data), None)?;
+            columns.push(Arc::new(bytes));
+        }
+        columns.extend(flows.into_iter().flatten());
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+    }
+}
+
+fn names(
+    known: &[Interface],
+    interfaces: Vec<u32>,
+    dictionary: bool,
+) -> Result<ArrayRef, ArrowError> {
+    if !dictionary {
+        let names = interfaces.iter().map(|&number| known[number as usize].name.as_str());
+        return Ok(Arc::new(StringArray::from_iter_values(names)));
+    }
+    let names = StringArray::from_iter_values(known.iter().map(|known| &known.name));
+    Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(interfaces.into(), Arc::new(names))?))
+}
+
+/// Finds the flows of packets.
+struct FlowColumns {
+    layers: Layers,
+    fragments: Fragments,
+}
+
+impl Default for FlowColumns {
+    fn default() -> Self {
+        Self { layers: Layers::new(), fragments: Fragments::new(search::FRAGMENTS_MAX) }
+    }
+}
+
+impl FlowColumns {
+    fn of(&mut self, batch: &Batch) -> [ArrayRef; 5] {
+        let [mut sources, mut destinations] = [StringBuilder::new(), StringBuilder::new()];
+        let [mut from, mut to] = [UInt16Builder::new(), UInt16Builder::new()];
+        let mut protocols = UInt8Builder::new();
+        let mut start = 0;
+        for (&interface, &end) in batch.interfaces.iter().zip(&batch.ends) {
+            let link_type = batch.known[interface as usize].link_type;
+            search::dissect(link_type, &batch.data[start..end as usize], &mut self.layers);
+            self.fragments.resolve(&mut self.layers);
+            start = end as usize;
+            let flow = self.layers.flow();
+            let ends = flow.map(|(flow, direction)| flow.ends(direction));
+            let [source, destination] = ends.map_or([None; 2], |ends| ends.map(Some));
+            append(&mut sources, source.map(|(address, _)| address));
+            append(&mut destinations, destination.map(|(address, _)| address));
+            from.append_option(source.and_then(|(_, port)| port));
+            to.append_option(destination.and_then(|(_, port)| port));
+            protocols.append_option(flow.map(|(flow, _)| flow.protocol));
+        }
+        [
+            Arc::new(sources.finish()),
+            Arc::new(destinations.finish()),
+            Arc::new(from.finish()),
+            Arc::new(to.finish()),
+            Arc::new(protocols.finish()),
+        ]
+    }
+}
+
+/// Appends an address as text.
+fn append(texts: &mut StringBuilder, address: Option<IpAddr>) {
+    use std::fmt::Write;
+    match address {
+        Some(address) => {
+            write!(texts, "{address}").ok();
+            texts.append_value("");
+        }
+        None => texts.append_null(),
+    }
+}
