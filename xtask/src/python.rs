@@ -20,7 +20,9 @@ pub struct Arguments {
 /// If anything can't be installed or built, or a test fails.
 pub fn run(arguments: &Arguments) -> Result<()> {
     let python = installed(arguments.release, &["-r", "crates/python/tests/requirements.txt"])?;
+    carry_out(Command::new("cargo").args(["build", "--package", "longtake-cli"]))?;
     let mut tests = Command::new(&python);
+    tests.env("LONGTAKE_PROGRAM", root()?.join("target/debug/longtake"));
     tests.args(["-m", "unittest", "discover", "--start-directory"]);
     // Elsewhere, so that the package is the one that was installed.
     let elsewhere = python.parent().unwrap_or(&python);

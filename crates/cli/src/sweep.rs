@@ -75,16 +75,21 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     Ok(if failed > 0 || missing > 0 { ExitCode::from(exit::LOSS) } else { ExitCode::SUCCESS })
 }
 
-/// Runs the jobs that are left; returns how many were run. A signal ends it after what is under way was broken off.
+/// Runs the jobs that are left, here or on a cluster; returns how many were run. A signal ends it after what is under way was broken
+/// off.
 fn run_shown(run: &mut SweepRun<'_>, arguments: &SweepArguments) -> Result<usize> {
     let stop = stop_on_signals()?;
     let bar = progress::jobs_bar(run.left() as u64, !arguments.quiet && !arguments.json);
-    let finished = run.run(arguments.jobs, &stop, |finished| {
+    let each = |finished: &Finished| {
         if let Some(error) = &finished.error {
             progress::print_above(&bar, &format!("failed: {error}"));
         }
         bar.inc(1);
-    })?;
+    };
+    let finished = match arguments.cluster.chosen() {
+        None => run.run(arguments.jobs, &stop, each)?,
+        Some(cluster) => run.run_on(&cluster, &stop, each, |why| progress::tell(&bar, why))?,
+    };
     bar.finish_and_clear();
     Ok(finished)
 }

@@ -17,6 +17,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod cluster;
 mod results;
 
 use std::collections::HashMap;
@@ -38,8 +39,12 @@ use target::output::Outputs;
 use crate::{Error, Result};
 use results::Results;
 
+pub use cluster::Cluster;
 pub use plan::sweep::{Figure, Job, Sweep};
 pub use results::{FILE, Finished};
+
+/// The version whose results are kept.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A sweep, and what has been computed of it.
 #[derive(Debug)]
@@ -194,6 +199,15 @@ pub fn check(job: &Job, profiles: &Profiles) -> Result<()> {
 
 /// Runs one job. If it fails, even by a panic, its result holds the error. Setting `stop` breaks it off.
 pub fn job(job: &Job, profiles: &Profiles, stop: &AtomicBool) -> Finished {
+    outcome(job, drive(job, profiles), stop)
+}
+
+/// The same on the drive with this profile, as TOML, which this machine need not know.
+pub fn job_on(job: &Job, drive: &str, stop: &AtomicBool) -> Finished {
+    outcome(job, Profile::from_toml(drive).map_err(anyhow::Error::from), stop)
+}
+
+fn outcome(job: &Job, drive: anyhow::Result<Profile>, stop: &AtomicBool) -> Finished {
     let began = Instant::now();
     let watch = |_| {
         if stop.load(Ordering::Relaxed) {
@@ -202,7 +216,8 @@ pub fn job(job: &Job, profiles: &Profiles, stop: &AtomicBool) -> Finished {
             ControlFlow::Continue(())
         }
     };
-    let computed = || -> anyhow::Result<_> { Ok(job.run(&drive(job, profiles)?, watch)?) };
+    let checksum = drive.as_ref().ok().and_then(checksum);
+    let computed = || -> anyhow::Result<_> { Ok(job.run(&drive?, watch)?) };
     // A fault of ours in one design is no reason to lose the others.
     let outcome = catch_unwind(AssertUnwindSafe(computed)).unwrap_or_else(|_| {
         Err(anyhow::anyhow!(
@@ -214,19 +229,23 @@ pub fn job(job: &Job, profiles: &Profiles, stop: &AtomicBool) -> Finished {
         Err(error) => (Default::default(), Some(format!("{error:#}"))),
     };
     Finished {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: VERSION.to_owned(),
         job: job.clone(),
-        drive: drive_checksum(job, profiles),
+        drive: checksum,
         figures,
         error,
         took_s: began.elapsed().as_secs_f64(),
     }
 }
 
-/// CRC32C of the TOML of a job's drive, which distinguishes it from another drive of the same name. None if the drive isn't found.
+/// [`checksum`] of a job's drive. None if the drive isn't found.
 fn drive_checksum(job: &Job, profiles: &Profiles) -> Option<u32> {
-    let toml = drive(job, profiles).ok()?.to_toml().ok()?;
-    Some(crc32c(toml.as_bytes()))
+    checksum(&drive(job, profiles).ok()?)
+}
+
+/// CRC32C of the TOML of a drive, which distinguishes it from another drive of the same name.
+fn checksum(drive: &Profile) -> Option<u32> {
+    Some(crc32c(drive.to_toml().ok()?.as_bytes()))
 }
 
 fn drive(job: &Job, profiles: &Profiles) -> anyhow::Result<Profile> {

@@ -36,6 +36,7 @@ fn _longtake(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(recording::record, module)?)?;
     module.add_function(wrap_pyfunction!(planning::plan, module)?)?;
     module.add_function(wrap_pyfunction!(planning::simulate, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::sweep_job, module)?)?;
     module.add_function(wrap_pyfunction!(measuring::measure, module)?)?;
     module.add_function(wrap_pyfunction!(measuring::fit, module)?)?;
     Ok(())

@@ -1,6 +1,9 @@
 //! How many drives a rate needs, and recordings on simulated drives in virtual time.
 
+use std::sync::atomic::AtomicBool;
+
 use longtake::planning::{Answer, Budget, Draft, Planning, PlanningError, Proofs, Proving};
+use longtake::sweep::{self, Job};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -66,6 +69,18 @@ fn proved(
         }
         watch.at(share)
     })
+}
+
+/// Runs one job of a sweep on the drive with this profile, and returns the result as a line of JSON.
+///
+/// # Errors
+/// `ValueError` if it is no job. A job that can't be done is a result.
+#[pyfunction]
+pub fn sweep_job(py: Python<'_>, job: &str, profile: &str) -> PyResult<String> {
+    let job: Job =
+        serde_json::from_str(job).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let finished = py.detach(|| sweep::job_on(&job, profile, &AtomicBool::new(false)));
+    serde_json::to_string(&finished).map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// Records on simulated drives in virtual time. Chunks are described and not made.

@@ -1,6 +1,7 @@
 """Many machines with Dask: three network namespaces with two arrays each."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -37,6 +38,18 @@ def eventually(is_true):
             raise AssertionError("it has not happened")
         time.sleep(0.02)
     return value
+
+
+#: Options of Dask's programs and of ours, where :func:`make_certificates` has made the files.
+TLS = ["--tls-ca-file", "ca.pem", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]
+
+
+def make_certificates(folder):
+    """Makes them as the documentation says."""
+    text = DOCUMENTATION.read_text()
+    [script] = [block for block in re.findall(r"(?:^    .*\n)+", text, re.M) if "openssl" in block]
+    script = re.sub(r"^    ", "", script, flags=re.M)
+    subprocess.run(["bash", "-e", "-c", script], check=True, stderr=subprocess.DEVNULL, cwd=folder)
 
 
 def times_of(found):
@@ -332,6 +345,79 @@ class Swept(unittest.TestCase):
             self.assertEqual([fit.profile for fit in fits], [longtake.fit(**item).profile for item in items])
 
 
+MISSIONS = """run = ["plan", "mission"]
+[base]
+drive = "mine"
+mission = "60s"
+[axes]
+rate = { from = "1GB/s", to = "6GB/s", steps = 6 }
+count = { from = 1, to = 4 }
+"""
+
+
+class SweptByTheProgram(unittest.TestCase):
+    """``longtake sweep --scheduler``, with a drive of the user's that workers don't know."""
+
+    def setUp(self):
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        self.folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        profiles = self.folder / "data/longtake/profiles"
+        profiles.mkdir(parents=True)
+        library = DOCUMENTATION.parents[1] / "crates/profile/library"
+        drive = (library / "samsung-970-pro-512gb.toml").read_text()
+        (profiles / "mine.toml").write_text(drive.replace('name = "samsung-970-pro-512gb"', 'name = "mine"', 1))
+        (self.folder / "spec.toml").write_text(MISSIONS)
+        make_certificates(self.folder)
+        paths = dict(zip(("tls_ca_file", "tls_scheduler_cert", "tls_scheduler_key"), map(str, [self.folder / name for name in TLS[1::2]])))
+        for of in ("worker", "client"):
+            paths |= {f"tls_{of}_{kind}": paths[f"tls_scheduler_{kind}"] for kind in ("cert", "key")}
+        security = distributed.security.Security(**paths, require_encryption=True)
+        options = {"loop": stack.enter_context(event_loop()), "dashboard_address": None, "security": security}
+        local = distributed.LocalCluster(n_workers=2, threads_per_worker=1, **options)
+        self.scheduler = ["--scheduler", stack.enter_context(local).scheduler_address, *TLS]
+
+    def started(self, output, *arguments):
+        path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+        environment = os.environ | {"PATH": path, "XDG_DATA_HOME": str(self.folder / "data")}
+        command = [os.environ["LONGTAKE_PROGRAM"], "sweep", "spec.toml", "--json", "--output", output, *arguments]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, cwd=self.folder, env=environment, **pipes)
+
+    def swept(self, code, output, *arguments):
+        process = self.started(output, *arguments)
+        printed, said = process.communicate(timeout=LONG_S)
+        self.assertEqual(process.returncode, code, said)
+        return json.loads(printed) if code != 1 else said
+
+    def test_the_table_is_that_of_this_machine(self):
+        there = self.swept(0, "there", *self.scheduler)
+        self.assertEqual((there["jobs"], there["run"], there["missing"]), (24, 24, 0))
+        self.assertEqual(self.swept(0, "here")["run"], 24)
+        tables = [(self.folder / name / "results.csv").read_text() for name in ("there", "here")]
+        self.assertEqual(*tables)
+        # It knows the drive by what it was sent, and not by its name.
+        self.assertEqual(self.swept(0, "there", "-y")["run"], 0)
+
+    def test_a_signal_leaves_what_is_done_and_the_sweep_goes_on(self):
+        process = self.started("there", *self.scheduler)
+        results = self.folder / "there/results.jsonl"
+        eventually(lambda: results.exists() and results.read_text())
+        process.terminate()
+        printed, said = process.communicate(timeout=LONG_S)
+        first = json.loads(printed)
+        self.assertEqual(process.returncode, 3 if first["missing"] else 0, said)
+        second = self.swept(0, "there", "-y", *self.scheduler)
+        self.assertEqual(first["run"] + second["run"], 24)
+        self.assertEqual(len(results.read_text().splitlines()), 24)
+
+    def test_a_scheduler_that_is_not_there_is_named(self):
+        address = "tls://127.0.0.1:1"
+        with unittest.mock.patch.dict(os.environ, {"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "100ms"}):
+            said = self.swept(1, "there", "--scheduler", address, *TLS)
+        self.assertIn(address, said)
+
+
 class Recorded(Clustered):
     def test_recorders_are_started_watched_and_stopped_with_one_ledger(self):
         targets = {name: str(self.hosts.folder / name / "taken") for name in NAMES[:2]}
@@ -414,13 +500,11 @@ class Documented(unittest.TestCase):
 
     def test_every_example_runs_and_nobody_connects_without_a_certificate(self):
         text = DOCUMENTATION.read_text()
-        [certificates] = [block for block in re.findall(r"(?:^    .*\n)+", text, re.M) if "openssl" in block]
         examples = re.findall(r"```python\n(.*?)```", text, re.S)
         self.assertGreaterEqual(len(examples), 5)
         with Hosts() as hosts, contextlib.chdir(hosts.folder):
-            script = re.sub(r"^    ", "", certificates, flags=re.M)
-            subprocess.run(["bash", "-e", "-c", script], check=True, stderr=subprocess.DEVNULL)
-            options = ["--tls-ca-file", "ca.pem", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]
+            make_certificates(hosts.folder)
+            options = TLS
             hosts.start_scheduler(*options, scheme="tls")
             for number in range(3):
                 hosts.start_worker(number, *options)

@@ -4,6 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use longtake::sweep::Cluster;
+
+const CLUSTER: &str = "On a cluster";
 
 /// `sweep`.
 #[derive(Debug, Args)]
@@ -21,6 +24,9 @@ pub struct SweepArguments {
     /// Jobs to run at the same time [default: the number of processors].
     #[arg(long, value_name = "N")]
     pub jobs: Option<NonZeroUsize>,
+    /// Where to compute the jobs, if not here.
+    #[command(flatten)]
+    pub cluster: ClusterArguments,
     /// File for the table as CSV [default: results.csv in the folder].
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
@@ -39,6 +45,34 @@ pub struct SweepArguments {
     /// Print no progress.
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// A cluster.
+#[derive(Clone, Debug, Args)]
+pub struct ClusterArguments {
+    /// Compute the jobs on the workers of a Dask cluster, which has its scheduler at this address (docs/cluster.md).
+    ///
+    /// Needs the Python package here and on the workers: pip install 'longtake[cluster]'. The drives' profiles are sent along.
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["jobs", "dry_run"], help_heading = CLUSTER)]
+    pub scheduler: Option<String>,
+    /// Certificate of the authority that has signed those of the cluster [default: as Dask's configuration says].
+    #[arg(long, value_name = "FILE", requires_all = ["scheduler", "tls_cert", "tls_key"], help_heading = CLUSTER)]
+    pub tls_ca_file: Option<PathBuf>,
+    /// Certificate to show to the cluster.
+    #[arg(long, value_name = "FILE", requires = "tls_ca_file", help_heading = CLUSTER)]
+    pub tls_cert: Option<PathBuf>,
+    /// Its key.
+    #[arg(long, value_name = "FILE", requires = "tls_ca_file", help_heading = CLUSTER)]
+    pub tls_key: Option<PathBuf>,
+}
+
+impl ClusterArguments {
+    /// The cluster, if there is to be one.
+    pub fn chosen(&self) -> Option<Cluster> {
+        let Self { scheduler, tls_ca_file, tls_cert, tls_key } = self.clone();
+        let tls = || Some([tls_ca_file?, tls_cert?, tls_key?]);
+        scheduler.map(|scheduler| Cluster { scheduler, tls: tls() })
+    }
 }
 
 /// What can be done with jobs one by one.

@@ -1,9 +1,11 @@
 //! Sweeps as users run them: killed in the middle and gone on with, with jobs that fail, as files for other machines.
 
+use std::env;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Running, line, longtake, new_in, scratch, wait_until};
+use crate::harness::{Running, line, longtake, new_in, run, scratch, wait_until};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -135,6 +137,42 @@ fn a_sweep_that_can_not_be_is_refused_before_anything_is_run() {
         assert!(!folder.path().join("spec.sweep").exists(), "{text}");
     }
     line("sweep @", &new_in(&folder, "none.toml")).code(1).says(&["none.toml", "No such file"]);
+}
+
+/// A python3 that does what a script says, found before any other.
+fn python(folder: &TempDir, script: &str) -> std::ffi::OsString {
+    let programs = new_in(folder, "programs");
+    fs::create_dir_all(&programs).expect("making a folder");
+    let path = programs.join("python3");
+    fs::write(&path, format!("#!/bin/sh\n{script}\n")).expect("writing a program");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    let others = env::var_os("PATH").expect("there are programs");
+    env::join_paths([programs].into_iter().chain(env::split_paths(&others))).expect("no colons")
+}
+
+#[test]
+fn what_a_cluster_can_not_do_is_told_and_stays_to_be_run() {
+    let folder = scratch();
+    let text =
+        "[base]\ndrive = \"ideal\"\nmission = \"60s\"\n[axes]\nrate = [\"1GB/s\", \"2GB/s\"]\n";
+    let spec = spec(&folder, text);
+    let swept = |script: &str| {
+        let mut program = longtake();
+        program.args(["sweep", "--quiet", "--scheduler", "tcp://host:1"]).arg(&spec);
+        run(program.env("PATH", python(&folder, script)))
+    };
+    swept("echo 'No module named longtake' >&2; exit 1")
+        .code(1)
+        .says(&["No module named longtake", "pip install 'longtake[cluster]'"]);
+    swept("read -r jobs; echo nonsense").code(1).says(&["no result", "nonsense"]);
+    swept("read -r jobs; echo '{\"failed\":[7,\"gone\"]}'").code(1).says(&["no job 7"]);
+    let other = r#"read -r jobs; echo '{"finished":[0,{"version":"0.0.1","job":{"run":["plan"],"keys":{}},"took_s":1}]}'"#;
+    swept(other).code(1).says(&["Longtake 0.0.1", "install the same version everywhere"]);
+    let ran = swept("read -r jobs; echo '{\"failed\":[1,\"its workers ended\"]}'");
+    ran.code(3).says(&["job 1 was not run: its workers ended", "run the same command to continue"]);
+    line("sweep @ --quiet -y", &spec).code(0);
+    line("sweep @ --scheduler tcp://host:1 --jobs 2", &spec).code(2).says(&["--jobs"]);
+    line("sweep @ --scheduler tcp://host:1 --tls-cert x", &spec).code(2).says(&["--tls-ca-file"]);
 }
 
 #[test]

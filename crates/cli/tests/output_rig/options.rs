@@ -218,6 +218,9 @@ pub const PATHS: &[(&str, &str, Role)] = &[
         File { line: "sweep @/sweep.toml -q -y -o @/swept --parquet OUT", input: "@/sweep.toml" },
     ),
     ("sweep", "spec", Input),
+    ("sweep", "tls_ca_file", Input),
+    ("sweep", "tls_cert", Input),
+    ("sweep", "tls_key", Input),
     (
         "sweep expand",
         "output",

@@ -118,7 +118,7 @@ fn read(path: &Path) -> Result<(HashMap<String, Finished>, u64)> {
                 path.display()
             )
         })?;
-        if finished.version == env!("CARGO_PKG_VERSION") {
+        if finished.version == super::VERSION {
             by_job.insert(key(&finished.job), finished);
         }
     }

@@ -30,11 +30,16 @@ fn the_tests_of_the_package_pass_in_python() {
     }
     let built = env::current_exe().unwrap().with_file_name("lib_longtake.so");
     assert!(built.exists(), "{} is not there", built.display());
-    symlink(built, modules.join("_longtake.abi3.so")).unwrap();
+    symlink(&built, modules.join("_longtake.abi3.so")).unwrap();
+
+    // The command line hands sweeps to the package. `cargo test --workspace` builds it, too.
+    let program = built.ancestors().nth(2).unwrap().join("longtake");
+    assert!(program.exists(), "{} is not there: cargo build", program.display());
 
     let mut tests = Command::new(&python);
     tests.args(["-m", "unittest", "discover", "--start-directory"]).arg(package.join("tests"));
-    run(tests.env("PYTHONPATH", installed.path()).current_dir(&installed));
+    tests.env("PYTHONPATH", installed.path()).env("LONGTAKE_PROGRAM", program);
+    run(tests.current_dir(&installed));
 }
 
 fn run(command: &mut Command) {
