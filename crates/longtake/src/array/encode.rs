@@ -169,8 +169,11 @@ fn csv_field(text: &str) -> String {
 
 fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
-    out.extend(bytes.iter().flat_map(digits));
+    let start = out.len();
+    out.resize(start + 2 * bytes.len(), 0);
+    for (pair, byte) in out[start..].as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+    }
 }
 
 #[cfg(test)]
