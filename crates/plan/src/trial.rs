@@ -38,7 +38,7 @@ pub use proofs::{Proofs, Unproved, of_answer};
 
 /// How often every byte of the drives is written in a trial of the rate. If drives are slowest in the first pass, that pass comes
 /// before it. One lap is too few: a load that is slightly more than drives sustain uses up the blocks that were erased before it began
-/// as slowly as it is more. Of 200 random requirements (`xtask planned`), one drive less meets eight for a lap and not for three.
+/// only at the rate by which it exceeds what they sustain. Of 200 random requirements (`xtask planned`), one drive less meets eight for a lap and not for three.
 const LAPS: f64 = 3.3;
 const FIRST_LAP: f64 = 1.0;
 /// A trial of the rate lasts this long at least: all of it, and until its drives are in their steady state.

@@ -8,7 +8,7 @@ use crate::member::{GivenUp, IndexWrite, Indexing, Member};
 use crate::protocol::{FlowIndexPart, Output};
 
 impl Recorder {
-    /// Sees to what goes on beside the chunks on members that something has happened to, in their order.
+    /// Closes, trims and flushes, where it is due, on the members that something has happened to, in order of their numbers.
     pub(super) fn look_after_touched(&mut self, now: Instant) {
         let mut touched = std::mem::take(&mut self.touched);
         touched.sort_unstable();
