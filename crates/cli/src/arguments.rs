@@ -16,6 +16,8 @@ use longtake::instant::When;
 use longtake::names;
 use longtake::recording::{DEPTH_MAX, FlowIndexing, Rotation, Slice};
 
+use crate::cooling::CoolingArguments;
+
 // Headings in the help of commands with many options.
 const SOURCE: &str = "Source";
 const ARRAY: &str = "Array";
@@ -208,7 +210,7 @@ pub enum Sets {
 }
 
 /// Options of `record` that are about an array.
-const OF_ARRAYS: [&str; 19] = [
+const OF_ARRAYS: [&str; 21] = [
     "when_full",
     "members",
     "member_size",
@@ -228,6 +230,8 @@ const OF_ARRAYS: [&str; 19] = [
     "rest_turn",
     "virtual_time",
     "uplink",
+    "ambient",
+    "cooling",
 ];
 
 /// The long help of `--from`.
@@ -380,6 +384,9 @@ pub struct RecordArguments {
     /// no shared link].
     #[arg(long, value_name = "RATE[,RATE]", help_heading = SIMULATED, hide_short_help = true)]
     pub uplink: Option<target::Uplink>,
+    /// Where simulated drives are put.
+    #[command(flatten)]
+    pub place: CoolingArguments,
     /// User to become once everything is open, when started by root [default: the user who ran sudo, else longtake if
     /// that user exists, else nobody].
     #[arg(long, value_name = "USER", help_heading = PRIVILEGES, hide_short_help = true)]

@@ -4,6 +4,7 @@ mod arguments;
 mod array;
 mod check;
 mod commands;
+mod cooling;
 mod drives;
 mod extract;
 mod fit;

@@ -12,10 +12,9 @@ use anyhow::{Context, Result};
 use longtake::planning::{Draft, Planning, PlanningError, Proofs, Requirement, RequirementError};
 use report::planned;
 use target::output::Outputs;
-use target::profiles::is_path;
+use target::profiles::{Place, is_path};
 
-use crate::profiles;
-use crate::{exit, printer};
+use crate::{exit, printer, profiles};
 use arguments::PlanArguments;
 
 /// Plans, and prints what came of it. Done (0) if some drive will do, failed (1) if none will, wrong arguments (2) for what can't be
@@ -44,7 +43,11 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
              --prove out, name a drive of the library (--drive), or measure yours (`longtake measure fill`, `longtake fit`)",
         ));
     }
-    let planning = match Planning::new(draft, profiles::known()) {
+    let place = arguments.place.place();
+    if place != Place::default() && !arguments.prove {
+        return Ok(wrong("--ambient and --cooling change proofs alone: add --prove"));
+    }
+    let planning = match Planning::new(draft, &profiles::known().clone().placed(place)) {
         Ok(planning) => planning,
         Err(PlanningError::Drive(error)) => return Err(error.into()),
         Err(error) => return Ok(wrong(&error.to_string())),

@@ -46,15 +46,6 @@ pub fn say(bar: &ProgressBar, message: &str) {
     bar.set_message(report::text::escaped(message).into_owned());
 }
 
-/// Tells something that must be known: above a bar, or without one if there is none.
-pub fn tell(bar: &ProgressBar, line: &str) {
-    if bar.is_hidden() {
-        printer::tell(&format!("longtake: {line}"));
-    } else {
-        print_above(bar, line);
-    }
-}
-
 /// Prints a line above a bar.
 pub fn print_above(bar: &ProgressBar, line: &str) {
     bar.println(report::text::escaped(line));

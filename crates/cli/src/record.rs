@@ -14,10 +14,8 @@ use longtake::{Array, Recording};
 use serde_json::json;
 
 use crate::arguments::{RecordArguments, Sets, WhenFull};
-use crate::exit;
-use crate::printer;
-use crate::profiles;
 use crate::signals::stop_on_signals;
+use crate::{exit, printer, profiles};
 use status::Status;
 
 /// Records until the source ends, a limit is reached, or a signal comes.
@@ -25,7 +23,7 @@ use status::Status;
 /// # Errors
 /// If anything can't be opened, or the bank fails as a whole.
 pub fn record(arguments: &RecordArguments) -> Result<ExitCode> {
-    let recording = builder(arguments);
+    let recording = builder(arguments)?;
     if arguments.virtual_time {
         return described::record(arguments, recording);
     }
@@ -62,7 +60,7 @@ fn read_back(mut array: Array, json: bool) -> Result<bool> {
     Ok(damaged == 0)
 }
 
-fn builder(arguments: &RecordArguments) -> Builder {
+fn builder(arguments: &RecordArguments) -> Result<Builder> {
     let privileges = if arguments.keep_privileges {
         Privileges::Keep
     } else {
@@ -110,13 +108,15 @@ fn builder(arguments: &RecordArguments) -> Builder {
     };
     let to = arguments.to.as_deref().unwrap_or_default();
     let builder = Recording::builder(&arguments.from, to).options(options);
-    match &arguments.write {
+    Ok(match &arguments.write {
         Some(path) => builder.files(FileOptions {
             path: path.clone(),
             rotation: arguments.rotate,
             keep: arguments.files,
             overwrite: arguments.overwrite,
         }),
-        None => builder.profiles(profiles::known().clone()),
-    }
+        None => {
+            builder.profiles(profiles::known().clone().placed_for(arguments.place.place(), &[to])?)
+        }
+    })
 }

@@ -4,7 +4,7 @@ pub mod arguments;
 mod table;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
@@ -37,7 +37,7 @@ fn all(arguments: &SweepArguments, path: &Path) -> Result<ExitCode> {
     // What is wrong with every job is said before any is run.
     sweep::check(&sweep.job(0), profiles::known())
         .with_context(|| format!("the first job of {}", path.display()))?;
-    let folder = arguments.output.clone().unwrap_or_else(|| beside(path));
+    let folder = arguments.output.clone().unwrap_or_else(|| path.with_extension("sweep"));
     let outputs = Outputs::new(arguments.overwrite).reads([path]);
     let of_tables = outputs.clone().reads([folder.join(sweep::FILE)]);
     table::check(&of_tables, &folder, arguments)?;
@@ -86,9 +86,10 @@ fn run_shown(run: &mut SweepRun<'_>, arguments: &SweepArguments) -> Result<usize
         }
         bar.inc(1);
     };
+    let told = |why: &str| bar.suspend(|| printer::tell(&format!("longtake: {why}")));
     let finished = match arguments.cluster.chosen() {
         None => run.run(arguments.jobs, &stop, each)?,
-        Some(cluster) => run.run_on(&cluster, &stop, each, |why| progress::tell(&bar, why))?,
+        Some(cluster) => run.run_on(&cluster, &stop, each, told)?,
     };
     bar.finish_and_clear();
     Ok(finished)
@@ -177,10 +178,4 @@ fn read(path: &Path) -> Result<Sweep> {
     let text = fs::read_to_string(path)
         .with_context(|| format!("reading the sweep {}", path.display()))?;
     Sweep::from_toml(&text).with_context(|| format!("{} is no sweep", path.display()))
-}
-
-/// The folder of results of a sweep's file, if no other is asked for.
-fn beside(path: &Path) -> PathBuf {
-    let stem = path.file_stem().map_or_else(|| "sweep".into(), |stem| stem.to_string_lossy());
-    path.with_file_name(format!("{stem}.sweep"))
 }

@@ -6,14 +6,24 @@ mod error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use profile::{Profile, library, nearest};
+use profile::{Parameter, Profile, library, nearest};
 
 pub use error::ProfilesError;
 
 /// The models that can be named: the library's, and those in a folder of the user's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Profiles {
     folder: Option<PathBuf>,
+    place: Place,
+}
+
+/// Where simulated drives are put. None leaves it to their profiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Place {
+    /// Temperature of the air at the drives, in degrees Celsius.
+    pub ambient_c: Option<f64>,
+    /// How much warmer than the air a drive gets for each watt, in kelvins.
+    pub kelvin_per_w: Option<f64>,
 }
 
 /// A profile of the user's own.
@@ -30,7 +40,7 @@ pub struct OwnProfile {
 impl Profiles {
     /// With the user's own profiles in this folder instead of the usual one.
     pub const fn in_folder(folder: PathBuf) -> Self {
-        Self { folder: Some(folder) }
+        Self { folder: Some(folder), place: Place { ambient_c: None, kelvin_per_w: None } }
     }
 
     /// With the user's own profiles in `longtake/profiles` where the XDG Base Directory Specification has data of the user's;
@@ -40,7 +50,13 @@ impl Profiles {
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let data =
             absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-        Self { folder: data.map(|data| data.join("longtake/profiles")) }
+        Self { folder: data.map(|data| data.join("longtake/profiles")), place: Place::default() }
+    }
+
+    /// The same with all drives in this place.
+    #[must_use]
+    pub fn placed(self, place: Place) -> Self {
+        Self { place, ..self }
     }
 
     /// The folder of the user's own profiles, which need not exist.
@@ -71,12 +87,39 @@ impl Profiles {
         Ok(found)
     }
 
+    /// The same for a command that may work on real drives, which are where they are.
+    ///
+    /// # Errors
+    /// If real drives are to be put somewhere.
+    pub fn placed_for<T: AsRef<Path>>(
+        self,
+        place: Place,
+        targets: &[T],
+    ) -> Result<Self, ProfilesError> {
+        let targets = targets.iter().map(|target| target.as_ref().to_string_lossy());
+        let mut real =
+            targets.filter(|target| !target.trim_start_matches("raid0:").starts_with("sim:"));
+        match real.next().filter(|_| place != Place::default()) {
+            Some(target) => Err(ProfilesError::IsReal { target: target.into_owned() }),
+            None => Ok(self.placed(place)),
+        }
+    }
+
     /// The profile that a name or a path means.
     ///
     /// # Errors
-    /// If there is none, with the name that was probably meant; or if its file can't be read.
+    /// If there is none, with the name that was probably meant; if its file can't be read; or if drives are put somewhere and this one's
+    /// heat is not simulated.
     pub fn find(&self, word: &str) -> Result<Profile, ProfilesError> {
-        if is_path(word) { read(Path::new(word)) } else { self.named(word) }
+        if is_path(word) { self.read(Path::new(word)) } else { self.named(word) }
+    }
+
+    /// The profile in a file.
+    ///
+    /// # Errors
+    /// As [`Profiles::find`].
+    pub fn read(&self, path: &Path) -> Result<Profile, ProfilesError> {
+        self.put(read(path)?)
     }
 
     /// The profile of this name.
@@ -85,16 +128,31 @@ impl Profiles {
     /// As [`Profiles::find`].
     pub fn named(&self, name: &str) -> Result<Profile, ProfilesError> {
         if let Ok(profile) = library::get(name) {
-            return Ok(profile);
+            return self.put(profile);
         }
         let own = self.own()?;
         if let Some(own) = own.iter().find(|own| own.name == name) {
-            return read(&own.path);
+            return self.read(&own.path);
         }
         let own = own.into_iter().map(|own| own.name);
         let names: Vec<String> = library::names().map(str::to_owned).chain(own).collect();
         let meant = nearest(name, names.iter().map(String::as_str)).map(str::to_owned);
         Err(ProfilesError::Unknown { name: name.to_owned(), meant, names })
+    }
+
+    /// The drive in the place where all are.
+    fn put(&self, mut profile: Profile) -> Result<Profile, ProfilesError> {
+        let Place { ambient_c, kelvin_per_w } = self.place;
+        for (name, given) in [("ambient_c", ambient_c), ("kelvin_per_w", kelvin_per_w)] {
+            let Some(value) = given else { continue };
+            if !profile.simulated.has("heat") {
+                return Err(ProfilesError::NoHeat { name: profile.name });
+            }
+            let place =
+                Parameter { origin: "where it is put".to_owned(), ..Parameter::assumed(value) };
+            profile.simulated.set("heat", name, place);
+        }
+        Ok(profile)
     }
 }
 

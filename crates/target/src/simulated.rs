@@ -12,7 +12,7 @@ use ssd::{SimBank, Slot, Spec, SpecError, Start};
 use crate::facts;
 use crate::name::{Contents, Model, SimTarget};
 use crate::parts::Place;
-use crate::profiles::{self, Profiles, ProfilesError};
+use crate::profiles::{Profiles, ProfilesError};
 use crate::uplink::Uplink;
 
 pub use error::SimDrivesError;
@@ -220,7 +220,7 @@ impl Model {
     pub fn profile(&self, profiles: &Profiles) -> Result<Profile, ProfilesError> {
         match self {
             Self::Library(name) => profiles.named(name),
-            Self::File(path) => profiles::read(path),
+            Self::File(path) => profiles.read(path),
         }
     }
 

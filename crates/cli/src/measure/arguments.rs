@@ -13,6 +13,7 @@ use super::options::{
     SteadyArguments, StreamArguments, ViewersArguments, factor,
 };
 use crate::arguments::{FileMode, OUTPUT};
+use crate::cooling::CoolingArguments;
 
 // Headings in the help.
 const HARNESS: &str = "Harness";
@@ -84,6 +85,9 @@ pub struct RigArguments {
     /// no shared link].
     #[arg(long, value_name = "RATE[,RATE]", help_heading = HARNESS, hide_short_help = true)]
     pub uplink: Option<target::Uplink>,
+    /// Where simulated drives are put.
+    #[command(flatten)]
+    pub place: CoolingArguments,
     /// Folder for results [default: measured-DATE-TIME].
     #[arg(long, short, value_name = "DIR", help_heading = OUTPUT)]
     pub output: Option<PathBuf>,

@@ -62,7 +62,8 @@ pub fn measure(action: &MeasureAction) -> Result<ExitCode> {
 
 /// The drives that the options name.
 fn look(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> Result<Setup> {
-    Ok(Setup::look(setup_options(rig, new_file_bytes, retrain), profiles::known())?)
+    let profiles = profiles::known().clone().placed_for(rig.place.place(), &rig.targets)?;
+    Ok(Setup::look(setup_options(rig, new_file_bytes, retrain), &profiles)?)
 }
 
 fn setup_options(rig: &RigArguments, new_file_bytes: u64, retrain: Option<String>) -> SetupOptions {

@@ -77,5 +77,6 @@ fn look(arguments: &ReplayTraceArguments) -> Result<Replay> {
     let speed = if arguments.asap { Speed::Fastest } else { Speed::Recorded(arguments.speed) };
     let fitting = Fitting { speed, wrap: arguments.wrap, depth: arguments.depth };
     let options = setup_options(rig, arguments.size.0, None);
-    Ok(Replay::look(trace?, fitting, &options, profiles::known())?)
+    let profiles = profiles::known().clone().placed_for(rig.place.place(), &rig.targets)?;
+    Ok(Replay::look(trace?, fitting, &options, &profiles)?)
 }

@@ -7,6 +7,7 @@ use plan::Draft;
 use plan::requirement::DutyText;
 
 use crate::arguments::OUTPUT;
+use crate::cooling::CoolingArguments;
 
 // Headings in the help.
 const DEMAND: &str = "Requirement";
@@ -124,6 +125,9 @@ pub struct PlanArguments {
     /// Prove every design for its whole time, which may take long.
     #[arg(long, requires = "prove", help_heading = OUTPUT, hide_short_help = true)]
     pub long: bool,
+    /// Where the simulated drives of proofs are put.
+    #[command(flatten)]
+    pub place: CoolingArguments,
     /// Also write a report with pictures to this file.
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub html: Option<PathBuf>,

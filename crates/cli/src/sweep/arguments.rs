@@ -69,9 +69,9 @@ pub struct ClusterArguments {
 impl ClusterArguments {
     /// The cluster, if there is to be one.
     pub fn chosen(&self) -> Option<Cluster> {
-        let Self { scheduler, tls_ca_file, tls_cert, tls_key } = self.clone();
-        let tls = || Some([tls_ca_file?, tls_cert?, tls_key?]);
-        scheduler.map(|scheduler| Cluster { scheduler, tls: tls() })
+        let Self { scheduler, tls_ca_file: ca, tls_cert, tls_key } = self.clone();
+        let tls = ca.zip(tls_cert).zip(tls_key).map(|((ca, cert), key)| [ca, cert, key]);
+        Some(Cluster { scheduler: scheduler?, tls })
     }
 }
 

@@ -66,6 +66,7 @@ fn sample(value: &str) -> (&'static str, &'static str) {
         "BYTES" | "N" => ("2", "2"),
         "headers|N" => ("headers", "\"headers\""),
         "N,N,..." => ("0,2", "[0, 2]"),
+        "CELSIUS" | "KELVINS" => ("4.5", "\"4.5\""),
         "MODE" => ("0640", "\"0640\""),
         "WHEN_FULL" => ("wrap", "\"wrap\""),
         "PLACEMENT" => ("stripe", "\"stripe\""),

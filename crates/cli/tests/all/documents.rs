@@ -88,7 +88,7 @@ const REPLACED: [(&str, &str); 27] = [
 ];
 
 /// What a document takes to be there, made before its first command.
-const BEFORE: [(&str, &str); 11] = [
+const BEFORE: [(&str, &str); 12] = [
     ("README.md", RECORDED),
     ("extract.md", RECORDED),
     ("flows.md", RECORDED),
@@ -106,6 +106,10 @@ const BEFORE: [(&str, &str); 11] = [
     ),
     ("record.md", RECORDED),
     ("rings.md", RECORDED),
+    (
+        "simulated-drives.md",
+        "longtake sim new warm --from ideal -o warm.toml; echo \"$HEAT\" >> warm.toml",
+    ),
     ("sweeps.md", "echo \"$SPEC\" > spec.toml; mkdir -p results"),
     ("workloads.md", "echo \"$VIEWERS\" > viewers.toml; echo \"$JOB\" > job.fio"),
     ("fit.md", "longtake measure fill sim:samsung-970-pro-512gb --size 1GiB -o measured-nvme0n1"),
@@ -114,11 +118,16 @@ const BEFORE: [(&str, &str); 11] = [
 const RECORDED: &str = "longtake record -q --from synthetic:max --until-bytes 5MB --members 2 --member-size 65MiB --segment 8MiB --memory 64MiB --to ./array";
 
 /// Files that the documents describe, in short forms.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 5] = [
     ("TRACE", "0,R,4096,4096,1577808000000626\n0,W,0,8192,1577808000010626"),
     (
         "VIEWERS",
         "stop = { time = '20ms' }\n[[stream]]\nname = 'viewers'\nread = 1\nblock = '512KiB'\nrate = '50MB/s'\nsize = '64MiB'",
+    ),
+    (
+        "HEAT",
+        "[simulated.heat]\nidle_w = 2.0\ndie_w = 0.01\ntransfer_w = 4.0\njoules_per_k = 0.5\nkelvin_per_w = 4.0\nlight_c = 90.0\n\
+         light_mb_s = 500.0\nheavy_c = 95.0\nheavy_mb_s = 50.0",
     ),
     ("JOB", "[job]\nrw=randread\nbs=4k\nsize=4m\nioengine=io_uring\niodepth=4\ndirect=1"),
     (

@@ -85,6 +85,47 @@ fn a_proof_finds_that_hot_drives_are_too_few() {
 }
 
 #[test]
+fn a_place_cools_drives_better_or_worse_than_their_files_say() {
+    let folder = scratch();
+    let drive = warm(&folder, 5.0);
+    let warmest = |options: &str, code: i32| {
+        let said = line(&format!("{RECORD} --json {options}"), &drive).code(code).text();
+        let last = said.lines().last().expect("it says how it ended").to_owned();
+        let value: serde_json::Value = serde_json::from_str(&last).expect("lines of JSON");
+        value["drives"][0]["highest_celsius"].as_f64().expect("a temperature")
+    };
+    let plain = warmest("", 0);
+    // Above the air it is as warm as before.
+    assert!((warmest("--ambient -5", 0) - (plain - 40.0)).abs() < 1.0);
+    let twice = warmest("--cooling 2.5", 0);
+    assert!((twice - 35.0 - (plain - 35.0) / 2.0).abs() < 2.0, "{twice}, {plain}");
+    assert!(warmest("--ambient 55", 3) > 75.0);
+    assert!(warmest("--cooling 15", 3) > 75.0);
+
+    let plan = "plan --rate 3GB/s --keep 10m --prove --drive @";
+    let said = line(&format!("{plan} --cooling 15"), &drive).text();
+    assert!(unbroken(&said).contains("2 drives not enough: loss after"), "{said}");
+    line("plan --rate 3GB/s --drive @ --ambient 55", &drive).code(2).says(&["--prove"]);
+
+    let overwriting = |options: &str, name: &str| {
+        let results = new_in(&folder, name);
+        let words = format!("measure fill sim:@ --size 4GiB -o {} {options}", results.display());
+        line(&words, &drive).code(0);
+        let profile = fs::read_to_string(results.join("profile.toml")).unwrap();
+        Profile::from_toml(&profile).unwrap().overwrite().expect("it was filled twice").0
+    };
+    let (cool, hot) = (overwriting("", "cool"), overwriting("--cooling 40", "hot"));
+    assert!(hot < cool / 2.0, "{hot}, {cool}");
+
+    let record = "record --virtual --from synthetic:1GB/s --for 1s --to sim:ideal --ambient 40";
+    line(record, &drive).code(1).says(&["how warm ideal gets is not known", "[simulated.heat]"]);
+    let record = "record --from synthetic:1GB/s --for 1s --to @ --cooling 4";
+    line(record, &folder.path().join("real")).code(1).says(&["simulated drives", "real"]);
+    assert!(!folder.path().join("real").exists());
+    line(&format!("{RECORD} --ambient 900"), &drive).code(1).says(&["heat.ambient_c", "900"]);
+}
+
+#[test]
 fn a_drive_that_is_throttled_to_more_than_its_link_moves_is_refused() {
     let folder = scratch();
     let file = warm(&folder, 5.0);

@@ -30,6 +30,16 @@ pub enum ProfilesError {
         /// What is wrong in it.
         reason: ProfileError,
     },
+    /// Drives are to be put somewhere, and this one is real.
+    IsReal {
+        /// Its name.
+        target: String,
+    },
+    /// It is to be put somewhere, and its profile doesn't say how warm it gets.
+    NoHeat {
+        /// Its name.
+        name: String,
+    },
     /// Neither the library nor the user's folder has a model of this name.
     Unknown {
         /// The name.
@@ -51,6 +61,14 @@ impl fmt::Display for ProfilesError {
             Self::NoProfile { path, .. } => {
                 write!(f, "{} is no profile of a drive", path.display())
             }
+            Self::IsReal { target } => {
+                write!(f, "--ambient and --cooling are for simulated drives, and {target} is none")
+            }
+            Self::NoHeat { name } => write!(
+                f,
+                "how warm {name} gets is not known, so that its cooling makes no difference: add [simulated.heat] to its file \
+                 (docs/simulated-drives.md)"
+            ),
             Self::Unknown { name, meant, names } => {
                 let meant = match meant {
                     Some(meant) => format!("did you mean '{meant}'?"),
@@ -70,7 +88,7 @@ impl std::error::Error for ProfilesError {
         match self {
             Self::Folder { reason, .. } | Self::Unreadable { reason, .. } => Some(reason),
             Self::NoProfile { reason, .. } => Some(reason),
-            Self::Unknown { .. } => None,
+            Self::IsReal { .. } | Self::NoHeat { .. } | Self::Unknown { .. } => None,
         }
     }
 }
