@@ -1,7 +1,7 @@
 //! Options that put simulated drives somewhere warm, or somewhere well cooled.
 
 use clap::Args;
-use target::profiles::Place;
+use target::profiles::Surroundings;
 
 /// Where simulated drives are put.
 #[derive(Clone, Copy, Debug, Args)]
@@ -24,7 +24,7 @@ pub struct CoolingArguments {
 
 impl CoolingArguments {
     /// The place.
-    pub fn place(self) -> Place {
-        Place { ambient_c: self.ambient, kelvin_per_w: self.cooling }
+    pub fn place(self) -> Surroundings {
+        Surroundings { ambient_c: self.ambient, kelvin_per_w: self.cooling }
     }
 }

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use longtake::planning::{Draft, Planning, PlanningError, Proofs, Requirement, RequirementError};
 use report::planned;
 use target::output::Outputs;
-use target::profiles::{Place, is_path};
+use target::profiles::{Surroundings, is_path};
 
 use crate::{exit, printer, profiles};
 use arguments::PlanArguments;
@@ -44,7 +44,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         ));
     }
     let place = arguments.place.place();
-    if place != Place::default() && !arguments.prove {
+    if place != Surroundings::default() && !arguments.prove {
         return Ok(wrong("--ambient and --cooling change proofs alone: add --prove"));
     }
     let planning = match Planning::new(draft, &profiles::known().clone().placed(place)) {

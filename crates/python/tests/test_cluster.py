@@ -368,6 +368,9 @@ class SweptByTheProgram(unittest.TestCase):
         drive = (library / "samsung-970-pro-512gb.toml").read_text()
         (profiles / "mine.toml").write_text(drive.replace('name = "samsung-970-pro-512gb"', 'name = "mine"', 1))
         (self.folder / "spec.toml").write_text(MISSIONS)
+        # What lies in the folder where the program is run is not the package.
+        (self.folder / "longtake").mkdir()
+        (self.folder / "longtake/__init__.py").write_text("raise SystemExit('the wrong package')")
         make_certificates(self.folder)
         paths = dict(zip(("tls_ca_file", "tls_scheduler_cert", "tls_scheduler_key"), map(str, [self.folder / name for name in TLS[1::2]])))
         for of in ("worker", "client"):

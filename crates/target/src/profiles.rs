@@ -14,12 +14,12 @@ pub use error::ProfilesError;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profiles {
     folder: Option<PathBuf>,
-    place: Place,
+    place: Surroundings,
 }
 
-/// Where simulated drives are put. None leaves it to their profiles.
+/// What carries the heat of simulated drives away. None leaves it to their profiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct Surroundings {
     /// Temperature of the air at the drives, in degrees Celsius.
     pub ambient_c: Option<f64>,
     /// How much warmer than the air a drive gets for each watt, in kelvins.
@@ -40,7 +40,7 @@ pub struct OwnProfile {
 impl Profiles {
     /// With the user's own profiles in this folder instead of the usual one.
     pub const fn in_folder(folder: PathBuf) -> Self {
-        Self { folder: Some(folder), place: Place { ambient_c: None, kelvin_per_w: None } }
+        Self { folder: Some(folder), place: Surroundings { ambient_c: None, kelvin_per_w: None } }
     }
 
     /// With the user's own profiles in `longtake/profiles` where the XDG Base Directory Specification has data of the user's;
@@ -50,12 +50,15 @@ impl Profiles {
             |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let data =
             absolute("XDG_DATA_HOME").or_else(|| Some(absolute("HOME")?.join(".local/share")));
-        Self { folder: data.map(|data| data.join("longtake/profiles")), place: Place::default() }
+        Self {
+            folder: data.map(|data| data.join("longtake/profiles")),
+            place: Surroundings::default(),
+        }
     }
 
     /// The same with all drives in this place.
     #[must_use]
-    pub fn placed(self, place: Place) -> Self {
+    pub fn placed(self, place: Surroundings) -> Self {
         Self { place, ..self }
     }
 
@@ -93,13 +96,13 @@ impl Profiles {
     /// If real drives are to be put somewhere.
     pub fn placed_for<T: AsRef<Path>>(
         self,
-        place: Place,
+        place: Surroundings,
         targets: &[T],
     ) -> Result<Self, ProfilesError> {
         let targets = targets.iter().map(|target| target.as_ref().to_string_lossy());
         let mut real =
             targets.filter(|target| !target.trim_start_matches("raid0:").starts_with("sim:"));
-        match real.next().filter(|_| place != Place::default()) {
+        match real.next().filter(|_| place != Surroundings::default()) {
             Some(target) => Err(ProfilesError::IsReal { target: target.into_owned() }),
             None => Ok(self.placed(place)),
         }
@@ -142,7 +145,7 @@ impl Profiles {
 
     /// The drive in the place where all are.
     fn put(&self, mut profile: Profile) -> Result<Profile, ProfilesError> {
-        let Place { ambient_c, kelvin_per_w } = self.place;
+        let Surroundings { ambient_c, kelvin_per_w } = self.place;
         for (name, given) in [("ambient_c", ambient_c), ("kelvin_per_w", kelvin_per_w)] {
             let Some(value) = given else { continue };
             if !profile.simulated.has("heat") {

@@ -102,7 +102,9 @@ impl SweepRun<'_> {
         );
         let left = self.left.binary_search(&place).ok();
         let at = left.filter(|_| self.sweep.job(place) == finished.job);
-        let at = at.with_context(|| format!("the result of job {place} is of another one"))?;
+        let at = at.with_context(|| {
+            format!("the result of job {place} is of another one, or came twice")
+        })?;
         self.results.keep(finished)?;
         self.left.remove(at);
         Ok(())
@@ -128,7 +130,8 @@ struct Python {
 impl Python {
     fn start(cluster: &Cluster, request: &Value) -> Result<Self> {
         let mut command = Command::new("python3");
-        command.args(["-m", MODULE, &cluster.scheduler]);
+        // -P: what lies in the current folder is not what is meant.
+        command.args(["-P", "-m", MODULE, &cluster.scheduler]);
         command.args(cluster.tls.iter().flatten());
         let mut child = command
             .stdin(Stdio::piped())

@@ -9,7 +9,6 @@ and the name of its drive. Each line of the output is a JSON object: ``finished`
 
 from __future__ import annotations
 
-import _thread
 import functools
 import json
 import signal
@@ -71,7 +70,8 @@ def _leave(*_: object) -> None:
 
 def _leave_at_the_end_of_input() -> None:
     sys.stdin.read()
-    _thread.interrupt_main(signal.SIGTERM)
+    # It ends what the main thread waits for, as `_thread.interrupt_main` doesn't.
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGTERM)
 
 
 if __name__ == "__main__":
