@@ -302,6 +302,7 @@ impl Visitor for Counting {
         _: &Interface,
         packet: &ReadPacket<'_>,
         _: &Block<'_>,
+        _: &ChunkRecord,
     ) -> Result<(), Infallible> {
         self.bytes += packet.data.len() as u64;
         Ok(())

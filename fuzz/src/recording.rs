@@ -247,6 +247,7 @@ impl Visitor for Extracted {
         interface: &Interface,
         packet: &ReadPacket<'_>,
         _: &Block<'_>,
+        _: &ChunkRecord,
     ) -> Result<(), Infallible> {
         let ReadPacket { time, original_length, data, options, .. } = *packet;
         self.contents.add(interface.link_type.0, time, original_length, data, options);

@@ -47,6 +47,7 @@ impl Visitor for Collector {
         interface: &Interface,
         packet: &ReadPacket<'_>,
         _: &Block<'_>,
+        _: &ChunkRecord,
     ) -> Result<(), Self::Error> {
         self.take(interface, packet);
         Ok(())

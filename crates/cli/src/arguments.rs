@@ -511,6 +511,11 @@ pub struct ExtractArguments {
     /// packets' bytes back to back, and of a UDP source the payloads. Standard output and files without an extension get pcapng.
     #[arg(long, value_name = "NAME", help_heading = OUTPUT)]
     pub format: Option<OutputFormat>,
+    /// Add columns for the packets' flows to CSV, JSON lines, Parquet and Arrow.
+    ///
+    /// source, destination, source_port, destination_port, protocol and tcp_flags of the innermost IP header.
+    #[arg(long, help_heading = OUTPUT)]
+    pub flow_columns: bool,
     /// Replace the file if it exists.
     #[arg(long, short = 'y', help_heading = OUTPUT)]
     pub overwrite: bool,

@@ -41,12 +41,9 @@ pub fn extract(arguments: &ExtractArguments) -> Result<ExitCode> {
         community_ids: arguments.community_id.clone(),
         ..selection(&arguments.selection)?
     };
-    let create = || {
-        let target = match to_stdout {
-            true => outputs.stdout()?,
-            false => outputs.create(&arguments.output, Readers::Owner)?,
-        };
-        target.not_terminal()
+    let create = || match to_stdout {
+        true => outputs.stdout()?.not_terminal(),
+        false => outputs.create(&arguments.output, Readers::Owner)?.not_terminal(),
     };
     if arguments.follow {
         return follow(&mut array, &selection, format, create()?, arguments);
@@ -113,12 +110,13 @@ fn show(extracted: &Extracted, arguments: &ExtractArguments, start: Instant) -> 
 /// The format that the command names, or that the name of its file selects.
 ///
 /// # Errors
-/// If the name selects none.
+/// If the name selects none, or one without the columns that are wanted.
 fn format(arguments: &ExtractArguments) -> Result<OutputFormat> {
-    match arguments.format {
-        Some(format) => Ok(format.for_file(&arguments.output)),
-        None => Ok(OutputFormat::of(&arguments.output)?),
-    }
+    let format = match arguments.format {
+        Some(format) => format.for_file(&arguments.output),
+        None => OutputFormat::of(&arguments.output)?,
+    };
+    Ok(format.with_flow(arguments.flow_columns)?)
 }
 
 /// The packets that a command asks for.

@@ -61,6 +61,7 @@ mod found;
 mod info;
 pub mod open;
 mod options;
+mod packet_flow;
 mod packet_table;
 pub mod protect;
 mod rates;

@@ -85,7 +85,7 @@ class Array:
         :param take: a take's UUID, the beginning of it, or "last".
         :param community_ids: only packets of these flows.
         :param payload: whether Arrow tables have the packets' bytes.
-        :param flow: whether Arrow tables have addresses, ports and protocol of the innermost IP header.
+        :param flow: whether Arrow tables have addresses, ports, protocol and TCP flags of the innermost IP header.
         """
         chosen = _chosen(since, until, filter, take, community_ids)
         return Packets(self._opened.packets(chosen, payload, flow))
@@ -99,14 +99,17 @@ class Array:
         filter: str = "",
         take: str | None = None,
         community_ids: Iterable[str] = (),
+        flow: bool = False,
         overwrite: bool = False,
     ) -> dict[str, Any]:
         """Writes packets to a file, whose extension selects the format, as ``longtake extract -o`` does.
 
+        :param flow: whether tables have the columns of ``packets(flow=True)`` as well.
+        :param overwrite: whether a file that is there is replaced.
         :returns: what was written, and what could not be read.
         """
         chosen = _chosen(since, until, filter, take, community_ids)
-        return self._opened.extract_to(chosen, os.fspath(path), overwrite)
+        return self._opened.extract_to(chosen, os.fspath(path), flow, overwrite)
 
 
 def _chosen(

@@ -144,6 +144,7 @@ impl Array {
         py: Python<'py>,
         chosen: Chosen<'py>,
         path: PathBuf,
+        flow: bool,
         overwrite: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let selection = chosen.selection()?;
@@ -152,7 +153,7 @@ impl Array {
                 format!("{} is there already: pass overwrite=True to replace it", path.display());
             return Err(PyFileExistsError::new_err(text));
         }
-        let format = OutputFormat::of(&path);
+        let format = OutputFormat::of(&path).and_then(|format| format.with_flow(flow));
         let format = format.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let members = target::array::resolve(&self.name).map_err(failed)?;
         let outputs = Outputs::new(overwrite).reads(&members);

@@ -87,7 +87,8 @@ impl Gathering {
     fn add(&mut self, packet: PacketRef<'_>) {
         let interface = self.number(&packet);
         let data = if self.payload { packet.payload() } else { packet.data };
-        self.batch.push(interface, packet.timestamp.as_nanos(), packet.original_length, data);
+        let (time, length) = (packet.timestamp.as_nanos(), packet.original_length);
+        self.batch.push(interface, time, length, packet.chunk_sequence, data);
     }
 
     /// The number of a packet's interface: several may have the same name and link type, and are one here.

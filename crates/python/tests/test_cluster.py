@@ -105,7 +105,7 @@ class Searched(Clustered):
                 mask = pyarrow.compute.equal(table["array"].cast(pyarrow.string()), array)
                 of_array = table.filter(mask)
                 self.assertEqual(set(of_array["host"].to_pylist()), {name})
-                for column in ("time_ns", "payload", "captured_length", "original_length", "link_type"):
+                for column in ("time_ns", "payload", "captured_length", "original_length", "link_type", "chunk_sequence"):
                     self.assertEqual(of_array[column].to_pylist(), local[column].to_pylist())
                 self.assertEqual(found.completeness["arrays"][name][array]["packets"], PACKETS)
         self.assertEqual(pyarrow.table(found), table)
@@ -117,6 +117,7 @@ class Searched(Clustered):
         table = found.to_arrow()
         self.assertNotIn("payload", table.column_names)
         self.assertIn("destination_port", table.column_names)
+        self.assertEqual(table.schema, found.schema)
         # The last but one byte of the header that was written is the host's number.
         second = self.search(filter="ether[14] = 1")
         self.assertEqual(set(second.to_arrow()["host"].to_pylist()), {"radar2"})

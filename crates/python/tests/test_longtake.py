@@ -65,9 +65,9 @@ class Recorded(unittest.TestCase):
 
     def test_an_arrow_file_has_the_columns_of_the_packets(self):
         path = os.path.join(self.folder.name, "packets.arrow")
-        written = self.array.extract_to(path)
+        written = self.array.extract_to(path, flow=True)
         self.assertEqual(written["packets"], self.stored)
-        table = pyarrow.table(self.array.packets())
+        table = pyarrow.table(self.array.packets(flow=True))
         with pyarrow.ipc.open_file(path) as file:
             self.assertGreater(file.num_record_batches, 1)
             self.assertIn(b"extracted from array", file.schema.metadata[b"comment"])
@@ -77,7 +77,9 @@ class Recorded(unittest.TestCase):
             self.assertTrue(read[name].equals(table[name].cast(read.schema.field(name).type)), name)
         self.assertEqual(polars.read_ipc(path)["payload"].to_list(), table["payload"].to_pylist())
         self.assertEqual(len(pandas.read_feather(path)), self.stored)
-        self.array.extract_to(path, filter="port 1 and port 2", overwrite=True)
+        with self.assertRaisesRegex(ValueError, "pcapng has no columns"):
+            self.array.extract_to(os.path.join(self.folder.name, "packets.pcapng"), flow=True)
+        self.array.extract_to(path, filter="port 1 and port 2", flow=True, overwrite=True)
         with pyarrow.ipc.open_file(path) as file:
             self.assertEqual((file.read_all().num_rows, file.schema.names), (0, table.column_names))
 
@@ -98,6 +100,24 @@ class Recorded(unittest.TestCase):
                 self.assertEqual(row["destination"], ".".join(map(str, data[30:34])))
                 self.assertEqual((row["source_port"], row["destination_port"], row["protocol"]), (*ports, 17))
         self.assertGreater(plain, 50)
+
+    def test_flags_of_tcp_are_those_of_the_header(self):
+        table = pyarrow.table(self.array.packets(flow=True, filter="ip and tcp and ip[6:2] & 0x1fff = 0"))
+        seen = set()
+        for row in table.slice(0, 2000).to_pylist():
+            tcp = 14 + (row["payload"][14] & 15) * 4
+            flags = struct.unpack(">H", row["payload"][tcp + 12:tcp + 14])[0] & 0xfff
+            self.assertEqual(row["tcp_flags"], flags)
+            seen.add(flags)
+        self.assertGreater(len(seen), 2)
+        other = pyarrow.table(self.array.packets(flow=True, filter="udp and not port 4789 and not port 2152"))
+        self.assertEqual(other["tcp_flags"].null_count, other.num_rows)
+
+    def test_chunks_are_numbered_in_the_order_of_their_packets(self):
+        table = pyarrow.table(self.array.packets())
+        numbers = table["chunk_sequence"].to_numpy()
+        self.assertGreater(len(set(numbers)), 10)
+        self.assertTrue((numpy.diff(numbers.astype(numpy.int64)) >= 0).all())
 
     def test_packets_one_by_one_are_those_of_a_file(self):
         path = os.path.join(self.folder.name, "tcp.pcap")

@@ -23,7 +23,7 @@ pub trait Visitor {
     /// What can go wrong there.
     type Error;
 
-    /// One packet; `block` is its whole enhanced packet block.
+    /// One packet; `block` is its whole enhanced packet block, and `record` its chunk's.
     ///
     /// # Errors
     /// Ends the extraction.
@@ -32,6 +32,7 @@ pub trait Visitor {
         interface: &Interface,
         packet: &ReadPacket<'_>,
         block: &Block<'_>,
+        record: &ChunkRecord,
     ) -> Result<(), Self::Error>;
 
     /// All packets of a chunk at once, as their blocks lie there one behind the other; the
@@ -282,6 +283,7 @@ pub(crate) fn check(bytes: &[u8], entry: &Entry) -> Result<(), Unreadable> {
 #[derive(Debug)]
 struct Stream {
     bytes: Vec<u8>,
+    record: ChunkRecord,
     interfaces: Vec<Interface>,
     /// Offsets of the packet blocks within the range that are still to come, latest first.
     blocks: Vec<(u32, u64)>,
@@ -304,7 +306,8 @@ impl Stream {
             }
         }
         blocks.reverse();
-        let mut stream = Self { bytes, interfaces, blocks, at: 0, time: 0, ended: false };
+        let record = *record;
+        let mut stream = Self { bytes, record, interfaces, blocks, at: 0, time: 0, ended: false };
         stream.advance(range);
         Ok(stream)
     }
@@ -327,7 +330,7 @@ impl Stream {
         };
         let Ok(packet) = read_packet(&block) else { return Ok(()) };
         match self.interfaces.get(packet.interface as usize) {
-            Some(interface) => visitor.packet(interface, &packet, &block),
+            Some(interface) => visitor.packet(interface, &packet, &block, &self.record),
             None => Ok(()),
         }
     }

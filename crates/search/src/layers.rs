@@ -90,6 +90,7 @@ pub struct Layers {
     layers: [Layer; LAYERS_MAX],
     length: usize,
     end: End,
+    tcp_flags: Option<u16>,
 }
 
 impl Default for Layers {
@@ -101,7 +102,7 @@ impl Default for Layers {
 impl Layers {
     /// No layers.
     pub const fn new() -> Self {
-        Self { layers: [Layer::Vlan(0); LAYERS_MAX], length: 0, end: End::Payload }
+        Self { layers: [Layer::Vlan(0); LAYERS_MAX], length: 0, end: End::Payload, tcp_flags: None }
     }
 
     /// The layers from the outside in.
@@ -113,6 +114,12 @@ impl Layers {
     /// Why there are no more.
     pub const fn end(&self) -> End {
         self.end
+    }
+
+    /// The flags of the TCP header (RFC 9293, section 3.1) and the reserved bits before them, 12 bits, FIN the lowest; None without
+    /// one that reaches so far.
+    pub const fn tcp_flags(&self) -> Option<u16> {
+        self.tcp_flags
     }
 
     /// Ids of the VLANs from the outside in, those inside tunnels included.
@@ -154,10 +161,15 @@ impl Layers {
     pub(crate) fn clear(&mut self) {
         self.length = 0;
         self.end = End::Payload;
+        self.tcp_flags = None;
     }
 
     pub(crate) fn end_with(&mut self, end: End) {
         self.end = end;
+    }
+
+    pub(crate) fn set_tcp_flags(&mut self, flags: u16) {
+        self.tcp_flags = Some(flags);
     }
 
     /// Appends a layer.

@@ -9,6 +9,7 @@ mod control_socket;
 mod documents;
 mod ending;
 mod errors;
+mod extract_columns;
 mod extract_formats;
 mod failed_start;
 mod files;

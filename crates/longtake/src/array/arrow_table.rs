@@ -23,10 +23,12 @@ pub(super) struct ArrowTable {
 }
 
 impl ArrowTable {
+    /// Starts a file, with the columns of flows if they are wanted.
+    ///
     /// # Errors
     /// If the file can't be started.
-    pub fn new(comment: &str) -> Result<Self> {
-        let columns = Columns { payload: true, flow: false, dictionary: false };
+    pub fn new(flow: bool, comment: &str) -> Result<Self> {
+        let columns = Columns { payload: true, flow, dictionary: false };
         let comment = HashMap::from([("comment".to_owned(), comment.to_owned())]);
         let schema = Arc::new(columns.schema().with_metadata(comment));
         let file = FileWriter::try_new(Vec::new(), &schema)?;
@@ -50,9 +52,10 @@ impl ArrowTable {
         &mut self,
         number: u32,
         packet: &ReadPacket<'_>,
+        chunk: u64,
         out: &mut Vec<u8>,
     ) -> Result<()> {
-        self.batch.push(number, packet.time, packet.original_length, packet.data);
+        self.batch.push(number, packet.time, packet.original_length, chunk, packet.data);
         self.names_bytes += self.batch.known[number as usize].name.len();
         if self.batch.is_full() || self.names_bytes >= NAMES_MAX {
             self.write_batch(out)?;
@@ -100,12 +103,12 @@ mod tests {
             filter: String::new(),
             speed_bits: 0,
         };
-        let (mut table, mut file) = (ArrowTable::new("")?, Vec::new());
+        let (mut table, mut file) = (ArrowTable::new(false, "")?, Vec::new());
         let number = table.interface(&interface);
         let packet =
             ReadPacket { interface: 0, time: 1, original_length: 1, data: &[7], options: &[] };
         for _ in 0..1000 {
-            table.packet(number, &packet, &mut file)?;
+            table.packet(number, &packet, 0, &mut file)?;
         }
         table.finish(&mut file)?;
         let batches = FileReader::try_new(Cursor::new(file), None)?;

@@ -7,12 +7,13 @@ use arrow_array::builder::{StringBuilder, UInt8Builder, UInt16Builder};
 use arrow_array::types::UInt32Type;
 use arrow_array::{
     ArrayRef, DictionaryArray, LargeBinaryArray, RecordBatch, StringArray,
-    TimestampNanosecondArray, UInt32Array,
+    TimestampNanosecondArray, UInt32Array, UInt64Array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use format::Interface;
-use search::{Fragments, Layers};
+
+use super::packet_flow::{self, PacketFlows};
 
 /// Packets of a batch at most.
 const PACKETS_MAX: usize = 1 << 16;
@@ -30,6 +31,8 @@ pub struct Batch {
     pub interfaces: Vec<u32>,
     /// Length of each on the wire in bytes.
     pub original: Vec<u32>,
+    /// Number of each one's chunk in its array.
+    pub chunks: Vec<u64>,
     /// Where the bytes of each end in `data`.
     pub ends: Vec<u64>,
     /// The bytes.
@@ -40,10 +43,18 @@ pub struct Batch {
 
 impl Batch {
     /// Appends a packet of the interface with this place in `known`.
-    pub fn push(&mut self, interface: u32, time: u64, original_length: u32, data: &[u8]) {
+    pub fn push(
+        &mut self,
+        interface: u32,
+        time: u64,
+        original_length: u32,
+        chunk: u64,
+        data: &[u8],
+    ) {
         self.times.push(time);
         self.interfaces.push(interface);
         self.original.push(original_length);
+        self.chunks.push(chunk);
         self.data.extend_from_slice(data);
         self.ends.push(self.data.len() as u64);
     }
@@ -67,7 +78,7 @@ impl Batch {
 pub struct Columns {
     /// The packets' bytes.
     pub payload: bool,
-    /// Addresses, ports and protocol of the innermost IP header.
+    /// Addresses, ports and protocol of the innermost IP header, and the flags of TCP.
     pub flow: bool,
     /// Whether names of interfaces are entries of a dictionary, which may grow from batch to batch. In a file it must not.
     pub dictionary: bool,
@@ -89,18 +100,16 @@ impl Columns {
             required("link_type", DataType::UInt32),
             required("captured_length", DataType::UInt32),
             required("original_length", DataType::UInt32),
+            required("chunk_sequence", DataType::UInt64),
         ];
         if self.payload {
             fields.push(required("payload", DataType::LargeBinary));
         }
         if self.flow {
-            fields.extend([
-                optional("source", DataType::Utf8),
-                optional("destination", DataType::Utf8),
-                optional("source_port", DataType::UInt16),
-                optional("destination_port", DataType::UInt16),
-                optional("protocol", DataType::UInt8),
-            ]);
+            let (text, number) = (DataType::Utf8, DataType::UInt16);
+            let types = [&text, &text, &number, &number, &DataType::UInt8, &number];
+            let columns = packet_flow::COLUMNS.into_iter().zip(types);
+            fields.extend(columns.map(|(name, data_type)| optional(name, data_type.clone())));
         }
         Schema::new(fields)
     }
@@ -110,13 +119,13 @@ impl Columns {
 pub struct Converter {
     columns: Columns,
     schema: SchemaRef,
-    flows: FlowColumns,
+    flows: PacketFlows,
 }
 
 impl Converter {
     /// One that makes these columns. The schema is theirs, and may have metadata.
     pub fn new(columns: Columns, schema: SchemaRef) -> Self {
-        Self { columns, schema, flows: FlowColumns::default() }
+        Self { columns, schema, flows: PacketFlows::default() }
     }
 
     /// The schema of the record batches.
@@ -132,8 +141,8 @@ impl Converter {
     /// # Panics
     /// If a packet's interface is none of those that are known.
     pub fn convert(&mut self, batch: Batch) -> Result<RecordBatch, ArrowError> {
-        let flows = self.columns.flow.then(|| self.flows.of(&batch));
-        let Batch { times, interfaces, original, ends, data, known } = batch;
+        let flows = self.columns.flow.then(|| flow_columns(&mut self.flows, &batch));
+        let Batch { times, interfaces, original, chunks, ends, data, known } = batch;
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let captured = starts.zip(&ends).map(|(start, end)| (end - start) as u32);
         let captured = UInt32Array::from_iter_values(captured);
@@ -147,6 +156,7 @@ impl Converter {
             Arc::new(link_types),
             Arc::new(captured),
             Arc::new(UInt32Array::from(original)),
+            Arc::new(UInt64Array::from(chunks)),
         ];
         if self.columns.payload {
             let ends = ends.into_iter().map(|end| end as i64);
@@ -173,46 +183,31 @@ fn names(
     Ok(Arc::new(DictionaryArray::<UInt32Type>::try_new(interfaces.into(), Arc::new(names))?))
 }
 
-/// Finds the flows of packets.
-struct FlowColumns {
-    layers: Layers,
-    fragments: Fragments,
-}
-
-impl Default for FlowColumns {
-    fn default() -> Self {
-        Self { layers: Layers::new(), fragments: Fragments::new(search::FRAGMENTS_MAX) }
+/// The columns of a batch's flows.
+fn flow_columns(flows: &mut PacketFlows, batch: &Batch) -> [ArrayRef; packet_flow::COLUMNS.len()] {
+    let [mut sources, mut destinations] = [StringBuilder::new(), StringBuilder::new()];
+    let [mut from, mut to, mut flags] = [(); 3].map(|()| UInt16Builder::new());
+    let mut protocols = UInt8Builder::new();
+    let mut start = 0;
+    for (&interface, &end) in batch.interfaces.iter().zip(&batch.ends) {
+        let link_type = batch.known[interface as usize].link_type;
+        let flow = flows.of(link_type, &batch.data[start..end as usize]);
+        start = end as usize;
+        append(&mut sources, flow.addresses[0]);
+        append(&mut destinations, flow.addresses[1]);
+        from.append_option(flow.ports[0]);
+        to.append_option(flow.ports[1]);
+        protocols.append_option(flow.protocol);
+        flags.append_option(flow.tcp_flags);
     }
-}
-
-impl FlowColumns {
-    fn of(&mut self, batch: &Batch) -> [ArrayRef; 5] {
-        let [mut sources, mut destinations] = [StringBuilder::new(), StringBuilder::new()];
-        let [mut from, mut to] = [UInt16Builder::new(), UInt16Builder::new()];
-        let mut protocols = UInt8Builder::new();
-        let mut start = 0;
-        for (&interface, &end) in batch.interfaces.iter().zip(&batch.ends) {
-            let link_type = batch.known[interface as usize].link_type;
-            search::dissect(link_type, &batch.data[start..end as usize], &mut self.layers);
-            self.fragments.resolve(&mut self.layers);
-            start = end as usize;
-            let flow = self.layers.flow();
-            let ends = flow.map(|(flow, direction)| flow.ends(direction));
-            let [source, destination] = ends.map_or([None; 2], |ends| ends.map(Some));
-            append(&mut sources, source.map(|(address, _)| address));
-            append(&mut destinations, destination.map(|(address, _)| address));
-            from.append_option(source.and_then(|(_, port)| port));
-            to.append_option(destination.and_then(|(_, port)| port));
-            protocols.append_option(flow.map(|(flow, _)| flow.protocol));
-        }
-        [
-            Arc::new(sources.finish()),
-            Arc::new(destinations.finish()),
-            Arc::new(from.finish()),
-            Arc::new(to.finish()),
-            Arc::new(protocols.finish()),
-        ]
-    }
+    [
+        Arc::new(sources.finish()),
+        Arc::new(destinations.finish()),
+        Arc::new(from.finish()),
+        Arc::new(to.finish()),
+        Arc::new(protocols.finish()),
+        Arc::new(flags.finish()),
+    ]
 }
 
 /// Appends an address as text.

@@ -120,8 +120,9 @@ impl<V: Visitor> Visitor for Courteous<'_, V> {
         interface: &Interface,
         packet: &ReadPacket<'_>,
         block: &Block<'_>,
+        record: &ChunkRecord,
     ) -> Result<(), V::Error> {
-        self.visitor.packet(interface, packet, block)
+        self.visitor.packet(interface, packet, block, record)
     }
 
     fn blocks(

@@ -30,6 +30,8 @@ pub struct PacketRef<'a> {
     pub timestamp: Timestamp,
     /// Its length on the wire in bytes; more than `data` has if it was truncated.
     pub original_length: u32,
+    /// The number of the chunk that it was recorded in. An array uses none twice.
+    pub chunk_sequence: u64,
     /// Its bytes, as far as they were kept.
     pub data: &'a [u8],
 }
@@ -128,6 +130,7 @@ impl<F: FnMut(PacketRef<'_>) -> ControlFlow<()>> Visitor for CallVisitor<F> {
         interface: &Interface,
         packet: &ReadPacket<'_>,
         _block: &Block<'_>,
+        record: &ChunkRecord,
     ) -> Result<()> {
         if !self.filter.accepts(interface, packet)? {
             return Ok(());
@@ -138,6 +141,7 @@ impl<F: FnMut(PacketRef<'_>) -> ControlFlow<()>> Visitor for CallVisitor<F> {
             interface,
             timestamp: Timestamp::from_nanos(packet.time),
             original_length: packet.original_length,
+            chunk_sequence: record.sequence,
             data: packet.data,
         };
         match (self.each)(packet) {
@@ -230,7 +234,7 @@ impl<W: Write, P> FileVisitor<W, P> {
         let out = Compressor::new(format.compression, out)?;
         let mut buffer = Vec::new();
         Ok(Self {
-            encoder: Encoder::new(format.file, comment, &mut buffer)?,
+            encoder: Encoder::new(format, comment, &mut buffer)?,
             out: Buffered { buffer, out, begun: false },
             filter,
             numbers: HashMap::new(),
@@ -276,12 +280,12 @@ impl<W: Write, P> FileVisitor<W, P> {
     }
 
     /// Writes a chunk's blocks with other interface numbers.
-    fn renumber(&mut self, numbers: &[u32], blocks: &[u8]) -> Result<()> {
+    fn renumber(&mut self, numbers: &[u32], blocks: &[u8], record: &ChunkRecord) -> Result<()> {
         for block in Blocks::new(blocks) {
             let block = block?;
             let packet = read_packet(&block)?;
             let Some(&number) = numbers.get(packet.interface as usize) else { continue };
-            self.encoder.packet(number, &packet, &block, &mut self.out.buffer)?;
+            self.encoder.packet(number, &packet, &block, record.sequence, &mut self.out.buffer)?;
             self.out.write(OUT_BYTES)?;
         }
         Ok(())
@@ -296,12 +300,13 @@ impl<W: Write, P: FnMut(Progress) -> ControlFlow<()>> Visitor for FileVisitor<W,
         interface: &Interface,
         packet: &ReadPacket<'_>,
         block: &Block<'_>,
+        record: &ChunkRecord,
     ) -> Result<()> {
         if !self.filter.accepts(interface, packet)? {
             return Ok(());
         }
         let number = self.number(interface);
-        self.encoder.packet(number, packet, block, &mut self.out.buffer)?;
+        self.encoder.packet(number, packet, block, record.sequence, &mut self.out.buffer)?;
         self.packets += 1;
         self.out.write(OUT_BYTES)
     }
@@ -319,7 +324,7 @@ impl<W: Write, P: FnMut(Progress) -> ControlFlow<()>> Visitor for FileVisitor<W,
         if numbers.iter().enumerate().all(|(at, &number)| at as u32 == number) {
             self.out.write_behind(blocks)?;
         } else {
-            self.renumber(&numbers, blocks)?;
+            self.renumber(&numbers, blocks, record)?;
         }
         self.packets += u64::from(record.summary.packets);
         Ok(true)

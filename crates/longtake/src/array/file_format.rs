@@ -45,11 +45,13 @@ pub struct OutputFormat {
     pub file: FileFormat,
     /// How it is compressed.
     pub compression: Compression,
+    /// Whether a table has columns for what packets' IP and TCP headers say as well.
+    pub flow: bool,
 }
 
 impl From<FileFormat> for OutputFormat {
     fn from(file: FileFormat) -> Self {
-        Self { file, compression: Compression::None }
+        Self { file, compression: Compression::None, flow: false }
     }
 }
 
@@ -76,6 +78,11 @@ pub enum FormatError {
     FlowExtension {
         /// The file.
         path: PathBuf,
+    },
+    /// Columns of flows were asked for, and a format is no table.
+    NoColumns {
+        /// Its name.
+        name: &'static str,
     },
     /// Not a format's name.
     Name {
@@ -106,6 +113,9 @@ impl fmt::Display for FormatError {
                 "the name {} selects no format: end it in .csv, .json, .parquet, or in .txt for a table, or add --format",
                 path.display()
             ),
+            Self::NoColumns { name } => {
+                write!(f, "{name} has no columns for flows: csv, jsonl, parquet and arrow have")
+            }
             Self::Name { name } => write!(f, "there is no format '{name}': give {known}"),
         }
     }
@@ -127,11 +137,25 @@ impl FromStr for OutputFormat {
         if file.is_seekable() && compression != Compression::None {
             return Err(unknown());
         }
-        Ok(Self { file, compression })
+        Ok(Self { file, compression, flow: false })
     }
 }
 
 impl OutputFormat {
+    /// The same with columns for the packets' flows, if they are wanted.
+    ///
+    /// # Errors
+    /// [`FormatError::NoColumns`] if the format is no table.
+    pub fn with_flow(self, flow: bool) -> Result<Self, FormatError> {
+        let is_table =
+            !matches!(self.file, FileFormat::Pcapng | FileFormat::Pcap | FileFormat::Raw);
+        if flow && !is_table {
+            let name = NAMES.into_iter().find(|(_, file)| *file == self.file);
+            return Err(FormatError::NoColumns { name: name.map_or("", |(name, _)| name) });
+        }
+        Ok(Self { flow, ..self })
+    }
+
     /// The format that a file's name selects by its extension: pcapng if it has none, or if the name is that of a FIFO or another
     /// stream.
     ///
@@ -200,7 +224,7 @@ mod tests {
 
     #[test]
     fn an_extension_selects_a_format_and_a_compression() {
-        let format = |file, compression| Ok(OutputFormat { file, compression });
+        let format = |file, compression| Ok(OutputFormat { file, compression, flow: false });
         for (name, expected) in [
             ("a/x.pcapng", format(FileFormat::Pcapng, Compression::None)),
             ("x.PCAP", format(FileFormat::Pcap, Compression::None)),

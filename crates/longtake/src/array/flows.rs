@@ -110,6 +110,7 @@ impl<P: FnMut(Progress) -> ControlFlow<()>> Visitor for CountVisitor<P> {
         interface: &Interface,
         packet: &ReadPacket<'_>,
         _block: &Block<'_>,
+        _record: &ChunkRecord,
     ) -> Result<()> {
         if !self.filter.accepts(interface, packet)? {
             return Ok(());

@@ -75,6 +75,7 @@ impl<S: Sender> Visitor for SendVisitor<'_, S> {
         interface: &Interface,
         packet: &ReadPacket<'_>,
         _block: &Block<'_>,
+        _record: &ChunkRecord,
     ) -> Result<()> {
         if !self.filter.accepts(interface, packet)? {
             return Ok(());

@@ -122,10 +122,10 @@ impl FileOptions {
             return Err(FileNameError::Stream);
         }
         match OutputFormat::of(&self.path) {
-            Ok(OutputFormat { file: FileFormat::Pcapng, compression: Compression::None }) => {
-                Ok(export::FileFormat::Pcapng)
-            }
-            Ok(OutputFormat { file: FileFormat::Pcap, compression: Compression::None }) => {
+            Ok(OutputFormat {
+                file: FileFormat::Pcapng, compression: Compression::None, ..
+            }) => Ok(export::FileFormat::Pcapng),
+            Ok(OutputFormat { file: FileFormat::Pcap, compression: Compression::None, .. }) => {
                 Ok(export::FileFormat::Pcap)
             }
             _ => Err(FileNameError::Format { path: self.path.clone() }),

@@ -186,12 +186,13 @@ class Found:
             pyarrow.field("link_type", pyarrow.uint32(), nullable=False),
             pyarrow.field("captured_length", pyarrow.uint32(), nullable=False),
             pyarrow.field("original_length", pyarrow.uint32(), nullable=False),
+            pyarrow.field("chunk_sequence", pyarrow.uint64(), nullable=False),
         ]
         if self._reading.payload:
             fields.append(pyarrow.field("payload", pyarrow.large_binary(), nullable=False))
         if self._reading.flow:
             flow = {"source": "string", "destination": "string", "source_port": "uint16"}
-            flow |= {"destination_port": "uint16", "protocol": "uint8"}
+            flow |= {"destination_port": "uint16", "protocol": "uint8", "tcp_flags": "uint16"}
             fields += [pyarrow.field(name, pyarrow.type_for_alias(kind)) for name, kind in flow.items()]
         return pyarrow.schema(fields)
 

@@ -91,6 +91,7 @@ fn every_packet_of_the_first_take_comes_back_in_order_of_time() {
             _: &Interface,
             packet: &ReadPacket<'_>,
             _: &Block<'_>,
+            _: &ChunkRecord,
         ) -> Result<(), Infallible> {
             self.0.push(packet.time);
             Ok(())

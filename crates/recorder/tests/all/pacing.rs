@@ -28,6 +28,7 @@ impl Visitor for Counter {
         _: &Interface,
         _: &ReadPacket<'_>,
         _: &Block<'_>,
+        _: &ChunkRecord,
     ) -> Result<(), Infallible> {
         self.packets += 1;
         Ok(())
@@ -184,7 +185,13 @@ impl Refuses {
 
 impl Visitor for Refuses {
     type Error = u32;
-    fn packet(&mut self, _: &Interface, _: &ReadPacket<'_>, _: &Block<'_>) -> Result<(), u32> {
+    fn packet(
+        &mut self,
+        _: &Interface,
+        _: &ReadPacket<'_>,
+        _: &Block<'_>,
+        _: &ChunkRecord,
+    ) -> Result<(), u32> {
         self.call()
     }
     fn blocks(&mut self, _: &[Interface], _: &[u8], _: &ChunkRecord) -> Result<bool, u32> {

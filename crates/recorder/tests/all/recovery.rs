@@ -87,6 +87,7 @@ impl Visitor for Packets {
         _: &Interface,
         packet: &ReadPacket<'_>,
         _: &Block<'_>,
+        _: &ChunkRecord,
     ) -> Result<(), Infallible> {
         self.packets.push((packet.time, packet.data.to_vec()));
         Ok(())

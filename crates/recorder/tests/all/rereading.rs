@@ -300,7 +300,13 @@ fn an_extraction_that_ends_early_leaves_no_read_under_way() {
     struct Enough;
     impl Visitor for Enough {
         type Error = ();
-        fn packet(&mut self, _: &Interface, _: &ReadPacket<'_>, _: &Block<'_>) -> Result<(), ()> {
+        fn packet(
+            &mut self,
+            _: &Interface,
+            _: &ReadPacket<'_>,
+            _: &Block<'_>,
+            _: &ChunkRecord,
+        ) -> Result<(), ()> {
             Err(())
         }
         fn blocks(&mut self, _: &[Interface], _: &[u8], _: &ChunkRecord) -> Result<bool, ()> {

@@ -14,7 +14,15 @@ const GTP_PORT: u16 = 2152;
 #[inline]
 pub fn protocol(number: u8, cursor: &mut Cursor<'_>, layers: &mut Layers) -> Result<Next, End> {
     match number {
-        protocol::TCP | protocol::SCTP | protocol::DCCP | protocol::UDP_LITE => {
+        protocol::TCP => {
+            ports(cursor, layers)?;
+            // Only a copy goes on, past the numbers of sequence and acknowledgement: a packet may end behind its ports.
+            if let Ok(&[.., offset, flags]) = { *cursor }.take::<10>() {
+                layers.set_tcp_flags(be16(offset & 0x0f, flags));
+            }
+            Err(End::Payload)
+        }
+        protocol::SCTP | protocol::DCCP | protocol::UDP_LITE => {
             ports(cursor, layers)?;
             Err(End::Payload)
         }

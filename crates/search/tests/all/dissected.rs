@@ -16,6 +16,9 @@ fn dissected(link_type: LinkType, bytes: &[u8]) -> Layers {
 /// Whether a packet that was cut short shows nothing else than the whole one, and no more: only the last header may lack what lay
 /// behind the cut.
 fn is_part(cut: &Layers, whole: &Layers) -> bool {
+    if cut.tcp_flags().is_some_and(|flags| whole.tcp_flags() != Some(flags)) {
+        return false;
+    }
     let Some((last, before)) = cut.all().split_last() else { return true };
     let Some(of_whole) = whole.all().get(..cut.all().len()) else { return false };
     let last_agrees = match (*last, of_whole[before.len()]) {

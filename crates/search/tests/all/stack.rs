@@ -305,9 +305,11 @@ impl Carries {
 /// A whole header of a transport protocol and no payload.
 fn transport(protocol: u8, source: u16, destination: u16) -> Vec<u8> {
     let ports = [source.to_be_bytes(), destination.to_be_bytes()].concat();
+    // All twelve bits of the flags, differing from port to port.
+    let [high, flags] = [(source >> 4) as u8 & 0x0f, source as u8];
     let rest: &[u8] = match protocol {
-        // Sequence numbers, five words of header, ACK.
-        protocol::TCP => &[0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x10, 1, 0, 0, 0, 0, 0],
+        // Sequence numbers, five words of header.
+        protocol::TCP => &[0, 0, 0, 1, 0, 0, 0, 2, 0x50 | high, flags, 1, 0, 0, 0, 0, 0],
         protocol::UDP | protocol::UDP_LITE => &[0, 8, 0, 0],
         // Tag, checksum, one COOKIE ACK.
         protocol::SCTP => &[0, 0, 0, 1, 0, 0, 0, 0, 11, 0, 0, 4],

@@ -16,7 +16,7 @@ use crate::stack::{Carries, Link, Stack, plain, stack};
 const PACKETS: usize = 600;
 
 /// Fields of the layers, with every occurrence of each.
-const FIELDS: [&str; 17] = [
+const FIELDS: [&str; 18] = [
     "ieee8021ad.id",
     "ieee8021ad.svid",
     "ieee8021ad.cvid",
@@ -28,6 +28,7 @@ const FIELDS: [&str; 17] = [
     "ipv6.dst",
     "tcp.srcport",
     "tcp.dstport",
+    "tcp.flags",
     "udp.srcport",
     "udp.dstport",
     "sctp.srcport",
@@ -100,6 +101,9 @@ fn fields(layers: &Layers) -> Vec<String> {
             put(&format!("{}.dstport", named(ip.protocol)), destination.to_string());
         }
     }
+    if let Some(flags) = layers.tcp_flags() {
+        put("tcp.flags", format!("{flags:#06x}"));
+    }
     found.iter().map(|values| values.join(",")).collect()
 }
 
@@ -125,7 +129,7 @@ fn dissected(stack: &Stack) -> Layers {
 }
 
 #[test]
-fn tshark_finds_the_same_vlans_labels_addresses_and_ports() {
+fn tshark_finds_the_same_vlans_labels_addresses_ports_and_flags() {
     let folder = tempfile::tempdir().expect("there is space");
     let all = generated();
     let mut compared = 0;
