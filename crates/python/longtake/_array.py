@@ -76,6 +76,7 @@ class Array:
         community_ids: Iterable[str] = (),
         payload: bool = True,
         flow: bool = False,
+        batch_size: int = 65_536,
     ) -> Packets:
         """Packets in order of time within a take. Nothing is read before they are iterated or converted.
 
@@ -86,9 +87,10 @@ class Array:
         :param community_ids: only packets of these flows.
         :param payload: whether Arrow tables have the packets' bytes.
         :param flow: whether Arrow tables have addresses, ports, protocol and TCP flags of the innermost IP header.
+        :param batch_size: packets of a batch at most, 1 to 65,536. A batch ends after 8 MiB of packets, too.
         """
         chosen = _chosen(since, until, filter, take, community_ids)
-        return Packets(self._opened.packets(chosen, payload, flow))
+        return Packets(self._opened.packets(chosen, payload, flow, batch_size))
 
     def extract_to(
         self,

@@ -15,7 +15,7 @@ class Packets:
     """Selected packets, read as often as they are iterated or converted.
 
     pyarrow, polars, duckdb and pandas take them as they are: ``pyarrow.table(packets)``, ``polars.DataFrame(packets)``. They are read
-    in batches of at most 65,536 packets, a few batches ahead, so that memory stays small however many there are.
+    in batches, a few of them ahead, so that memory stays small however many there are.
     """
 
     def __init__(self, packets: _longtake.Packets) -> None:

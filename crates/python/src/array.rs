@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longtake::array::columns::Columns;
+use longtake::array::columns::{Columns, PACKETS_MAX};
 use longtake::array::{FlowOptions, OutputFormat};
 use longtake::{ByteSize, Selection, json};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
@@ -127,13 +127,24 @@ impl Array {
         })
     }
 
-    fn packets(&self, chosen: Chosen<'_>, payload: bool, flow: bool) -> PyResult<Packets> {
+    fn packets(
+        &self,
+        chosen: Chosen<'_>,
+        payload: bool,
+        flow: bool,
+        batch_size: usize,
+    ) -> PyResult<Packets> {
+        if batch_size == 0 || batch_size > PACKETS_MAX {
+            let text = format!("batch_size: give 1 to {PACKETS_MAX} packets, not {batch_size}");
+            return Err(PyValueError::new_err(text));
+        }
         let request = Request {
             array: self.name.clone(),
             degraded: self.degraded,
             seen: self.opened().seen(),
             selection: chosen.selection()?,
             payload: false,
+            batch_size,
         };
         Ok(Packets::new(request, Columns { payload, flow, dictionary: true }))
     }

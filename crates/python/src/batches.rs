@@ -28,6 +28,8 @@ pub struct Request {
     pub selection: Selection,
     /// Whether the IP and UDP headers that Longtake made for UDP sources are left out.
     pub payload: bool,
+    /// Packets of a batch at most.
+    pub batch_size: usize,
 }
 
 /// What came of reading, as `longtake extract --json` states it. Null until every packet was read.
@@ -62,7 +64,8 @@ fn read_all(
     let mut gathering = Gathering { batch: Batch::default(), payload: request.payload };
     let extracted = array.extract(&request.selection, |packet| {
         gathering.add(packet);
-        match gathering.batch.is_full() && sender.send(Ok(gathering.batch.take())).is_err() {
+        let is_full = gathering.batch.is_full() || gathering.batch.times.len() >= request.batch_size;
+        match is_full && sender.send(Ok(gathering.batch.take())).is_err() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }

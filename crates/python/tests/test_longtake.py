@@ -24,6 +24,7 @@ import pyarrow.ipc
 import longtake
 
 SMALL = {"members": 2, "member_size": "64MiB", "segment": "8MiB", "chunk": "1MiB", "memory": "32MiB"}
+LARGE = SMALL | {"member_size": "512MiB"}
 
 
 class Recorded(unittest.TestCase):
@@ -190,6 +191,52 @@ class Recorded(unittest.TestCase):
         with self.assertRaisesRegex(longtake.LongtakeError, "nonsense"):
             longtake.record("udp:nonsense", os.path.join(self.folder.name, "other"), duration=1)
         self.assertFalse(os.path.exists(os.path.join(self.folder.name, "other")))
+
+
+#: Prints how many batches of one packet an array's stream has, and the bytes that memory grew by after the first tenth of them.
+READS_BATCHES = """
+import pathlib, re, sys
+import longtake, pyarrow
+
+def resident():
+    return 1024 * int(re.search(r"VmRSS:\\s+(\\d+)", pathlib.Path("/proc/self/status").read_text())[1])
+
+path, packets = sys.argv[1], int(sys.argv[2])
+batches = 0
+for batch in pyarrow.RecordBatchReader.from_stream(longtake.open(path).packets(flow=True, batch_size=1)):
+    assert batch.num_rows == 1
+    batches += 1
+    if batches == packets // 10:
+        early = resident()
+print(batches, resident() - early)
+"""
+
+
+class Batches(unittest.TestCase):
+    def test_a_million_batches_take_no_more_memory_than_a_tenth_of_them(self):
+        # LONGTAKE_LONG=1 reads the million.
+        packets = 1_000_000 if os.environ.get("LONGTAKE_LONG") == "1" else 20_000
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "array")
+            with longtake.record("traffic:max,seed=1", path, until_bytes=packets * 400, **LARGE) as recording:
+                stored = recording.wait()["ledger"]["stored"]["packets"]
+            self.assertGreaterEqual(stored, packets)
+            script = [sys.executable, "-c", READS_BATCHES, path, str(stored)]
+            batches, growth = map(int, subprocess.run(script, check=True, capture_output=True).stdout.split())
+        self.assertEqual(batches, stored)
+        self.assertLess(growth, 16 << 20)
+
+    def test_a_batch_has_as_many_packets_as_are_wanted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "array")
+            with longtake.record("traffic:max,seed=1", path, until_bytes=1_000_000, **SMALL) as recording:
+                stored = recording.wait()["ledger"]["stored"]["packets"]
+            array = longtake.open(path)
+            batches = [batch.num_rows for batch in pyarrow.RecordBatchReader.from_stream(array.packets(batch_size=100))]
+            self.assertEqual((sum(batches), set(batches[:-1])), (stored, {100}))
+            for wrong in (0, 65_537):
+                with self.assertRaisesRegex(ValueError, "1 to 65536"):
+                    array.packets(batch_size=wrong)
 
 
 class Recordings(unittest.TestCase):

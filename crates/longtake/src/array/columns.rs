@@ -16,7 +16,7 @@ use format::Interface;
 use super::packet_flow::{self, PacketFlows};
 
 /// Packets of a batch at most.
-const PACKETS_MAX: usize = 1 << 16;
+pub const PACKETS_MAX: usize = 1 << 16;
 /// Bytes of packets in a batch at most, and one packet more.
 const BYTES_MAX: usize = 8 << 20;
 /// Additional room for the packet that fills the batch, longer than any packet of a network. Without it, the whole batch would be moved.
@@ -64,11 +64,12 @@ impl Batch {
         self.times.len() >= PACKETS_MAX || self.data.len() >= BYTES_MAX
     }
 
-    /// Takes out what it holds. It goes on without packets, with the same interfaces, and with room for a full batch.
+    /// Takes out what it holds. It goes on without packets, with the same interfaces, and with room for another one like it.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let known = Arc::clone(&self.known);
-        let data = Vec::with_capacity(BYTES_MAX + BYTES_BESIDE);
+        let length = self.data.len();
+        let data = Vec::with_capacity(length + length.min(BYTES_BESIDE));
         std::mem::replace(self, Self { known, data, ..Self::default() })
     }
 }
