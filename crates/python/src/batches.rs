@@ -64,7 +64,8 @@ fn read_all(
     let mut gathering = Gathering { batch: Batch::default(), payload: request.payload };
     let extracted = array.extract(&request.selection, |packet| {
         gathering.add(packet);
-        let is_full = gathering.batch.is_full() || gathering.batch.times.len() >= request.batch_size;
+        let is_full =
+            gathering.batch.is_full() || gathering.batch.times.len() >= request.batch_size;
         match is_full && sender.send(Ok(gathering.batch.take())).is_err() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),

@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::comparison::{Comparison, Goal, Unit};
-use super::folder::Folder;
+use super::folder::{Folder, Memory};
 use super::rounds::{Contestant, interleaved};
 use super::{Setting, program};
 
@@ -30,18 +30,13 @@ const GOAL: Goal = Goal::Ratio(0.9);
 pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     let directory = setting.dir.join("extract-whole");
     let file = directory.join("file");
+    let bytes = MEMBERS as u64 * MEMBER_BYTES + (64 << 20);
     let rig = Rig {
-        memory: directory.join("memory"),
+        memory: Memory::mount(directory.join("memory"), bytes)?,
         directory: directory.into(),
         file,
         longtake: setting.longtake()?,
     };
-    fs::create_dir_all(&rig.memory)?;
-    let size = format!("size={}", MEMBERS as u64 * MEMBER_BYTES + (64 << 20));
-    program::run(
-        Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(&rig.memory),
-    )
-    .context("mounting memory as a file system (it takes root)")?;
     let places = [
         ("array in memory", rig.memory.join("array"), "fio, a new file"),
         (
@@ -53,7 +48,7 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     let mut found = Vec::new();
     for (place, array, name) in places {
         rig.record(&array)?;
-        let reads = !array.starts_with(&rig.memory);
+        let reads = !array.starts_with(&*rig.memory);
         let ours: Contestant<'_> = Box::new(|| rig.extract(&array));
         let fio: Contestant<'_> = Box::new(|| rig.fio(reads.then_some(&array)));
         let [ours, reference] = interleaved(setting.rounds, false, [ours, fio])?;
@@ -71,17 +66,11 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
 
 /// Where the arrays and the file are; removed in the end.
 struct Rig {
+    /// In the directory, and therefore removed first.
+    memory: Memory,
     directory: Folder,
-    /// A file system in memory.
-    memory: PathBuf,
     file: PathBuf,
     longtake: PathBuf,
-}
-
-impl Drop for Rig {
-    fn drop(&mut self) {
-        drop(program::run(Command::new("umount").arg(&self.memory)));
-    }
 }
 
 impl Rig {

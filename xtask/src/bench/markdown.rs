@@ -113,7 +113,8 @@ as resident, and wake-ups are the times that a thread of the service waited, ove
         "\
 The wheel as users install it. Each way of reading runs in a Python of its own, whose start is not
 counted. scapy, dpkt and tshark read the first packets of a capture file with the same packets,
-which is in the page cache; Longtake reads its array past the cache. dpkt parses the Ethernet frame,
+which is in the page cache. Longtake reads an array on the disk, past the cache, and one in memory
+(a tmpfs), as the file is; batches have the packets' bytes. dpkt parses the Ethernet frame,
 and tshark prints time, length and addresses. Direct writes go one after the other to a file whose
 space is allocated; the array has one member file.",
     ),

@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 
 use super::comparison::{Comparison, Goal, Unit};
-use super::folder::Folder;
+use super::folder::{Folder, Memory};
 use super::rounds::{Contestant, interleaved};
 use super::{Setting, program};
 use crate::python::installed;
@@ -23,6 +23,8 @@ const PACKETS: [(u32, u64); 2] = [(1500, 1_000_000), (60, 5_000_000)];
 const BLOCK: u32 = 9000;
 const STREAM_BYTES: u64 = 4_000_000_000;
 const PAYLOAD_GOAL: f64 = 0.7;
+/// Bytes of arrays in memory.
+const MEMORY_BYTES: u64 = 5 << 30;
 /// Blocks of 1 MiB that Python writes.
 const BLOCKS: u64 = 2000;
 const PRODUCER_GOAL: f64 = 0.8;
@@ -46,8 +48,10 @@ pub fn run(setting: &Setting) -> Result<Vec<Comparison>> {
     Ok(compared)
 }
 
-/// A directory for arrays and files, deleted in the end.
+/// Directories for arrays and files, deleted in the end.
 struct Rig {
+    /// In the directory, and therefore removed first.
+    memory: Memory,
     directory: Folder,
     longtake: PathBuf,
     python: PathBuf,
@@ -57,26 +61,37 @@ struct Rig {
 impl Rig {
     fn new(setting: &Setting, python: PathBuf) -> Result<Self> {
         let directory = fs::canonicalize(&setting.dir)?.join("python");
-        fs::create_dir_all(&directory)?;
+        let memory = Memory::mount(directory.join("memory"), MEMORY_BYTES)?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/python/benches/ways.py");
-        Ok(Self { directory: directory.into(), longtake: setting.longtake()?, python, script })
+        Ok(Self {
+            memory,
+            directory: directory.into(),
+            longtake: setting.longtake()?,
+            python,
+            script,
+        })
     }
 
     /// Records packets of a length, and writes the same packets to a file. Returns the array and the file.
     fn record(&self, length: u32, bytes: u64, file: &str) -> Result<(PathBuf, PathBuf)> {
         let [array, file] =
             [format!("array-{length}"), file.to_owned()].map(|name| self.directory.join(name));
-        let source = format!("synthetic:500MB/s,size={length}");
-        program::run(
-            Command::new(&self.longtake)
-                .args(["record", "--quiet", "--keep-privileges", "--member-size", "3GiB"])
-                .args(["--from", &source, "--until-bytes", &bytes.to_string(), "--to"])
-                .arg(&array),
-        )?;
+        self.record_array(length, bytes, &array, "3GiB")?;
         program::run(
             Command::new(&self.longtake).args(["extract", "--quiet", "-o"]).arg(&file).arg(&array),
         )?;
         Ok((array, file))
+    }
+
+    fn record_array(&self, length: u32, bytes: u64, array: &Path, member_size: &str) -> Result<()> {
+        let source = format!("synthetic:500MB/s,size={length}");
+        program::run(
+            Command::new(&self.longtake)
+                .args(["record", "--quiet", "--keep-privileges", "--member-size", member_size])
+                .args(["--from", &source, "--until-bytes", &bytes.to_string(), "--to"])
+                .arg(array),
+        )?;
+        Ok(())
     }
 
     /// What the script says of one way to read or write: packets, or bytes, a second.
@@ -91,25 +106,30 @@ impl Rig {
     fn packets(&self, rounds: u32, length: u32, packets: u64) -> Result<Vec<Comparison>> {
         let (array, file) =
             self.record(length, packets * u64::from(length), &format!("{length}.pcap"))?;
-        let ours = || -> Contestant<'_> { Box::new(|| self.run("longtake", &array, packets)) };
+        let in_memory = self.memory.join(format!("array-{length}"));
+        self.record_array(length, packets * u64::from(length), &in_memory, "512MiB")?;
+        let ours =
+            |array| -> Contestant<'_> { Box::new(move || self.run("longtake", array, packets)) };
         let reader = |at: usize| -> Contestant<'_> {
             let (name, count, _) = READERS[at];
             let file = &file;
             Box::new(move || self.run(name, file, count))
         };
-        let contestants = [ours(), reader(0), reader(1), reader(2)];
-        let [ours, scapy, dpkt, tshark] = interleaved(rounds, true, contestants)?;
-        let readers = READERS.into_iter().zip([scapy, dpkt, tshark]);
-        Ok(readers
-            .map(|((name, _, goal), figures)| Comparison {
+        let contestants = [ours(&array), ours(&in_memory), reader(0), reader(1), reader(2)];
+        let [on_disk, in_memory, scapy, dpkt, tshark] = interleaved(rounds, true, contestants)?;
+        let mut compared = Vec::new();
+        for (place, ours) in [("on the disk", on_disk), ("in memory", in_memory)] {
+            let readers = READERS.into_iter().zip([&scapy, &dpkt, &tshark]);
+            compared.extend(readers.map(|((name, _, goal), figures)| Comparison {
                 benchmark: "python",
-                what: format!("packets of {length} bytes into Arrow batches, payload included"),
-                reference: Some((name.to_owned(), figures)),
+                what: format!("packets of {length} bytes into Arrow batches, array {place}"),
+                reference: Some((name.to_owned(), figures.clone())),
                 ours: ours.clone(),
                 unit: Unit::PacketsPerS,
                 goal: goal.map(Goal::Ratio),
-            })
-            .collect())
+            }));
+        }
+        Ok(compared)
     }
 
     fn payloads(&self, rounds: u32) -> Result<Comparison> {
