@@ -5,7 +5,7 @@ use std::path::Path;
 use base::{Duration, Rate, Timestamp};
 use format::superblock::Protected;
 use format::{Count, Ledger, Stage};
-use recorder::ParityProgress;
+use recorder::{Event, ParityProgress};
 use search::Tally;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -18,7 +18,8 @@ use crate::array::{
 };
 use crate::instant::utc;
 use crate::recording::{
-    Account, CompleteFile, Files, IndexCounts, LinkState, Rejections, Snapshot, Started,
+    Account, CompleteFile, Files, IndexCounts, LinkState, Notice, Rejections, Snapshot, Started,
+    Update,
 };
 
 /// Values as JSON, one after another.
@@ -424,6 +425,44 @@ pub fn started(started: &Started, source: &str) -> Value {
             "buffers": buffers, "first_sequence": first_sequence,
         }),
     }
+}
+
+/// What a recording has to tell; None of what is told all the time, that chunks are on their media.
+pub fn update(update: &Update, started: &Started) -> Option<Value> {
+    match update {
+        Update::Remark(remark) => Some(json!({"event": remark.key(), "text": remark.text()})),
+        Update::Event(after, event) => self::event(event, started, *after),
+        Update::Notice(after, notice) => Some(self::notice(notice, *after)),
+    }
+}
+
+/// Something that happened in a recording, so long after the start; None of chunks that are on their media.
+pub fn event(event: &Event, started: &Started, after: Duration) -> Option<Value> {
+    let target = |member: &u16| started.drives.get(usize::from(*member));
+    let (name, target) = match event {
+        Event::Acknowledged { .. }
+        | Event::Durable { .. }
+        | Event::DurableChunk { .. }
+        | Event::Finished => return None,
+        Event::Reused { member, segment, last_ns } => {
+            return Some(json!({
+                "event": "reused", "member": member, "segment": segment, "last_ns": last_ns,
+            }));
+        }
+        Event::MemberFailed { member, .. } => ("member_failed", target(member)),
+        Event::TrimFailed { member, .. } => ("trim_failed", target(member)),
+        Event::ArrayFull { .. } => ("array_full", None),
+        Event::ParityReduced { .. } => ("parity_reduced", None),
+        Event::NoMemberLeft => ("no_member_left", None),
+    };
+    Some(json!({
+        "event": name, "target": target, "text": event.to_string(), "after_s": after.as_secs_f64(),
+    }))
+}
+
+/// Loss, silence or a link's failure that begins or ends, so long after the start.
+pub fn notice(notice: &Notice, after: Duration) -> Value {
+    json!({"event": notice.key(), "text": notice.to_string(), "after_s": after.as_secs_f64()})
 }
 
 /// A file that is complete, so long after the start.

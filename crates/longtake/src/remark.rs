@@ -13,11 +13,25 @@ pub enum Remark {
     Warning(String),
 }
 
+impl Remark {
+    /// As a key in JSON.
+    pub const fn key(&self) -> &'static str {
+        match self {
+            Self::Detail(_) | Self::Note(_) => "note",
+            Self::Warning(_) => "warning",
+        }
+    }
+
+    /// What it says.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Detail(text) | Self::Note(text) | Self::Warning(text) => text,
+        }
+    }
+}
+
 impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Detail(text) | Self::Note(text) => write!(f, "note: {text}"),
-            Self::Warning(text) => write!(f, "warning: {text}"),
-        }
+        write!(f, "{}: {}", self.key(), self.text())
     }
 }

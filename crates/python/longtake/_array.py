@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from . import _longtake
 from ._packets import Packets
@@ -45,6 +46,14 @@ class Array:
         """
         return self._opened.ledger(take)
 
+    def gaps(self, take: str | None = None) -> list[dict[str, Any]]:
+        """What is missing between the packets of each take: the chunks by number, how much they held, and the span of time.
+
+        :param take: a take's UUID, the beginning of it, or "last". None for all.
+        """
+        takes = self.takes() if take is None else [self.ledger(take)]
+        return [{"take": each["take"]} | gap for each in takes for gap in each["gaps"]]
+
     def flows(
         self,
         *,
@@ -74,7 +83,7 @@ class Array:
         filter: str = "",
         take: str | None = None,
         community_ids: Iterable[str] = (),
-        payload: bool = True,
+        payload: bool | Literal["view"] = True,
         flow: bool = False,
         batch_size: int = 65_536,
     ) -> Packets:
@@ -85,12 +94,13 @@ class Array:
         :param filter: an expression in tcpdump's language.
         :param take: a take's UUID, the beginning of it, or "last".
         :param community_ids: only packets of these flows.
-        :param payload: whether Arrow tables have the packets' bytes.
+        :param payload: whether Arrow tables have the packets' bytes: as large binary values, or with "view" as views of one buffer.
         :param flow: whether Arrow tables have addresses, ports, protocol and TCP flags of the innermost IP header.
         :param batch_size: packets of a batch at most, 1 to 65,536. A batch ends after 8 MiB of packets, too.
         """
         chosen = _chosen(since, until, filter, take, community_ids)
-        return Packets(self._opened.packets(chosen, payload, flow, batch_size))
+        written = functools.partial(self._opened.extract_to, chosen)
+        return Packets(self._opened.packets(chosen, payload, flow, batch_size), written)
 
     def extract_to(
         self,
@@ -111,7 +121,7 @@ class Array:
         :returns: what was written, and what could not be read.
         """
         chosen = _chosen(since, until, filter, take, community_ids)
-        return self._opened.extract_to(chosen, os.fspath(path), flow, overwrite)
+        return self._opened.extract_to(chosen, os.fspath(path), None, flow, overwrite)
 
 
 def _chosen(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _longtake
@@ -18,8 +19,8 @@ class Packets:
     in batches, a few of them ahead, so that memory stays small however many there are.
     """
 
-    def __init__(self, packets: _longtake.Packets) -> None:
-        self._packets = packets
+    def __init__(self, packets: _longtake.Packets, written: Callable[..., dict[str, Any]]) -> None:
+        self._packets, self._written = packets, written
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._packets.__arrow_c_stream__(requested_schema)
@@ -28,6 +29,14 @@ class Packets:
     def account(self) -> dict[str, Any] | None:
         """What the last complete reading returned and could not read, as ``longtake extract --json`` prints it."""
         return self._packets.account
+
+    def to_pcapng(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> dict[str, Any]:
+        """Writes the packets to a pcapng file, as :meth:`Array.extract_to` writes any format. A name that ends in .gz or .zst is compressed.
+
+        :param overwrite: whether a file that is there is replaced.
+        :returns: what was written, and what could not be read.
+        """
+        return self._written(os.fspath(path), "pcapng", False, overwrite)
 
     def raw(self, *, payload: bool = False) -> Iterator[tuple[int, memoryview]]:
         """Each packet's time in nanoseconds, and its bytes from the link layer on.

@@ -7,6 +7,7 @@ import contextlib
 import os
 import time
 import weakref
+from collections.abc import Iterator
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,22 @@ class Recording:
     def status(self) -> dict[str, Any] | None:
         """Its ledger, buffers and members, at most a tenth of a second old; None once it was waited for."""
         return self._recording.status()
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """What happens, as it happens, until the recording is over. Ctrl-C and other calls go on meanwhile.
+
+        Events have the keys of those that ``longtake record --json`` prints: ``event`` is "losing", "silent", "resumed", "link_down",
+        "link_up", "member_failed", "trim_failed", "array_full", "parity_reduced", "no_member_left" or "reused", ``after_s`` the seconds
+        since the start, and ``text`` says it in words. "note" and "warning" have a text alone. Each event comes once, however often this
+        is called.
+        """
+        while True:
+            # Asked first, so that what happens at the end comes too.
+            is_over = self.is_over
+            yield from self._recording.events()
+            if is_over:
+                return
+            time.sleep(_LOOK_S)
 
     def write(self, data: Buffer, time_ns: int | None = None) -> None:
         """Writes a packet, or a block of samples, if the source is None. It is copied into the current chunk.

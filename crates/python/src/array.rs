@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use longtake::array::columns::{Columns, PACKETS_MAX};
+use longtake::array::columns::{Columns, PACKETS_MAX, Payload};
 use longtake::array::{FlowOptions, OutputFormat};
 use longtake::{ByteSize, Selection, json};
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
@@ -130,7 +130,7 @@ impl Array {
     fn packets(
         &self,
         chosen: Chosen<'_>,
-        payload: bool,
+        payload: &Bound<'_, PyAny>,
         flow: bool,
         batch_size: usize,
     ) -> PyResult<Packets> {
@@ -138,6 +138,12 @@ impl Array {
             let text = format!("batch_size: give 1 to {PACKETS_MAX} packets, not {batch_size}");
             return Err(PyValueError::new_err(text));
         }
+        let payload = match payload.extract::<bool>() {
+            Ok(true) => Payload::Binary,
+            Ok(false) => Payload::Absent,
+            Err(_) if payload.extract::<String>().is_ok_and(|text| text == "view") => Payload::View,
+            Err(_) => return Err(PyValueError::new_err("payload: give True, False or 'view'")),
+        };
         let request = Request {
             array: self.name.clone(),
             degraded: self.degraded,
@@ -155,6 +161,7 @@ impl Array {
         py: Python<'py>,
         chosen: Chosen<'py>,
         path: PathBuf,
+        format: Option<String>,
         flow: bool,
         overwrite: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -164,7 +171,11 @@ impl Array {
                 format!("{} is there already: pass overwrite=True to replace it", path.display());
             return Err(PyFileExistsError::new_err(text));
         }
-        let format = OutputFormat::of(&path).and_then(|format| format.with_flow(flow));
+        let format = match format {
+            Some(name) => name.parse().map(|format: OutputFormat| format.for_file(&path)),
+            None => OutputFormat::of(&path),
+        };
+        let format = format.and_then(|format| format.with_flow(flow));
         let format = format.map_err(|error| PyValueError::new_err(error.to_string()))?;
         let members = target::array::resolve(&self.name).map_err(failed)?;
         let outputs = Outputs::new(overwrite).reads(&members);

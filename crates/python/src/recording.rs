@@ -19,6 +19,8 @@ pub struct Recording {
     source: String,
     /// What Python writes into, if that is the source.
     producer: Option<Producer>,
+    /// Events that nobody had taken when it was waited for.
+    left: Mutex<Vec<Value>>,
 }
 
 enum State {
@@ -51,7 +53,8 @@ pub fn record(
     };
     let recording = py.detach(|| builder.options(options).start()).map_err(failed)?;
     let source = source.unwrap_or_else(|| "program:python".to_owned());
-    Ok(Recording { state: Mutex::new(State::Running(recording)), source, producer })
+    let (state, left) = (Mutex::new(State::Running(recording)), Mutex::default());
+    Ok(Recording { state, source, producer, left })
 }
 
 /// The library's options.
@@ -151,6 +154,18 @@ impl Recording {
         values::python(py, &started)
     }
 
+    /// What has happened since the last call.
+    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut events =
+            std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        self.with(|state| {
+            if let State::Running(recording) = state {
+                events.extend(so_far(recording));
+            }
+        });
+        values::python(py, &Value::Array(events))
+    }
+
     /// Whether it has ended by itself, or was waited for.
     fn is_over(&self) -> bool {
         self.with(|state| match state {
@@ -183,6 +198,7 @@ impl Recording {
     /// The account if it is over, and None otherwise.
     fn account<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let Some(recording) = self.taken() {
+            self.left.lock().unwrap_or_else(PoisonError::into_inner).extend(so_far(&recording));
             // The state is not locked here: a thread that waits for it may hold Python's lock.
             let over = match py.detach(|| recording.wait()) {
                 Ok(account) => State::Over(json::recorded(&account)),
@@ -197,6 +213,11 @@ impl Recording {
         })?;
         account.map(|account| values::python(py, &account)).transpose()
     }
+}
+
+/// What a recording has told since it was last asked.
+fn so_far(recording: &longtake::Recording) -> impl Iterator<Item = Value> {
+    recording.updates_so_far().filter_map(|update| json::update(&update, recording.started()))
 }
 
 impl Recording {

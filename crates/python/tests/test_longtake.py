@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import pathlib
+import shutil
 import socket
 import struct
 import subprocess
@@ -119,6 +120,44 @@ class Recorded(unittest.TestCase):
         numbers = table["chunk_sequence"].to_numpy()
         self.assertGreater(len(set(numbers)), 10)
         self.assertTrue((numpy.diff(numbers.astype(numpy.int64)) >= 0).all())
+
+    def test_bytes_come_as_views_on_request(self):
+        views = pyarrow.table(self.array.packets(payload="view"))
+        self.assertEqual(views.schema.field("payload").type, pyarrow.binary_view())
+        views.validate(full=True)
+        payloads = pyarrow.table(self.array.packets())["payload"].to_pylist()
+        self.assertEqual(views["payload"].to_pylist(), payloads)
+        self.assertEqual(polars.DataFrame(self.array.packets(payload="view"))["payload"].to_list(), payloads)
+        reader = pyarrow.RecordBatchReader.from_stream(self.array.packets(payload="view"))
+        self.assertEqual(duckdb.sql("select sum(octet_length(payload)) from reader").fetchall()[0][0], sum(map(len, payloads)))
+        with self.assertRaisesRegex(ValueError, "True, False or 'view'"):
+            self.array.packets(payload="views")
+
+    def test_selected_packets_become_a_pcapng_file(self):
+        path = os.path.join(self.folder.name, "to.pcapng")
+        other = os.path.join(self.folder.name, "extracted.pcapng")
+        packets = self.array.packets(filter="udp")
+        written = packets.to_pcapng(path)
+        self.assertEqual(written["packets"], self.array.extract_to(other, filter="udp")["packets"])
+        self.assertEqual(pathlib.Path(path).read_bytes(), pathlib.Path(other).read_bytes())
+        with self.assertRaisesRegex(FileExistsError, "overwrite=True"):
+            packets.to_pcapng(path)
+        # Whatever its name is.
+        packets.to_pcapng(os.path.join(self.folder.name, "capture.dump"))
+        self.assertEqual(pathlib.Path(self.folder.name, "capture.dump").read_bytes(), pathlib.Path(path).read_bytes())
+
+    def test_gaps_are_what_a_missing_member_held(self):
+        self.assertEqual(self.array.gaps(), [])
+        with tempfile.TemporaryDirectory() as folder:
+            for member in pathlib.Path(self.path).iterdir():
+                if member.name != "member1":
+                    shutil.copy(member, folder)
+            part = longtake.open(folder, degraded=True)
+            gaps = part.gaps()
+            there = pyarrow.table(part.packets(payload=False)).num_rows
+        self.assertGreater(len(gaps), 1)
+        self.assertEqual({gap["take"] for gap in gaps}, {self.account["take"]})
+        self.assertEqual(there + sum(gap["missing"]["packets"] for gap in gaps), self.stored)
 
     def test_packets_one_by_one_are_those_of_a_file(self):
         path = os.path.join(self.folder.name, "tcp.pcap")
@@ -268,6 +307,26 @@ class Recordings(unittest.TestCase):
         self.assertEqual(samples.shape, (497, 52))
         with self.assertRaisesRegex(ValueError, "104 bytes"):
             next(packets.payloads(">i2", (51,)))
+
+    def test_events_tell_why_a_recording_ends_and_each_comes_once(self):
+        with longtake.record("synthetic:max", self.path, when_full="stop", **SMALL) as recording:
+            events = list(recording.events())
+            self.assertTrue(recording.is_over)
+        [full] = [event for event in events if event["event"] == "array_full"]
+        self.assertIn("full", full["text"])
+        self.assertGreaterEqual(full["after_s"], 0)
+        self.assertIn("note", {event["event"] for event in events})
+        self.assertEqual(list(recording.events()), [])
+
+    def test_events_tell_of_silence_while_it_lasts_and_what_nobody_took_is_kept(self):
+        with longtake.record("udp:127.0.0.1:0", self.path, **SMALL) as recording:
+            for event in recording.events():
+                if event["event"] == "silent":
+                    break
+            self.assertFalse(recording.is_over)
+        with longtake.record("synthetic:max", self.path, when_full="stop", **SMALL) as recording:
+            recording.wait()
+        self.assertIn("array_full", {event["event"] for event in recording.events()})
 
     def test_what_a_program_writes_is_recorded_block_by_block(self):
         blocks = [numpy.full(1000 + n, n % 100, dtype=numpy.uint8) for n in range(300)]

@@ -175,10 +175,7 @@ impl Status {
     /// Reports loss or silence that begins or ends.
     fn notice(&mut self, elapsed: Duration, notice: Notice) {
         self.insist(if self.json {
-            let line = json!({
-                "event": notice.key(), "text": notice.to_string(), "after_s": elapsed.as_secs_f64(),
-            });
-            Line::Json(line.to_string())
+            Line::Json(longtake::json::notice(&notice, elapsed).to_string())
         } else {
             Line::Text(format!("longtake: {notice}"))
         });
@@ -286,38 +283,18 @@ impl Observer for Status {
     }
 
     fn event(&mut self, now: Instant, event: &Event) {
-        match event {
-            Event::Acknowledged { sequence, .. } => self.acknowledged.push(*sequence),
-            Event::Durable { .. } | Event::DurableChunk { .. } | Event::Finished => {}
-            Event::Reused { member, segment, last_ns } if self.json => {
-                let line = json!({
-                    "event": "reused", "member": member, "segment": segment, "last_ns": last_ns,
-                });
-                // Progress says up to when, should this one find no room.
-                self.tell(Line::Json(line.to_string()));
-            }
-            Event::Reused { .. } => {}
-            other if self.json => {
-                let name = match other {
-                    Event::MemberFailed { .. } => "member_failed",
-                    Event::TrimFailed { .. } => "trim_failed",
-                    Event::ArrayFull { .. } => "array_full",
-                    Event::ParityReduced { .. } => "parity_reduced",
-                    _ => "no_member_left",
-                };
-                let member = match other {
-                    Event::MemberFailed { member, .. } | Event::TrimFailed { member, .. } => {
-                        self.recorded().drives.get(usize::from(*member))
-                    }
-                    _ => None,
-                };
-                let line = json!({
-                    "event": name, "target": member, "text": other.to_string(),
-                    "after_s": now.since(self.start).as_secs_f64(),
-                });
-                self.insist(Line::Json(line.to_string()));
-            }
-            other => self.insist(Line::Text(format!("longtake: {other}"))),
+        if let Event::Acknowledged { sequence, .. } = event {
+            self.acknowledged.push(*sequence);
+        }
+        let after = now.since(self.start);
+        let Some(value) = longtake::json::event(event, self.recorded(), after) else { return };
+        let is_routine = matches!(event, Event::Reused { .. });
+        match (self.json, is_routine) {
+            // Progress says up to when, should this one find no room.
+            (true, true) => drop(self.tell(Line::Json(value.to_string()))),
+            (true, false) => self.insist(Line::Json(value.to_string())),
+            (false, true) => {}
+            (false, false) => self.insist(Line::Text(format!("longtake: {event}"))),
         }
     }
 

@@ -8,7 +8,7 @@ use arrow_ipc::writer::FileWriter;
 use format::Interface;
 use format::pcapng::ReadPacket;
 
-use super::columns::{Batch, Columns, Converter};
+use super::columns::{Batch, Columns, Converter, Payload};
 
 /// Bytes of names of interfaces in a batch at most, and one name more.
 const NAMES_MAX: usize = 8 << 20;
@@ -28,7 +28,7 @@ impl ArrowTable {
     /// # Errors
     /// If the file can't be started.
     pub fn new(flow: bool, comment: &str) -> Result<Self> {
-        let columns = Columns { payload: true, flow, dictionary: false };
+        let columns = Columns { payload: Payload::Binary, flow, dictionary: false };
         let comment = HashMap::from([("comment".to_owned(), comment.to_owned())]);
         let schema = Arc::new(columns.schema().with_metadata(comment));
         let file = FileWriter::try_new(Vec::new(), &schema)?;

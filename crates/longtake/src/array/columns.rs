@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use arrow_array::builder::{StringBuilder, UInt8Builder, UInt16Builder};
+use arrow_array::builder::{StringBuilder, UInt8Builder, UInt16Builder, make_view};
 use arrow_array::types::UInt32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, LargeBinaryArray, RecordBatch, StringArray,
+    ArrayRef, BinaryViewArray, DictionaryArray, LargeBinaryArray, RecordBatch, StringArray,
     TimestampNanosecondArray, UInt32Array, UInt64Array,
 };
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
@@ -74,11 +74,22 @@ impl Batch {
     }
 }
 
+/// How a table holds the packets' bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// Not at all.
+    Absent,
+    /// One behind the other, as large binary values.
+    Binary,
+    /// As views of one buffer, which can be selected and sorted without moving the bytes.
+    View,
+}
+
 /// Which columns there are beside times, interfaces and lengths.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns {
     /// The packets' bytes.
-    pub payload: bool,
+    pub payload: Payload,
     /// Addresses, ports and protocol of the innermost IP header, and the flags of TCP.
     pub flow: bool,
     /// Whether names of interfaces are entries of a dictionary, which may grow from batch to batch. In a file it must not.
@@ -103,8 +114,10 @@ impl Columns {
             required("original_length", DataType::UInt32),
             required("chunk_sequence", DataType::UInt64),
         ];
-        if self.payload {
-            fields.push(required("payload", DataType::LargeBinary));
+        match self.payload {
+            Payload::Absent => {}
+            Payload::Binary => fields.push(required("payload", DataType::LargeBinary)),
+            Payload::View => fields.push(required("payload", DataType::BinaryView)),
         }
         if self.flow {
             let (text, number) = (DataType::Utf8, DataType::UInt16);
@@ -159,16 +172,29 @@ impl Converter {
             Arc::new(UInt32Array::from(original)),
             Arc::new(UInt64Array::from(chunks)),
         ];
-        if self.columns.payload {
-            let ends = ends.into_iter().map(|end| end as i64);
-            let offsets: ScalarBuffer<i64> = std::iter::once(0).chain(ends).collect();
-            let offsets = OffsetBuffer::new(offsets);
-            let bytes = LargeBinaryArray::try_new(offsets, Buffer::from_vec(data), None)?;
-            columns.push(Arc::new(bytes));
+        match self.columns.payload {
+            Payload::Absent => {}
+            Payload::Binary => columns.push(Arc::new(binary(&ends, data)?)),
+            Payload::View => columns.push(Arc::new(views(&ends, data)?)),
         }
         columns.extend(flows.into_iter().flatten());
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
     }
+}
+
+fn binary(ends: &[u64], data: Vec<u8>) -> Result<LargeBinaryArray, ArrowError> {
+    let ends = ends.iter().map(|&end| end as i64);
+    let offsets: ScalarBuffer<i64> = std::iter::once(0).chain(ends).collect();
+    LargeBinaryArray::try_new(OffsetBuffer::new(offsets), Buffer::from_vec(data), None)
+}
+
+fn views(ends: &[u64], data: Vec<u8>) -> Result<BinaryViewArray, ArrowError> {
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let view = |(start, &end): (u64, &u64)| {
+        make_view(&data[start as usize..end as usize], 0, start as u32)
+    };
+    let views: ScalarBuffer<u128> = starts.zip(ends).map(view).collect();
+    BinaryViewArray::try_new(views, vec![Buffer::from_vec(data)], None)
 }
 
 fn names(

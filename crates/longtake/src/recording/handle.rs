@@ -15,6 +15,7 @@ use super::account::Account;
 use super::builder::Builder;
 use super::observer::{Observer, Snapshot, Started, View};
 use super::options::Privileges;
+use super::watch::{Notice, Watch};
 use crate::{Remark, Result};
 
 /// Updates that wait to be taken at most.
@@ -40,6 +41,24 @@ pub enum Update {
     Remark(Remark),
     /// Something happened, at this time after the start.
     Event(Duration, Event),
+    /// Loss, silence or a link's failure began or ended, at this time after the start.
+    Notice(Duration, Notice),
+}
+
+impl Update {
+    /// Whether it comes for each chunk or segment.
+    const fn is_routine(&self) -> bool {
+        matches!(
+            self,
+            Self::Event(
+                _,
+                Event::Acknowledged { .. }
+                    | Event::Durable { .. }
+                    | Event::DurableChunk { .. }
+                    | Event::Reused { .. }
+            )
+        )
+    }
 }
 
 /// What the recording's thread leaves for others to look at.
@@ -94,6 +113,8 @@ impl Recording {
             started: Some(started_in),
             start: Instant::START,
             due: Instant::START,
+            source: job.source.clone(),
+            watch: None,
             updates: updates_in,
             shared: Arc::clone(&shared),
         };
@@ -113,10 +134,15 @@ impl Recording {
         &self.started
     }
 
-    /// What has happened, as it happens; ends with the recording. Those who take nothing miss what comes after 65,536 updates, and
-    /// nothing else: [`Recording::updates_dropped`].
+    /// What has happened, as it happens; ends with the recording. Those who take nothing miss what comes after 65,536 updates, of those
+    /// that each chunk and each segment brings what comes after half as many, and nothing else: [`Recording::updates_dropped`].
     pub fn updates(&self) -> impl Iterator<Item = Update> {
         self.updates.iter()
+    }
+
+    /// What has happened and was not taken yet, without waiting for more.
+    pub fn updates_so_far(&self) -> impl Iterator<Item = Update> {
+        self.updates.try_iter()
     }
 
     /// Updates that nobody took in time.
@@ -176,13 +202,17 @@ struct Reporter {
     start: Instant,
     /// When the next snapshot is due.
     due: Instant,
+    source: String,
+    /// Judges the snapshots, once it has started.
+    watch: Option<Watch>,
     updates: Sender<Update>,
     shared: Arc<Shared>,
 }
 
 impl Reporter {
     fn send(&self, update: Update) {
-        if self.updates.try_send(update).is_err() {
+        let no_room = update.is_routine() && self.updates.len() >= UPDATES_MAX / 2;
+        if no_room || self.updates.try_send(update).is_err() {
             self.shared.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -195,6 +225,7 @@ impl Observer for Reporter {
 
     fn started(&mut self, now: Instant, started: &Started) -> Result<()> {
         (self.start, self.due) = (now, now);
+        self.watch = Some(Watch::new(now, &self.source, started.buffers));
         if let Some(sender) = self.started.take() {
             sender.send(started.clone()).context("nobody waits for the recording to start")?;
         }
@@ -214,6 +245,43 @@ impl Observer for Reporter {
             return;
         }
         self.due = view.now() + SNAPSHOT_EVERY;
-        *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = view.snapshot();
+        let snapshot = view.snapshot();
+        let watch = self.watch.as_mut();
+        for notice in watch.map_or_else(Vec::new, |watch| watch.look(view.now(), &snapshot)) {
+            self.send(Update::Notice(snapshot.elapsed, notice));
+        }
+        *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use format::Count;
+
+    use super::*;
+
+    #[test]
+    fn what_each_chunk_brings_leaves_room_for_what_matters() {
+        let (updates_in, updates) = bounded(UPDATES_MAX);
+        let shared = Arc::new(Shared::default());
+        let mut reporter = Reporter {
+            started: None,
+            start: Instant::START,
+            due: Instant::START,
+            source: String::new(),
+            watch: None,
+            updates: updates_in,
+            shared: Arc::clone(&shared),
+        };
+        for sequence in 0..UPDATES_MAX as u64 {
+            let count = Count::new(1, 1);
+            let event = Event::Acknowledged { sequence, member: 0, count, end: false };
+            reporter.event(Instant::START, &event);
+        }
+        reporter.event(Instant::START, &Event::NoMemberLeft);
+        let taken: Vec<Update> = updates.try_iter().collect();
+        assert_eq!(taken.len(), UPDATES_MAX / 2 + 1);
+        assert!(matches!(taken.last(), Some(Update::Event(_, Event::NoMemberLeft))));
+        assert_eq!(shared.dropped.load(Ordering::Relaxed), UPDATES_MAX as u64 / 2);
     }
 }
