@@ -427,9 +427,10 @@ pub fn started(started: &Started, source: &str) -> Value {
     }
 }
 
-/// What a recording has to tell; None of what is told all the time, that chunks are on their media.
+/// What a recording has to tell; None of what each chunk and each segment brings.
 pub fn update(update: &Update, started: &Started) -> Option<Value> {
     match update {
+        update if update.is_routine() => None,
         Update::Remark(remark) => Some(json!({"event": remark.key(), "text": remark.text()})),
         Update::Event(after, event) => self::event(event, started, *after),
         Update::Notice(after, notice) => Some(self::notice(notice, *after)),

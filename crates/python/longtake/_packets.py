@@ -31,7 +31,8 @@ class Packets:
         return self._packets.account
 
     def to_pcapng(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> dict[str, Any]:
-        """Writes the packets to a pcapng file, as :meth:`Array.extract_to` writes any format. A name that ends in .gz or .zst is compressed.
+        """Writes the packets to a pcapng file, as :meth:`Array.extract_to` writes any format. It
+        is one whatever its name is, but compressed if that ends in .gz or .zst.
 
         :param overwrite: whether a file that is there is replaced.
         :returns: what was written, and what could not be read.

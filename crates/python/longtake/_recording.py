@@ -104,17 +104,20 @@ class Recording:
         return self._recording.status()
 
     def events(self) -> Iterator[dict[str, Any]]:
-        """What happens, as it happens, until the recording is over. Ctrl-C and other calls go on meanwhile.
+        """What happens, as it happens, until the recording is over.
 
-        Events have the keys of those that ``longtake record --json`` prints: ``event`` is "losing", "silent", "resumed", "link_down",
-        "link_up", "member_failed", "trim_failed", "array_full", "parity_reduced", "no_member_left" or "reused", ``after_s`` the seconds
-        since the start, and ``text`` says it in words. "note" and "warning" have a text alone. Each event comes once, however often this
-        is called.
+        ``event`` says what it is: "losing", "silent", "resumed", "link_down", "link_up", "member_failed", "trim_failed", "array_full",
+        "parity_reduced" or "no_member_left", as in the lines of ``longtake record --json``, or a "note" or "warning" at the start.
+        ``text`` says it in words, and ``after_s`` how many seconds after the start, which notes and warnings don't have. Packets that are
+        truncated and segments that a ring reuses are counted in :meth:`status`.
+
+        What was not taken when a loop ended comes with the next one. Of several loops at the same time, each event goes to one.
         """
         while True:
             # Asked first, so that what happens at the end comes too.
             is_over = self.is_over
-            yield from self._recording.events()
+            while (event := self._recording.next_event()) is not None:
+                yield event
             if is_over:
                 return
             time.sleep(_LOOK_S)

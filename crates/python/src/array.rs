@@ -132,12 +132,14 @@ impl Array {
         chosen: Chosen<'_>,
         payload: &Bound<'_, PyAny>,
         flow: bool,
-        batch_size: usize,
+        batch_size: i64,
     ) -> PyResult<Packets> {
-        if batch_size == 0 || batch_size > PACKETS_MAX {
+        let Some(batch_size) =
+            usize::try_from(batch_size).ok().filter(|n| (1..=PACKETS_MAX).contains(n))
+        else {
             let text = format!("batch_size: give 1 to {PACKETS_MAX} packets, not {batch_size}");
             return Err(PyValueError::new_err(text));
-        }
+        };
         let payload = match payload.extract::<bool>() {
             Ok(true) => Payload::Binary,
             Ok(false) => Payload::Absent,

@@ -1,5 +1,6 @@
 //! A recording in a thread of its own.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use longtake::recording::{FlowIndexing, LinkType, NewArray, Placement, Producer, WhenFull};
@@ -19,8 +20,8 @@ pub struct Recording {
     source: String,
     /// What Python writes into, if that is the source.
     producer: Option<Producer>,
-    /// Events that nobody had taken when it was waited for.
-    left: Mutex<Vec<Value>>,
+    /// Events that wait to be taken. Locked before the state, where both are.
+    events: Mutex<VecDeque<Value>>,
 }
 
 enum State {
@@ -53,8 +54,8 @@ pub fn record(
     };
     let recording = py.detach(|| builder.options(options).start()).map_err(failed)?;
     let source = source.unwrap_or_else(|| "program:python".to_owned());
-    let (state, left) = (Mutex::new(State::Running(recording)), Mutex::default());
-    Ok(Recording { state, source, producer, left })
+    let (state, events) = (Mutex::new(State::Running(recording)), Mutex::default());
+    Ok(Recording { state, source, producer, events })
 }
 
 /// The library's options.
@@ -154,16 +155,17 @@ impl Recording {
         values::python(py, &started)
     }
 
-    /// What has happened since the last call.
-    fn events<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut events =
-            std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
-        self.with(|state| {
-            if let State::Running(recording) = state {
-                events.extend(so_far(recording));
-            }
-        });
-        values::python(py, &Value::Array(events))
+    /// The next thing that has happened, if any has.
+    fn next_event<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if events.is_empty() {
+            self.with(|state| {
+                if let State::Running(recording) = state {
+                    events.extend(so_far(recording));
+                }
+            });
+        }
+        values::python(py, &events.pop_front().unwrap_or_default())
     }
 
     /// Whether it has ended by itself, or was waited for.
@@ -198,7 +200,6 @@ impl Recording {
     /// The account if it is over, and None otherwise.
     fn account<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let Some(recording) = self.taken() {
-            self.left.lock().unwrap_or_else(PoisonError::into_inner).extend(so_far(&recording));
             // The state is not locked here: a thread that waits for it may hold Python's lock.
             let over = match py.detach(|| recording.wait()) {
                 Ok(account) => State::Over(json::recorded(&account)),
@@ -221,11 +222,15 @@ fn so_far(recording: &longtake::Recording) -> impl Iterator<Item = Value> {
 }
 
 impl Recording {
-    /// Takes the recording once it is over; None before, and for all later calls.
+    /// Takes the recording once it is over; None before, and for all later calls. Its events stay.
     fn taken(&self) -> Option<longtake::Recording> {
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Ending) {
-            State::Running(recording) if recording.is_over() => Some(recording),
+            State::Running(recording) if recording.is_over() => {
+                events.extend(so_far(&recording));
+                Some(recording)
+            }
             other => {
                 *state = other;
                 None

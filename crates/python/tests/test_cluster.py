@@ -123,6 +123,8 @@ class Searched(Clustered):
         self.assertEqual(set(second.to_arrow()["host"].to_pylist()), {"radar2"})
         self.assertEqual(times_of(self.search(filter="udp")), [])
         self.assertEqual(times_of(self.search("-10m", "-5m")), [])
+        with self.assertRaisesRegex(TypeError, "True or False"):
+            self.search(payload="view")
 
     def test_a_slice_with_too_many_packets_is_divided(self):
         wanted = [BEGIN_NS + n * STEP_NS for n in range(6 * PACKETS)]

@@ -273,7 +273,7 @@ class Batches(unittest.TestCase):
             array = longtake.open(path)
             batches = [batch.num_rows for batch in pyarrow.RecordBatchReader.from_stream(array.packets(batch_size=100))]
             self.assertEqual((sum(batches), set(batches[:-1])), (stored, {100}))
-            for wrong in (0, 65_537):
+            for wrong in (-1, 0, 65_537):
                 with self.assertRaisesRegex(ValueError, "1 to 65536"):
                     array.packets(batch_size=wrong)
 
@@ -317,6 +317,21 @@ class Recordings(unittest.TestCase):
         self.assertGreaterEqual(full["after_s"], 0)
         self.assertIn("note", {event["event"] for event in events})
         self.assertEqual(list(recording.events()), [])
+
+    def test_events_that_a_loop_left_come_with_the_next_one(self):
+        with longtake.record("synthetic:max", self.path, when_full="stop", **SMALL) as recording:
+            recording.wait()
+        events = []
+        while event := next(iter(recording.events()), None):
+            events.append(event["event"])
+        self.assertGreater(len(events), 1)
+        self.assertEqual(events.count("array_full"), 1)
+
+    def test_a_ring_that_comes_round_is_no_event(self):
+        with longtake.record("synthetic:max", self.path, until_bytes=400_000_000, when_full="wrap", **SMALL) as recording:
+            events = list(recording.events())
+            self.assertIsNotNone(recording.status()["reused_to_ns"])
+        self.assertTrue(all(event["text"] for event in events), events)
 
     def test_events_tell_of_silence_while_it_lasts_and_what_nobody_took_is_kept(self):
         with longtake.record("udp:127.0.0.1:0", self.path, **SMALL) as recording:

@@ -14,7 +14,7 @@ pub(super) const COLUMNS: [&str; 6] =
 pub(super) struct PacketFlow {
     /// The addresses of source and destination.
     pub addresses: [Option<IpAddr>; 2],
-    /// The ports of source and destination; of a later fragment, those of the first, if that came before.
+    /// The ports of source and destination; of a later fragment, those of the first, if that was seen before.
     pub ports: [Option<u16>; 2],
     /// The number of the protocol.
     pub protocol: Option<u8>,

@@ -46,8 +46,8 @@ pub enum Update {
 }
 
 impl Update {
-    /// Whether it comes for each chunk or segment.
-    const fn is_routine(&self) -> bool {
+    /// Whether it comes with each chunk or segment.
+    pub const fn is_routine(&self) -> bool {
         matches!(
             self,
             Self::Event(
@@ -134,8 +134,8 @@ impl Recording {
         &self.started
     }
 
-    /// What has happened, as it happens; ends with the recording. Those who take nothing miss what comes after 65,536 updates, of those
-    /// that each chunk and each segment brings what comes after half as many, and nothing else: [`Recording::updates_dropped`].
+    /// What has happened, as it happens; ends with the recording. At most 65,536 updates wait to be taken, of which those that come with
+    /// each chunk or segment leave half the room to others. What finds no room is dropped: [`Recording::updates_dropped`] counts it.
     pub fn updates(&self) -> impl Iterator<Item = Update> {
         self.updates.iter()
     }

@@ -52,11 +52,13 @@ def packets(
     :param arrays: arrays to search by host, instead of those that its workers' settings name. Also says which hosts are to answer.
     :param community_ids: only packets of these flows.
     :param payload: whether tables have the packets' bytes.
-    :param flow: whether tables have addresses, ports and protocol of the innermost IP header.
+    :param flow: whether tables have addresses, ports, protocol and TCP flags of the innermost IP header.
     :param degraded: opens arrays even if members are missing.
     :param timeout: seconds that a host may take to answer each request. The host is then left out and reported.
     """
     _hosts.synchronous(client)
+    if not isinstance(payload, bool):
+        raise TypeError(f"payload: give True or False, not {payload!r}: views are not sent from host to host")
     reading = Reading(filter, tuple(community_ids), payload, flow, degraded)
     named = None if arrays is None else {host: [os.fspath(name) for name in of] for host, of in arrays.items()}
     wanted = hosts if named is None or hosts is not None else list(named)
