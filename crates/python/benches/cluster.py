@@ -77,6 +77,8 @@ def queried(folder, size, rounds):
             processes.append(subprocess.Popen([*run, *worker, *options], env=os.environ))
         with distributed.Client(scheduler_file=file, direct_to_workers=True) as client:
             client.wait_for_workers(2)
+            # Workers import the package once.
+            list(cluster.packets(client, until=1, arrays=arrays))
             _rounds(client, arrays, rounds)
     finally:
         for process in processes:
