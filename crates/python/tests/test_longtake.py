@@ -1,5 +1,6 @@
 """The Python package on real recordings: onto member files, from synthetic sources and UDP."""
 
+import concurrent.futures
 import contextlib
 import datetime
 import gc
@@ -12,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -26,6 +28,9 @@ import longtake
 
 SMALL = {"members": 2, "member_size": "64MiB", "segment": "8MiB", "chunk": "1MiB", "memory": "32MiB"}
 LARGE = SMALL | {"member_size": "512MiB"}
+
+#: Seconds that nothing here takes, however slow the machine is.
+LONG_S = 120
 
 
 class Recorded(unittest.TestCase):
@@ -51,7 +56,7 @@ class Recorded(unittest.TestCase):
         self.assertEqual([take["take"] for take in self.array.takes()], [self.account["take"]])
         self.assertEqual(len(self.array.describe()["members"]), 2)
 
-    def test_arrow_libraries_count_the_packets_that_were_stored(self):
+    def test_arrow_libraries_count_the_packets_that_were_stored_and_that_tshark_counts(self):
         packets = self.array.packets(flow=True)
         table = pyarrow.table(packets)
         self.assertEqual(table.num_rows, self.stored)
@@ -64,6 +69,11 @@ class Recorded(unittest.TestCase):
         row = duckdb.sql("select count(*), sum(original_length), min(time_ns) <= max(time_ns) from reader").fetchall()[0]
         bytes_stored = self.account["ledger"]["stored"]["bytes"]
         self.assertEqual(row, (self.stored, bytes_stored, True))
+        capture = os.path.join(self.folder.name, "all.pcapng")
+        self.array.packets().to_pcapng(capture)
+        tshark = ["tshark", "-n", "-r", capture, "-T", "fields", "-e", "frame.number"]
+        numbers = subprocess.run(tshark, check=True, capture_output=True).stdout.split()
+        self.assertEqual(len(numbers), self.stored)
 
     def test_an_arrow_file_has_the_columns_of_the_packets(self):
         path = os.path.join(self.folder.name, "packets.arrow")
@@ -367,6 +377,45 @@ class Recordings(unittest.TestCase):
         ledger = recording.wait()["ledger"]
         self.assertEqual(ledger["stored"], {"packets": 800, "bytes": 800 << 19})
         self.assertEqual((ledger["offered"], ledger["truncated"]["packets"]), (ledger["stored"], 0))
+
+    def test_threads_read_during_a_recording_what_is_written_until_then(self):
+        block = bytes(100_000)
+        seen = [threading.Event() for _ in range(3)]
+        over = threading.Event()
+
+        def read(seen):
+            before = set()
+            while not over.is_set():
+                times = [time for time, _ in longtake.open(self.path).packets().raw()]
+                # In order, and nothing twice; what was there before is there again.
+                self.assertEqual(times, sorted(set(times)))
+                self.assertEqual(before - set(times), set())
+                before = set(times)
+                if times:
+                    seen.set()
+            return before
+
+        with (
+            longtake.record(None, self.path, **SMALL) as recording,
+            concurrent.futures.ThreadPoolExecutor(len(seen)) as pool,
+        ):
+            readers = [pool.submit(read, event) for event in seen]
+            try:
+                for n in range(500):
+                    recording.write(block, time_ns=n)
+                for event in seen:
+                    self.assertTrue(event.wait(LONG_S))
+                for n in range(500, 600):
+                    recording.write(block, time_ns=n)
+            finally:
+                over.set()
+            read_last = [reader.result(LONG_S) for reader in readers]
+        ledger = recording.wait()["ledger"]
+        self.assertEqual(ledger["stored"], {"packets": 600, "bytes": 600 * len(block)})
+        self.assertEqual(ledger["offered"], ledger["stored"])
+        whole = [time for time, _ in longtake.open(self.path).packets().raw()]
+        self.assertEqual(whole, list(range(600)))
+        self.assertTrue(all(times and times <= set(whole) for times in read_last))
 
     def test_frames_of_a_program_open_as_what_they_are(self):
         frame = bytes.fromhex("ffffffffffff0200000000010800") + bytes(46)
