@@ -513,7 +513,7 @@ pub struct ExtractArguments {
     pub format: Option<OutputFormat>,
     /// Add columns for the packets' flows to CSV, JSON lines, Parquet and Arrow.
     ///
-    /// source, destination, source_port, destination_port, protocol and tcp_flags of the innermost IP header.
+    /// They are source, destination, source_port, destination_port, protocol and tcp_flags. The innermost IP header counts.
     #[arg(long, help_heading = OUTPUT)]
     pub flow_columns: bool,
     /// Replace the file if it exists.

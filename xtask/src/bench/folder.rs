@@ -39,7 +39,7 @@ impl Drop for Folder {
     }
 }
 
-/// A file system in memory. It is gone in the end, with everything in it.
+/// A file system in memory (tmpfs). Dropping it unmounts it, and its files are gone.
 #[derive(Debug)]
 pub struct Memory(Folder);
 

@@ -288,8 +288,8 @@ impl Observer for Status {
         }
         let after = now.since(self.start);
         let Some(value) = longtake::json::event(event, self.recorded(), after) else { return };
-        let is_routine = matches!(event, Event::Reused { .. });
-        match (self.json, is_routine) {
+        let is_reuse = matches!(event, Event::Reused { .. });
+        match (self.json, is_reuse) {
             // Progress says up to when, should this one find no room.
             (true, true) => drop(self.tell(Line::Json(value.to_string()))),
             (true, false) => self.insist(Line::Json(value.to_string())),

@@ -114,7 +114,7 @@ impl fmt::Display for FormatError {
                 path.display()
             ),
             Self::NoColumns { name } => {
-                write!(f, "{name} has no columns for flows: csv, jsonl, parquet and arrow have")
+                write!(f, "{name} has no columns for flows; csv, jsonl, parquet and arrow do")
             }
             Self::Name { name } => write!(f, "there is no format '{name}': give {known}"),
         }
