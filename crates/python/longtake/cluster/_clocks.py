@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import re
 import time
 from collections.abc import Iterable
@@ -10,7 +12,7 @@ from typing import Any
 
 import distributed
 
-from ._hosts import Call, Host, settle
+from ._hosts import Host
 
 #: Round trips to each host. The best ones make the bound.
 ROUNDS = 5
@@ -51,34 +53,49 @@ def nanoseconds(name: str, when: int | datetime | str | None) -> int | None:
     return (moment.astimezone() - _EPOCH) // timedelta(seconds=1) * 10**9 + fraction
 
 
-def compared(client: distributed.Client, hosts: Iterable[Host], timeout: float) -> dict[str, Any]:
-    """Bounds of the hosts' clocks.
+class Comparison:
+    """Compares clocks while the query goes on.
 
     A host reads its clock between two readings of this machine's. It is ahead by at most its own reading less the first, and by at
     least its own less the second. The bounds of several round trips are intersected.
     """
-    within: dict[str, tuple[int, int]] = {}
-    waiting = list(hosts)
-    for _ in range(ROUNDS):
-        calls = [Call(client, host, time.time_ns, priority=10) for host in waiting]
-        settle(client, calls, timeout)
-        # Who did not answer once would keep every round waiting.
-        waiting = [call.host for call in calls if call.reason is None]
-        for call in calls:
-            if call.reason is None and call.ended_ns is not None:
-                bounds = (call.value - call.ended_ns, call.value - call.submitted_ns)
-                within[call.host.name] = _intersected(within.get(call.host.name), bounds)
-    ahead = {
-        name: {"offset_ns": (low + high) // 2, "bound_ns": (high - low + 1) // 2}
-        for name, (low, high) in within.items()
-    }
-    apart = [
-        max(abs(one[1] - other[0]), abs(other[1] - one[0]))
-        for name, one in within.items()
-        for against, other in within.items()
-        if name != against
-    ]
-    return {"hosts": ahead, "order_within_ns": max(apart, default=0), "compared_ns": time.time_ns()}
+
+    def __init__(self, client: distributed.Client, hosts: Iterable[Host], timeout: float) -> None:
+        """Begins. What is asked does not wait for tasks of the hosts' workers, which would make the bounds wider."""
+        self._within: dict[str, tuple[int, int]] = {}
+        self._compared_ns = time.time_ns()
+        self._deadline = time.monotonic() + timeout
+        loop = client.loop.asyncio_loop
+        self._under_way = [
+            asyncio.run_coroutine_threadsafe(self._compare(client, host), loop) for host in hosts if host.workers
+        ]
+
+    async def _compare(self, client: distributed.Client, host: Host) -> None:
+        for _ in range(ROUNDS):
+            begun_ns = time.time_ns()
+            [host_ns] = (await client.run(time.time_ns, workers=host.workers[:1])).values()
+            ended_ns = time.time_ns()
+            bounds = (host_ns - ended_ns, host_ns - begun_ns)
+            self._within[host.name] = _intersected(self._within.get(host.name), bounds)
+            self._compared_ns = ended_ns
+
+    def of(self, names: Iterable[str]) -> dict[str, Any]:
+        """Bounds of these hosts' clocks. Waits for them, but not for one that does not answer in time or was lost."""
+        concurrent.futures.wait(self._under_way, max(0, self._deadline - time.monotonic()))
+        for comparing in self._under_way:
+            comparing.cancel()
+        within = {name: self._within[name] for name in names if name in self._within}
+        ahead = {
+            name: {"offset_ns": (low + high) // 2, "bound_ns": (high - low + 1) // 2}
+            for name, (low, high) in within.items()
+        }
+        apart = [
+            max(abs(one[1] - other[0]), abs(other[1] - one[0]))
+            for name, one in within.items()
+            for against, other in within.items()
+            if name != against
+        ]
+        return {"hosts": ahead, "order_within_ns": max(apart, default=0), "compared_ns": self._compared_ns}
 
 
 def _intersected(known: tuple[int, int] | None, bounds: tuple[int, int]) -> tuple[int, int]:

@@ -130,11 +130,8 @@ class Call:
         self.text = ""
         self.error: BaseException | None = None
         self.is_over = False
-        #: When the scheduler said that it has ended, in nanoseconds since 1970.
-        self.ended_ns: int | None = None
         self._client = client
         self._worker = worker
-        self.submitted_ns = time.time_ns()
         self._future = client.submit(
             function,
             *arguments,
@@ -143,10 +140,6 @@ class Call:
             pure=False,
             priority=priority,
         )
-        self._future.add_done_callback(self._note)
-
-    def _note(self, future: distributed.Future) -> None:
-        self.ended_ns = time.time_ns()
 
     def missing(self, array: str | None = None, from_ns: int | None = None) -> Missing:
         """What is missing if it has no value."""

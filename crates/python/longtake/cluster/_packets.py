@@ -90,10 +90,9 @@ class Found:
         self._lost: dict[str, Missing] = {}
         hosts, self._unasked = _hosts.chosen(client, wanted)
         self._hosts = {host.name: host for host in hosts}
+        self._comparison = _clocks.Comparison(client, hosts, timeout)
         self._list(arrays, span)
         self._reset()
-        answered = [host for host in hosts if host.name in self._accounts]
-        self._clock = _clocks.compared(client, answered, timeout)
 
     def _list(self, arrays: dict[str, list[str]] | None, span: tuple[int | None, int | None]) -> None:
         """Asks every host for its takes."""
@@ -143,13 +142,13 @@ class Found:
 
     @property
     def clock(self) -> dict[str, Any]:
-        """How far the hosts' clocks were from this machine's when the query began.
+        """How far the hosts' clocks were from this machine's when the query began. Waits until the clocks are compared.
 
         ``hosts`` has ``offset_ns`` for each host, positive if its clock is ahead, and ``bound_ns``, by which the offset may be wrong.
         Packets of two hosts whose times differ by more than ``order_within_ns`` are in their true order, if the clocks were as far apart
         when they were recorded.
         """
-        return self._clock
+        return self._comparison.of(self._accounts)
 
     @property
     def completeness(self) -> dict[str, Any]:
