@@ -342,7 +342,7 @@ class _Merge:
         due = [stream for stream in begun if stream.next_ns <= until and stream.table is None]
         if earliest not in due:
             due.append(earliest)
-        for stream in due:
+        for stream in due + self._next_of_each_host(begun):
             self._ask(stream)
         _hosts.settle(self._found._client, [stream.calls[0][1] for stream in due], self._found._timeout)
         if not self._has_read:
@@ -356,6 +356,14 @@ class _Merge:
                 call.cancel()
             stream.calls.clear()
             stream.slices.clear()
+
+    @staticmethod
+    def _next_of_each_host(begun: list[_Stream]) -> list[_Stream]:
+        """The take of each host that is due next. Hosts whose takes come later read meanwhile, and keep it."""
+        of_hosts: dict[str, _Stream] = {}
+        for stream in sorted(begun, key=lambda stream: stream.next_ns):
+            of_hosts.setdefault(stream.key[0], stream)
+        return list(of_hosts.values())
 
     def _ask(self, stream: _Stream) -> None:
         while stream.slices and len(stream.calls) < AHEAD:
