@@ -28,8 +28,7 @@ def frame(
 
 
 def _partition(part: Slice, reading: Reading) -> pandas.DataFrame:
-    table, _ = _slices.read(part, reading, None)
-    return _pandas(table)
+    return _pandas(_slices.read(part, reading, None).table)
 
 
 def _pandas(table: pyarrow.Table) -> pandas.DataFrame:

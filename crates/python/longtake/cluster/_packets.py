@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: Slices that are read ahead for each take that is being merged, the one that is waited for included.
 AHEAD = 2
 
+#: Joined slices must be expected to be read within the timeout divided by this: requests of a host wait for each other.
+TIMEOUT_PARTS = 10
+
 #: Packets in a batch at most, as in batches of one array.
 BATCH_PACKETS = 65_536
 
@@ -304,6 +307,31 @@ class _Stream:
         return early if count else None
 
 
+class _Costs:
+    """What each recorded byte of a slice is expected to cost: as much as those of the most costly slice until now."""
+
+    def __init__(self, timeout: float) -> None:
+        self._seconds_max = timeout / TIMEOUT_PARTS
+        #: None until an answer is known.
+        self._answer_bytes: float | None = None
+        self._seconds = 0.0
+
+    def learn(self, part: Slice, answer_bytes: int, seconds: float = 0.0) -> None:
+        """Takes account of an answer, and of the time that reading it took."""
+        recorded_bytes = max(1, part.recorded_bytes)
+        self._answer_bytes = max(self._answer_bytes or 0.0, answer_bytes / recorded_bytes)
+        self._seconds = max(self._seconds, seconds / recorded_bytes)
+
+    def allow(self, joined: Slice) -> bool:
+        """Whether slices may be joined to this one: its answer must not exceed a slice, and must come in time."""
+        return (
+            self._answer_bytes is not None
+            and joined.recorded_bytes <= _slices.JOINED_BYTES
+            and joined.recorded_bytes * self._answer_bytes <= _slices.SLICE_BYTES
+            and joined.recorded_bytes * self._seconds <= self._seconds_max
+        )
+
+
 class _Merge:
     """One pass over the slices of all takes. Memory holds a few slices of each take whose time it is."""
 
@@ -311,6 +339,7 @@ class _Merge:
         self._found = found
         self._streams = [_Stream(key, parts) for key, parts in found._slices.items()]
         self._has_read = False
+        self._costs = _Costs(found._timeout)
 
     def cancel(self) -> None:
         """Gives up requests under way."""
@@ -367,8 +396,16 @@ class _Merge:
 
     def _ask(self, stream: _Stream) -> None:
         while stream.slices and len(stream.calls) < AHEAD:
-            part = stream.slices.popleft()
+            part = self._next_part(stream)
             stream.calls.append((part, self._call(part)))
+
+    def _next_part(self, stream: _Stream) -> Slice:
+        """The next slice. Those that follow are joined to it while few packets match, since each request takes time."""
+        part = stream.slices.popleft()
+        while stream.slices and self._costs.allow(joined := part.joined(stream.slices[0])):
+            stream.slices.popleft()
+            part = joined
+        return part
 
     def _call(self, part: Slice) -> Call:
         host, reading = self._found._hosts[part.host], self._found._reading
@@ -380,11 +417,13 @@ class _Merge:
             self._found._lose(part, call)
         elif call.value is None:
             # Too many packets for one answer.
+            self._costs.learn(part, _slices.RESULT_BYTES)
             for half in reversed(part.halves()):
                 stream.calls.appendleft((half, self._call(half)))
         else:
-            table, account = call.value
-            self._found._enter(part, account)
+            table = call.value.table
+            self._found._enter(part, call.value.account)
+            self._costs.learn(part, table.nbytes, call.value.seconds)
             if table.num_rows:
                 stream.table = table if stream.table is None else pyarrow.concat_tables([stream.table, table])
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import os
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +22,9 @@ SLICE_BYTES = 64 << 20
 #: A slice whose packets come to more bytes than this is divided.
 RESULT_BYTES = 4 * SLICE_BYTES
 
+#: Recorded bytes up to which slices are joined while few of their packets match.
+JOINED_BYTES = 4 * SLICE_BYTES
+
 
 @dataclass(frozen=True)
 class Slice:
@@ -34,14 +38,20 @@ class Slice:
     #: Both ends are included, in nanoseconds since 1970.
     since: int
     until: int
+    #: Recorded bytes that it holds at an even rate.
+    recorded_bytes: int
+
+    def joined(self, following: Slice) -> Slice:
+        """This slice and the one that follows it in its take as one."""
+        joined_bytes = self.recorded_bytes + following.recorded_bytes
+        return replace(self, until=following.until, recorded_bytes=joined_bytes)
 
     def halves(self) -> list[Slice]:
         """The earlier and the later half."""
         middle = (self.since + self.until) // 2
-        return [self._between(self.since, middle), self._between(middle + 1, self.until)]
-
-    def _between(self, since: int, until: int) -> Slice:
-        return Slice(self.host, self.address, self.array, self.take, since, until)
+        half_bytes = self.recorded_bytes // 2
+        early = replace(self, until=middle, recorded_bytes=half_bytes)
+        return [early, replace(self, since=middle + 1, recorded_bytes=self.recorded_bytes - half_bytes)]
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,25 @@ class Reading:
     payload: bool
     flow: bool
     degraded: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a host found in a slice.
+
+    Dask copies a bare table before sending it. It pickles this object, and sends the table's buffers without a copy.
+    """
+
+    #: The packets in order of time.
+    table: pyarrow.Table
+    #: What was returned and could not be read.
+    account: dict[str, Any]
+    #: Time that reading took.
+    seconds: float
+
+    def __sizeof__(self) -> int:
+        """Bytes for which Dask accounts while a worker holds it."""
+        return self.table.nbytes
 
 
 def own_arrays() -> list[str]:
@@ -88,13 +117,15 @@ def slices(
     if not take["first_packet"] or not take["last_packet"]:
         return
     first, last = parsed(take["first_packet"]), parsed(take["last_packet"])
-    count = max(1, -(-take["on_media"]["bytes"] // SLICE_BYTES))
+    recorded_bytes = take["on_media"]["bytes"]
+    count = max(1, -(-recorded_bytes // SLICE_BYTES))
     width = (last - first) // count + 1
     for number in range(count):
         begin = max(first + number * width, since or 0)
         end = min(first + (number + 1) * width - 1, last, last if until is None else until)
         if begin <= end:
-            yield Slice(host, address, array, take["take"], begin, end)
+            of_slice = recorded_bytes * (end - begin + 1) // (last - first + 1)
+            yield Slice(host, address, array, take["take"], begin, end, of_slice)
 
 
 def parsed(text: str) -> int:
@@ -103,12 +134,13 @@ def parsed(text: str) -> int:
     return int(datetime.fromisoformat(whole + "+00:00").timestamp()) * 10**9 + int(fraction.ljust(9, "0"))
 
 
-def read(part: Slice, reading: Reading, limit: int | None) -> tuple[pyarrow.Table, dict[str, Any]] | None:
-    """A slice's packets in order of time, and the account of reading them. None if they come to more bytes than `limit`.
+def read(part: Slice, reading: Reading, limit: int | None) -> Answer | None:
+    """A slice's packets. None if they come to more bytes than `limit`.
 
     :raises RuntimeError: on another host, where the array of this name would be another one.
     """
     _expect_host(part)
+    begun = time.perf_counter()
     packets = _opened(part.array, reading.degraded).packets(
         since=part.since,
         until=part.until,
@@ -126,7 +158,8 @@ def read(part: Slice, reading: Reading, limit: int | None) -> tuple[pyarrow.Tabl
         if limit is not None and size > limit and part.since < part.until:
             return None
     table = pyarrow.Table.from_batches(batches, reader.schema)
-    return labelled(in_order(table), part.host, part.array), packets.account
+    table = labelled(in_order(table), part.host, part.array)
+    return Answer(table, packets.account, time.perf_counter() - begun)
 
 
 def _expect_host(part: Slice) -> None:
