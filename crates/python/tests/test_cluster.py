@@ -1,9 +1,11 @@
 """Many machines with Dask: three network namespaces with two arrays each."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
@@ -20,7 +22,7 @@ import pandas
 import pyarrow
 import pyarrow.compute
 from longtake import cluster
-from longtake.cluster import _clocks, _hosts, _slices, _sweeping
+from longtake.cluster import _clocks, _hosts, _packets, _slices, _sweeping
 
 from hosts import BEGIN_NS, NAMES, PACKETS, SMALL, STEP_NS, Hosts, address, event_loop
 
@@ -72,6 +74,19 @@ class Clustered(unittest.TestCase):
         address = cls.hosts.scheduler_address()
         cls.client = stack.enter_context(distributed.Client(address, timeout=LONG_S, loop=loop))
         cls.client.wait_for_workers(3, timeout=LONG_S)
+
+    @contextlib.contextmanager
+    def requests(self):
+        """The slices that are asked for, in this order."""
+        asked, call = [], _hosts.Call
+
+        def noted(client, host, function, *arguments, **options):
+            if function is _slices.read:
+                asked.append(arguments[0])
+            return call(client, host, function, *arguments, **options)
+
+        with unittest.mock.patch.object(_packets, "Call", noted):
+            yield asked
 
     def search(self, *arguments, timeout=LONG_S, **options):
         return cluster.packets(self.client, *arguments, timeout=timeout, **options)
@@ -136,6 +151,75 @@ class Searched(Clustered):
             found = self.search()
             self.assertEqual(times_of(found), wanted)
             self.assertEqual(found.to_dask().npartitions, 6 * 12)
+
+    def test_slices_are_joined_while_few_packets_match(self):
+        def requests_of_takes(found):
+            with self.requests() as asked:
+                times_of(found)
+            return [
+                [part.recorded_bytes // 1000 for part in asked if (part.array, part.take) == of]
+                for of in dict.fromkeys((part.array, part.take) for part in asked)
+            ]
+
+        with (
+            unittest.mock.patch.object(_slices, "SLICE_BYTES", 10_000),
+            unittest.mock.patch.object(_slices, "JOINED_BYTES", 40_000),
+        ):
+            [single] = {tuple(each) for each in requests_of_takes(self.search())}
+            self.assertEqual(len(single), 12)
+            # Two are under way before anything is known of how many packets match.
+            [joined] = {tuple(each) for each in requests_of_takes(self.search(filter="udp"))}
+            self.assertEqual(len(joined), 5)
+            self.assertLessEqual(max(joined), 40)
+            # The accounts of joined slices cover the whole take.
+            found = self.search(filter="udp")
+            self.assertEqual(times_of(found), [])
+            self.assertTrue(found.completeness["complete"], found.completeness)
+            # A host that could not read so many in time is asked for each slice.
+            with unittest.mock.patch.object(_packets, "TIMEOUT_PARTS", 1e12):
+                self.assertEqual({len(each) for each in requests_of_takes(self.search(filter="udp"))}, {12})
+
+    def test_a_host_whose_take_comes_later_reads_its_first_slices_meanwhile(self):
+        with unittest.mock.patch.object(_slices, "SLICE_BYTES", 10_000):
+            found = self.search(arrays={name: of[:1] for name, of in self.hosts.arrays().items()})
+            # Each host has a third of the slices, one host after the other.
+            for third, (key, parts) in enumerate(sorted(found._slices.items())):
+                found._slices[key] = parts[4 * third : 4 * third + 4]
+            with self.requests() as asked:
+                next(batches := iter(found))
+                begun = [part.host for part in asked]
+                rest = list(batches)
+        self.assertEqual(begun, [name for name in NAMES for _ in range(_packets.AHEAD)])
+        self.assertEqual(len(asked), 12)
+        self.assertEqual(rest[-1]["host"][-1].as_py(), NAMES[-1])
+        times = times_of(found)
+        self.assertEqual(times, sorted(times))
+        of_arrays = [array for host in found.completeness["arrays"].values() for array in host.values()]
+        self.assertEqual(len(times), sum(array["packets"] for array in of_arrays))
+
+    def test_answers_are_sent_without_a_copy(self):
+        found = self.search()
+        [part, *_] = [part for parts in found._slices.values() for part in parts]
+        with unittest.mock.patch.object(_slices, "_expect_host"):
+            answer = _slices.read(part, found._reading, None)
+        buffers = []
+        pickled = pickle.dumps(answer, protocol=5, buffer_callback=buffers.append)
+        self.assertGreaterEqual(sys.getsizeof(answer), answer.table.nbytes)
+        self.assertLess(len(pickled), answer.table.nbytes)
+        self.assertEqual(pickle.loads(pickled, buffers=buffers).table, answer.table)
+        header, frames = distributed.protocol.serialize(answer)
+        self.assertEqual(header["serializer"], "pickle")
+        sent = {memoryview(frame).obj.address for frame in frames[1:]}
+        payload = answer.table["payload"].chunk(0).buffers()[2]
+        self.assertIn(payload.address, sent)
+
+    def test_a_clock_that_does_not_answer_holds_up_nothing(self):
+        [host, *_] = _hosts.connected(self.client).values()
+        lost = dataclasses.replace(host, name="lost", workers=["tcp://10.88.0.99:1"])
+        comparison = _clocks.Comparison(self.client, [host, lost], 2)
+        self.assertEqual(comparison.of([host.name, "lost", "unknown"])["hosts"].keys(), {host.name})
+        # What was found stays.
+        self.assertEqual(comparison.of([host.name]), comparison.of([host.name]))
 
     def test_clocks_are_compared(self):
         clock = self.search().clock
