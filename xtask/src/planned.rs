@@ -15,9 +15,10 @@ use base::{Duration, Random, Rate};
 use lab::experiment::fill::Fill;
 use lab::profiling::{self, Identity};
 use lab::{Answer, BankRig, Go, Lab};
+use plan::limits::HEADROOM;
 use plan::proof::least;
 use plan::trial::trials;
-use plan::{Candidate, Draft};
+use plan::{Candidate, Draft, Requirement};
 use profile::Profile;
 use ssd::{SimBank, Slot, Spec, Start};
 
@@ -50,6 +51,9 @@ pub struct Arguments {
     /// Simulate drives in all their parts, instead of in fewer, larger ones as `plan --prove` does.
     #[arg(long)]
     fine: bool,
+    /// Also measure whether a drive holds what each drive of the plan gets, and what each would get of one drive less.
+    #[arg(long)]
+    held: bool,
     /// As many at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -120,16 +124,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
 fn case(number: u64, arguments: &Arguments) -> Result<Case> {
     let mut random = Random::new(arguments.seed.wrapping_mul(1_000_003).wrapping_add(number));
     let spec = drive(&mut random, number)?;
-    let profile = measured(&spec)?;
+    let profile = measured(&spec, &[])?;
     let sustained = profile
         .overwrite()
         .or_else(|| profile.native_write())
         .context("a fill tells how fast a drive overwrites")?;
     let draft = requirement(&mut random, &spec, sustained);
     let requirement = draft.check()?;
-    let candidate = Candidate::new(profile.clone(), None);
+    let profile = if arguments.held { held(profile, &spec, &requirement)? } else { profile };
+    let answer = plan::plan(&requirement, &[Candidate::new(profile.clone(), None)]);
     let profile = profile.to_toml()?;
-    let answer = plan::plan(&requirement, &[candidate]);
     let design = &answer.designs[0];
     if arguments.case.is_some() {
         println!("{profile}\n{}\n", plan::explain::lines(design).join("\n"));
@@ -210,15 +214,38 @@ fn drive(random: &mut Random, number: u64) -> Result<Spec> {
     Ok(spec)
 }
 
-/// What a fill finds of it.
-fn measured(spec: &Spec) -> Result<Profile> {
+/// The profile with what a user adds to it who asks the drive before buying one more, or one less.
+fn held(fill: Profile, spec: &Spec, requirement: &Requirement) -> Result<Profile> {
+    let mut profile = fill.clone();
+    let mut rates: Vec<Rate> = Vec::new();
+    for _ in 0..MORE {
+        let answer = plan::plan(requirement, &[Candidate::new(profile.clone(), None)]);
+        let Some(array) = &answer.designs[0].array else { break };
+        let offered = array.drive_bytes_per_s * f64::from(array.data_drives);
+        let share = |drives: u32| offered / f64::from(drives);
+        let tried = [share(array.data_drives), share(array.data_drives - 1) * HEADROOM].map(Rate);
+        let fresh: Vec<Rate> =
+            tried.into_iter().filter(|r| r.0.is_finite() && !rates.contains(r)).collect();
+        if fresh.is_empty() {
+            break;
+        }
+        rates.extend(fresh);
+        // Writing at a rate tells nothing of full speed, which is as it was.
+        let found = measured(spec, &rates)?.figures;
+        profile.figures.extend(found);
+    }
+    Ok(profile)
+}
+
+/// What a fill finds of it, and writing at these rates.
+fn measured(spec: &Spec, rates: &[Rate]) -> Result<Profile> {
     let slot = Slot { spec: spec.clone(), start: Start::Empty, namespaces: vec![0], seed: 1 };
     let bank = SimBank::new(&[slot], None)?;
     let mut rig = BankRig::without_data(bank);
     let folder = tempfile::tempdir()?;
     let mut watch = |_: &lab::Progress<'_>| Go::On;
     let mut lab = Lab::new(&mut rig, folder.path(), &mut watch)?;
-    let fill = Fill { rests: Vec::new(), ..Fill::default() };
+    let fill = Fill { rests: Vec::new(), rates: rates.to_vec(), ..Fill::default() };
     let found = fill.run(&mut lab)?;
     let identity = Identity {
         name: &spec.name,

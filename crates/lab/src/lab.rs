@@ -219,6 +219,20 @@ impl<'a> Lab<'a> {
         Ok(read_json::<Step>(&path)?.filter(same))
     }
 
+    /// Forgets a step's result, so that the step will be run again.
+    ///
+    /// # Errors
+    /// If the result can't be removed.
+    pub fn forget(&self, experiment: &str, name: &str) -> Result<(), LabError> {
+        let path = self.folder.join(experiment).join(format!("{name}.json"));
+        match fs::remove_file(&path) {
+            Err(reason) if reason.kind() != io::ErrorKind::NotFound => {
+                Err(LabError::File { attempted: "removing", path, reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether a step's result is there already.
     pub fn has(&self, experiment: &str, name: &str) -> bool {
         self.folder.join(experiment).join(format!("{name}.json")).exists()

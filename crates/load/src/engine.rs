@@ -1,6 +1,7 @@
 //! The engine: runs jobs on a bank. It stamps every command three times: when it was intended, when it was submitted,
 //! and (by the bank) when it was reaped.
 
+mod flusher;
 mod job;
 
 use std::cmp::Reverse;
@@ -12,6 +13,7 @@ use crate::interval::{Interval, Miss, StreamInterval, Verb};
 use crate::plan::Plan;
 use crate::verify::Verification;
 use crate::workload::Workload;
+use flusher::{FIRST_TAG, Flusher};
 use job::{Job, Next};
 
 /// Failures in a row after which a job gives up: the drive is gone, and asking on would only heat a processor.
@@ -47,6 +49,7 @@ pub struct Engine<'a, B, M> {
     memory: &'a M,
     workload: Workload,
     jobs: Vec<Job>,
+    flushers: Vec<Flusher>,
     slots: Vec<Option<Slot>>,
     free_slots: Vec<u32>,
     /// Open-loop jobs that may start a command, by when they intend to.
@@ -115,6 +118,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             memory,
             workload,
             jobs,
+            flushers: Flusher::all(plan),
         }
     }
 
@@ -134,6 +138,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             // A closed loop starts all that it may have under way at once.
             self.due.push(Reverse((job.begin(now), index as u32)));
         }
+        self.flushers.iter_mut().for_each(|flusher| flusher.begin(now));
     }
 
     /// Starts no more commands. [`Engine::step`] goes on until those under way are done.
@@ -154,14 +159,18 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             self.stop();
         }
         self.start_due(now);
-        if self.free_slots.len() == self.slots.len() && self.nothing_will_come() {
+        self.flush_due(now);
+        if self.under_way() == 0 && self.nothing_will_come() {
             self.advance_phase(closed);
             if self.phase == Phase::Over {
                 return Ok(true);
             }
         }
         self.bank.wait(Some(self.wake_up()), &mut self.done)?;
-        let done = std::mem::take(&mut self.done);
+        let mut done = std::mem::take(&mut self.done);
+        if !self.flushers.is_empty() {
+            self.take_flushes(&mut done);
+        }
         self.take_all(&done, closed);
         self.done = done;
         self.done.clear();
@@ -181,7 +190,8 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
 
     /// Commands that are under way.
     pub fn under_way(&self) -> usize {
-        self.slots.len() - self.free_slots.len()
+        let flushes = self.flushers.iter().filter(|flusher| flusher.under_way).count();
+        self.slots.len() - self.free_slots.len() + flushes
     }
 
     /// What the jobs that verify have found.
@@ -219,10 +229,8 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             if let Some(&Reverse((due, _))) = self.due.peek() {
                 wake = wake.min(due);
             }
-            if let Some(end) = self.end {
-                wake = wake.min(end);
-            }
-            wake
+            let flush = self.flushers.iter().filter_map(Flusher::due).min();
+            wake.min(self.end.unwrap_or(wake)).min(flush.unwrap_or(wake))
         } else {
             // Nothing else can happen than that commands are done; a second is as good as any.
             self.bank.now() + Duration::from_secs(1)
@@ -241,6 +249,37 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             }
             self.start_job(index, due, false, usize::MAX);
         }
+    }
+
+    /// Sends the flushes that are due, to drives that have room for a command.
+    fn flush_due(&mut self, now: Instant) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        for (flusher, tag) in self.flushers.iter_mut().zip(FIRST_TAG..) {
+            let room = &mut self.room[flusher.drive.index()];
+            if *room > 0 && flusher.due().is_some_and(|due| due <= now) {
+                let command = Command { drive: flusher.drive, operation: Operation::Flush, tag };
+                self.bank.submit(command).expect("the drive has room");
+                *room -= 1;
+                flusher.sent(now);
+            }
+        }
+    }
+
+    /// Takes the flushes out of what is done. They are no commands of a stream: one that failed counts among its writes.
+    fn take_flushes(&mut self, done: &mut Vec<Completion>) {
+        done.retain(|completion| {
+            let Some(at) = completion.tag.checked_sub(FIRST_TAG) else { return true };
+            let flusher = &mut self.flushers[at as usize];
+            flusher.under_way = false;
+            self.room[completion.drive.index()] += 1;
+            if let Err(error) = &completion.outcome {
+                let stream = &mut self.counts[usize::from(flusher.stream)][Verb::Write.index()];
+                *stream.errors.entry(format!("flush: {error}")).or_default() += 1;
+            }
+            false
+        });
     }
 
     /// Starts all that a job may start now. `free` is since when it could have; `held_up` says that until then it could not,
@@ -465,7 +504,7 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
                         self.read_back(index);
                     }
                 }
-                if self.free_slots.len() == self.slots.len() {
+                if self.under_way() == 0 {
                     self.phase = Phase::Over;
                 }
             }

@@ -319,6 +319,9 @@ impl JobFile {
     /// A file that is open with O_DSYNC has each write durable before it completes, which with direct I/O is what
     /// RWF_DSYNC is: FUA, or a flush behind the write. fio's `writefua` is only for its engines sg and io_uring_cmd.
     fn durability(&mut self, stream: &Stream, target: &str) {
+        if stream.flush.is_some() {
+            self.cannot("flushes at a distance of time (fsync counts writes)");
+        }
         if !stream.fua {
             return;
         }

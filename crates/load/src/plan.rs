@@ -196,6 +196,11 @@ fn add_jobs(
     if stream.rate.is_none() && stream.arrival != Arrival::Constant {
         return problem("arrival", format!("{} needs a rate", stream.arrival));
     }
+    if let Some(every) = stream.flush
+        && (stream.write == 0 || every.0 == Duration::ZERO)
+    {
+        return problem("flush", "give a time above 0, and write a weight".to_owned());
+    }
     if stream.fua && stream.write == 0 {
         return problem("fua", "the stream writes nothing: give write a weight".to_owned());
     }
@@ -381,6 +386,8 @@ mod tests {
     fn every_mistake_is_named_with_its_stream_and_field() {
         for (stream, field, expected) in [
             ("", "read, write, trim", "weight"),
+            ("read = 1\nflush = '1s'", "flush", "a weight"),
+            ("write = 1\nflush = '0s'", "flush", "above 0"),
             ("read = 1\ndrives = [2]", "drives", "numbered from 0"),
             ("write = 1", "write", "reading only"),
             ("trim = 1\ndrives = [0]\nblock = '2KiB'", "block", "multiple"),

@@ -127,6 +127,10 @@ pub struct Stream {
     /// Whether each write asks for Force Unit Access: it is done only when it is durable.
     #[serde(skip_serializing_if = "is_false")]
     pub fua: bool,
+    /// The distance at which each of its drives is flushed beside its writes, as a recorder does it. Flushes don't count among its
+    /// commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub flush: Option<Time>,
     /// A recorded trace that its commands come from, instead of pattern, blocks, weights and rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Recorded>,
@@ -153,6 +157,7 @@ impl Default for Stream {
             priority: None,
             content: Content::Random,
             fua: false,
+            flush: None,
             trace: None,
         }
     }

@@ -2,6 +2,7 @@
 
 mod each;
 mod obstacle;
+mod seen;
 
 use format::Layout;
 use recorder::Placement;
@@ -13,6 +14,7 @@ use crate::phases::Phases;
 use crate::requirement::{Counts, Frames, Requirement, Sets};
 
 pub use obstacle::Obstacle;
+pub use seen::{HEADROOM, Seen};
 
 /// Segments that a ring keeps trimmed ahead of its head, as `record` does it.
 pub const TRIM_AHEAD: u64 = 4;
@@ -75,6 +77,8 @@ pub struct Subject<'a> {
     pub overhead: Overhead,
     /// How fast it writes: with all its flash, or with one of its parts.
     pub phases: Phases,
+    /// What it was seen to hold.
+    pub seen: Seen,
     /// Its parts, if it is recorded to one at a time and readers have the others.
     pub parts: Option<Parts>,
     wire_per_kept: f64,
@@ -174,7 +178,8 @@ impl<'a> Subject<'a> {
         if let Some(parts) = parts {
             phases.slow(parts.share);
         }
-        Ok(Self { candidate, layout, overhead, phases, parts, wire_per_kept })
+        let seen = Seen::of(candidate);
+        Ok(Self { candidate, layout, overhead, phases, seen, parts, wire_per_kept })
     }
 
     /// Segments of one drive, in all its parts.
@@ -287,18 +292,32 @@ impl<'a> Case<'a> {
         let (offered, left) = (self.load.offered_bytes_per_s, self.left(drives));
         let phases = &self.subject.phases;
         let members = drives + self.requirement.parity;
+        let dips = phases.dip_bytes(offered, self.fill(drives), drives, left);
         let waits = match placement {
-            Placement::Stripe => phases.dips.map_or(0.0, |d| offered * d.standstill_s(members)),
-            Placement::Adaptive => {
-                phases.dip_bytes(offered, self.fill(drives), drives, left) + self.backlog(drives)
+            _ if !self.suffices(drives, placement)
+                && self.holds(drives, placement) == Some(true) =>
+            {
+                let waiting = self.subject.seen.waiting.as_ref().map_or(0.0, |w| w.value);
+                dips + waiting * f64::from(members)
             }
+            Placement::Stripe => phases.dips.map_or(0.0, |d| offered * d.standstill_s(members)),
+            Placement::Adaptive => dips + self.backlog(drives),
         };
         pipeline + if self.subject.parts.is_some() { APART * waits } else { waits }
     }
 
-    /// What each of so many drives for data writes in the slowest phase that it reaches, in bytes a second. A stripe waits for those
-    /// that hold parity as well.
+    /// What each of so many drives for data writes in the long run, in bytes a second: in the slowest phase that it reaches, or what it was
+    /// seen to hold if that is more.
     pub fn each(&self, drives: u32, placement: Placement) -> f64 {
+        let at_full_speed = self.each_at_full_speed(drives, placement);
+        let held =
+            self.subject.seen.held.as_ref().filter(|_| self.holds(drives, placement) == Some(true));
+        held.map_or(at_full_speed, |held| at_full_speed.max(held.value))
+    }
+
+    /// What each of so many drives for data writes at full speed in the slowest phase that it reaches, in bytes a second. A stripe waits
+    /// for those that hold parity as well.
+    pub fn each_at_full_speed(&self, drives: u32, placement: Placement) -> f64 {
         let phases = &self.subject.phases;
         let members = drives + self.requirement.parity;
         phases.each(phases.slowest(self.fill(drives)), members, placement)
@@ -311,16 +330,40 @@ impl<'a> Case<'a> {
         self.subject.phases.backlog(self.load.offered_bytes_per_s, volume, count, self.left(drives))
     }
 
-    /// Whether so many drives write as fast as data comes: striped, as fast as the slowest moment of every phase; adaptive, by the
-    /// means of phases, with what waits meanwhile in the memory that is given.
+    /// Whether so many drives write as fast as data comes: as was seen of one that got as much as each of them, or else as its figures at
+    /// full speed tell.
     pub fn sustains(&self, drives: u32, placement: Placement) -> bool {
+        self.holds(drives, placement).unwrap_or_else(|| self.suffices(drives, placement))
+    }
+
+    /// Bytes a second that each of so many drives gets.
+    pub fn share(&self, drives: u32) -> f64 {
+        self.load.offered_bytes_per_s / f64::from(drives)
+    }
+
+    /// Whether a drive was seen to hold what each of so many gets, from empty through overwriting, or not to hold it. None if neither,
+    /// and of a drive that serves readers or is recorded to in parts. In a stripe, a drive also waits for the dips of the others, which
+    /// one alone doesn't show; and a mission may end before a drive falls behind.
+    pub fn holds(&self, drives: u32, placement: Placement) -> Option<bool> {
+        if self.requirement.readers.bytes_per_s() > 0.0 || self.subject.parts.is_some() {
+            return None;
+        }
+        let waits_for_others = placement == Placement::Stripe && self.subject.phases.dips.is_some();
+        let holds = self.subject.seen.holds(self.share(drives))?;
+        let tells = if holds { !waits_for_others } else { self.requirement.wraps() };
+        tells.then_some(holds)
+    }
+
+    /// Whether what drives write and read at full speed suffices: striped, in the slowest moment of every phase; adaptive, by the means of phases,
+    /// with what waits meanwhile in the memory that is given.
+    pub fn suffices(&self, drives: u32, placement: Placement) -> bool {
         if !self.readable(drives) {
             return false;
         }
         match placement {
             Placement::Stripe => {
-                let rate = self.each(drives, placement) * f64::from(drives) * self.left(drives);
-                rate >= self.load.offered_bytes_per_s
+                let each = self.each_at_full_speed(drives, placement);
+                each * f64::from(drives) * self.left(drives) >= self.load.offered_bytes_per_s
             }
             Placement::Adaptive => {
                 let memory = self.requirement.host.memory.map_or(0.0, |memory| memory.0 as f64);

@@ -22,6 +22,13 @@ pub const WRITE_OVERWRITE: &str = "write.overwrite";
 pub const WRITE_SUSTAINED: &str = "write.sustained";
 /// What every second of a long write reaches, bytes a second.
 pub const WRITE_WORST_SECOND: &str = "write.worst_second";
+/// The greatest rate at which a drive was written from empty through two rounds over stale data without falling ever further behind,
+/// bytes a second.
+pub const WRITE_HELD: &str = "write.held";
+/// The most bytes that waited meanwhile.
+pub const WRITE_HELD_WAITING: &str = "write.held_waiting_bytes";
+/// The least rate at which it fell ever further behind, bytes a second.
+pub const WRITE_NOT_HELD: &str = "write.not_held";
 /// How many dips a fill shows.
 pub const DIP_COUNT: &str = "dip.count";
 /// How far the rate falls in a typical dip, percent of the level.
@@ -52,7 +59,7 @@ pub const BLOCK_UNIT: &str = "unit.block_bytes";
 pub const TRIM_UNIT: &str = "unit.trim_bytes";
 
 /// What the named figures count.
-const UNITS: [(&str, Unit); 23] = [
+const UNITS: [(&str, Unit); 26] = [
     (WRITE_FAST, Unit::BytesPerSecond),
     (WRITE_CACHE, Unit::Bytes),
     (WRITE_NATIVE, Unit::BytesPerSecond),
@@ -62,6 +69,9 @@ const UNITS: [(&str, Unit); 23] = [
     (WRITE_OVERWRITE, Unit::BytesPerSecond),
     (WRITE_SUSTAINED, Unit::BytesPerSecond),
     (WRITE_WORST_SECOND, Unit::BytesPerSecond),
+    (WRITE_HELD, Unit::BytesPerSecond),
+    (WRITE_HELD_WAITING, Unit::Bytes),
+    (WRITE_NOT_HELD, Unit::BytesPerSecond),
     (DIP_COUNT, Unit::Count),
     (DIP_DEPTH, Unit::Percent),
     (DIP_LENGTH, Unit::Nanoseconds),

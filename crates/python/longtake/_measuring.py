@@ -17,6 +17,8 @@ from ._result import Result
 Target = str | os.PathLike[str]
 #: Bytes, or a text such as "2GiB".
 Size = int | str
+#: Bytes a second, or a text such as "2GB/s".
+Rate = float | str
 #: Seconds, or a text such as "10s".
 Time = float | timedelta | str
 
@@ -99,6 +101,7 @@ def measure(
     size: Size | None = None,
     block: Size | None = None,
     depth: int | None = None,
+    rates: Iterable[Rate] = (),
     point: Time | None = None,
     time: Time | None = None,
     write_budget: Size | None = None,
@@ -114,6 +117,7 @@ def measure(
     :param size: uses only so much of each drive, from its beginning.
     :param block: size of each command, for experiments that have one.
     :param depth: commands in flight, for experiments that have one number of them.
+    :param rates: rates that each drive is to hold, for "fill": it is written three times over at each of them, beginning empty.
     :param point: time for each point.
     :param time: leaves out experiments that don't fit in this time.
     :param write_budget: leaves out experiments that write more bytes.
@@ -123,7 +127,7 @@ def measure(
     :raises ValueError: if there is no such experiment.
     """
     asked = _asked(experiments, targets, erase)
-    limits = {"size": size, "block": block, "depth": depth, "point": point, "time": time}
+    limits = {"size": size, "block": block, "depth": depth, "rates": _texts(rates), "point": point, "time": time}
     limits |= {"write_budget": write_budget, "read_only": read_only}
     folder = None if output is None else os.fspath(output)
     return Measurement(*_longtake.measure(asked | limits | {"output": folder}, False, progress))
@@ -138,12 +142,17 @@ def measuring_cost(
 ) -> dict[str, Any]:
     """What :func:`measure` would write, read and take with the same arguments, and why it would refuse. Nothing is done."""
     none = dict.fromkeys(("output", "size", "block", "depth", "point", "time", "write_budget"))
-    unknown = limits.keys() - none - {"read_only"}
+    unknown = limits.keys() - none - {"rates", "read_only"}
     if unknown:
         raise TypeError(f"measure has no argument '{min(unknown)}'")
-    asked = _asked(experiments, targets, erase) | none | {"read_only": False} | limits
+    asked = _asked(experiments, targets, erase) | none | {"rates": [], "read_only": False} | limits
+    asked["rates"] = _texts(asked["rates"])
     cost, _ = _longtake.measure(asked, True, None)
     return json.loads(cost)
+
+
+def _texts(rates: Iterable[Rate]) -> list[str]:
+    return [rate if isinstance(rate, str) else f"{rate}B/s" for rate in rates]
 
 
 def fit(

@@ -8,7 +8,7 @@ use lab::experiment::any::Experiment;
 use lab::experiment::conduct::{Ending, Event};
 use lab::run::Run;
 use lab::{Go, LabError};
-use longtake::Duration;
+use longtake::{Duration, Rate};
 use pyo3::exceptions::{PyFileExistsError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use report::document::{Cell, Column, Document, Section, Table};
@@ -42,6 +42,8 @@ pub struct Asked<'py> {
     block: Option<Bound<'py, PyAny>>,
     #[pyo3(item)]
     depth: Option<u32>,
+    #[pyo3(item)]
+    rates: Vec<String>,
     #[pyo3(item)]
     point: Option<Bound<'py, PyAny>>,
     #[pyo3(item)]
@@ -82,12 +84,15 @@ impl Asked<'_> {
 
     fn wishes(&self) -> PyResult<Wishes> {
         let block = values::size("block", self.block.as_ref())?;
-        let options = match (block, self.depth) {
-            (None, None) => Options::Defaults,
-            (block, depth) => Options::Points {
-                blocks: block.iter().map(|block| block.0).collect(),
-                depths: depth.into_iter().collect(),
-            },
+        let rate = |text: &String| match values::parsed::<Rate>("rates", text) {
+            Ok(rate) if rate.0 <= 0.0 => Err(PyValueError::new_err("rates: give rates above 0")),
+            parsed => parsed,
+        };
+        let rates = self.rates.iter().map(rate).collect::<PyResult<_>>()?;
+        let options = Options::Points {
+            blocks: block.iter().map(|block| block.0).collect(),
+            depths: self.depth.into_iter().collect(),
+            rates,
         };
         let written = values::size("write_budget", self.write_budget.as_ref())?;
         Ok(Wishes {

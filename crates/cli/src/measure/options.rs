@@ -32,6 +32,11 @@ pub struct FillArguments {
     /// Writes in flight on each drive. Raise it if the drive is not busy.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = depth, help_heading = EXPERIMENT)]
     pub depth: u32,
+    /// Rates to hold: the drives are then written three times over at each of them, beginning empty.
+    ///
+    /// The result says whether each drive keeps up, and how much data waits meanwhile. `longtake plan` uses it.
+    #[arg(long, value_name = "RATE,RATE,...", value_delimiter = ',', value_parser = rate, help_heading = EXPERIMENT)]
+    pub rate: Vec<Rate>,
 }
 
 /// `measure stream`.
@@ -213,35 +218,35 @@ impl AppsArguments {
 impl FillArguments {
     /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
-        Options::Points { blocks: vec![self.block], depths: vec![self.depth] }
+        points(&[self.block], &[self.depth], &self.rate)
     }
 }
 
 impl StreamArguments {
     /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
-        Options::Points { blocks: self.block.clone(), depths: self.depth.clone() }
+        points(&self.block, &self.depth, &[])
     }
 }
 
 impl SteadyArguments {
     /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
-        Options::Points { blocks: vec![self.block], depths: Vec::new() }
+        points(&[self.block], &[], &[])
     }
 }
 
 impl MixArguments {
     /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
-        Options::Points { blocks: self.block.clone(), depths: vec![self.depth] }
+        points(&self.block, &[self.depth], &[])
     }
 }
 
 impl SniaArguments {
     /// The options as the experiment takes them.
     pub fn options(&self) -> Options {
-        Options::Points { blocks: Vec::new(), depths: vec![self.depth] }
+        points(&[], &[self.depth], &[])
     }
 }
 
@@ -279,6 +284,11 @@ impl ViewersArguments {
         let Self { rate, block, ingest, .. } = *self;
         Options::Viewers(ViewersOptions { rate: Some(rate), block: Some(block), ingest })
     }
+}
+
+fn points(blocks: &[u64], depths: &[u32], rates: &[Rate]) -> Options {
+    let (blocks, depths, rates) = (blocks.to_vec(), depths.to_vec(), rates.to_vec());
+    Options::Points { blocks, depths, rates }
 }
 
 /// Commands under way.

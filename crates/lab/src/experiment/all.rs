@@ -210,8 +210,9 @@ fn keep_to_bytes(programme: &mut Programme, drives: &[Geometry], most: u64) {
         if let Experiment::Fill(fill) = experiment
             && scale < 1.0
         {
-            // Two passes write nearly all of it.
-            let pass = cost.written_bytes as f64 / 2.0 / drives.len().max(1) as f64;
+            // Its passes write nearly all of it.
+            let passes = fill.passes() as f64 * drives.len().max(1) as f64;
+            let pass = cost.written_bytes as f64 / passes;
             fill.scope.region = Some((pass * scale) as u64 >> 20 << 20);
             fill.burst_bytes_max =
                 fill.burst_bytes_max.map(|burst| (burst as f64 * scale) as u64 >> 20 << 20);

@@ -3,15 +3,17 @@
 
 mod answer;
 mod elsewhere;
+pub mod held;
 mod rests;
 
-use base::{Duration, Geometry};
+use base::{Duration, Geometry, Rate};
 use load::quantity::{Size, Time};
 use load::workload::{Blocks, Stop, Stream};
 use load::{Verb, Workload};
 use profile::{FillCurve, Source};
 use serde::{Deserialize, Serialize};
 
+use self::held::Held;
 use super::preparation::trim;
 use super::trouble::troubles;
 use super::{Scope, curve};
@@ -52,6 +54,8 @@ pub struct Fill {
     pub pass_time: Option<Duration>,
     /// The drives' own warning temperature in degrees Celsius, if known.
     pub warning_celsius: Option<f64>,
+    /// Rates for each drive, at each of which the region is written again from empty.
+    pub rates: Vec<Rate>,
 }
 
 impl Default for Fill {
@@ -66,6 +70,7 @@ impl Default for Fill {
             burst_bytes_max: None,
             pass_time: None,
             warning_celsius: None,
+            rates: Vec::new(),
         }
     }
 }
@@ -97,6 +102,9 @@ pub struct FillResult {
     pub overwrite: Vec<Point>,
     /// Bytes that each drive took in the empty pass.
     pub shares: Vec<u64>,
+    /// What came of writing at given rates.
+    #[serde(default)]
+    pub held: Vec<Held>,
     /// What went wrong.
     pub notes: Vec<String>,
 }
@@ -142,10 +150,16 @@ impl Fill {
         let rests = self.rests.iter().fold(Duration::ZERO, |sum, rest| sum + self.scaled(*rest));
         let bursts = self.rests.len() as u64 * layout.burst;
         let bytes = (2 * layout.each + bursts) * layout.drives;
-        self.scope.write_cost(bytes).and(Cost { time_ns: rests.as_nanos(), ..Cost::default() })
+        let rests = Cost { time_ns: rests.as_nanos(), ..Cost::default() };
+        self.scope.write_cost(bytes).and(rests).and(self.held_cost(&layout))
     }
 
-    /// Writes the region twice, and a burst after each rest.
+    /// Times that the region is written, bursts after rests not counted.
+    pub fn passes(&self) -> u64 {
+        2 + held::ROUNDS * self.rates.len() as u64
+    }
+
+    /// Writes the region twice, and a burst after each rest; then at each of the given rates.
     ///
     /// # Errors
     /// [`LabError`], [`LabError::Unsuitable`] where nothing can be written.
@@ -154,8 +168,9 @@ impl Fill {
         let layout = self.layout(&drives);
         suitable(&drives, &layout)?;
         lab.renew()?;
-        let (emptied, mut notes) = self.empty(lab, &drives, &layout)?;
-        let first = lab.step(NAME, "empty", &self.pass("empty", &layout, layout.each))?;
+        let pass = self.pass("empty", &layout, layout.each);
+        let (emptied, mut notes) = self.empty(lab, &drives, &layout, &pass)?;
+        let first = lab.step(NAME, "empty", &pass)?;
         notes.extend(troubles("writing the empty drive", &first));
         let empty = curve::resolved(&curve::whole(&first, Verb::Write, 0), layout.block);
         // Where the first pass ended early, the second goes over what it reached.
@@ -185,6 +200,7 @@ impl Fill {
         });
         let last = second.as_ref().unwrap_or(&first);
         let rests = self.rest_and_burst(lab, &layout, &fill, last, &mut notes)?;
+        let held = self.hold(lab, &drives, &layout, &mut notes)?;
         let passes = [&empty, &over];
         let result = FillResult {
             drives: drives.into_iter().map(|drive| drive.name).collect(),
@@ -199,6 +215,7 @@ impl Fill {
             overwrite: curve::thinned(&over),
             fill,
             shares,
+            held,
             notes,
         };
         lab.keep(NAME, &result)?;
@@ -228,12 +245,13 @@ impl Fill {
         Layout { block, each, drives: count, interval, cut_to, burst }
     }
 
-    /// Trims the region of each drive, if that can be.
+    /// Trims the region of each drive, if that can be, for what is written `next`.
     fn empty(
         &self,
         lab: &mut Lab<'_>,
         drives: &[Geometry],
         layout: &Layout,
+        next: &Workload,
     ) -> Result<(Emptied, Vec<String>), LabError> {
         if !self.trim {
             return Ok((Emptied::AsFound("no trim was requested".to_owned()), Vec::new()));
@@ -242,8 +260,13 @@ impl Fill {
             return Ok((Emptied::AsFound(format!("{} can't trim", drive.name)), Vec::new()));
         }
         let mut notes = Vec::new();
+        let is_done = lab.measured(NAME, &next.name, next)?.is_some();
         for (index, drive) in drives.iter().enumerate() {
-            let name = format!("trim-{index}");
+            let name = format!("{}-trim-{index}", next.name);
+            if !is_done {
+                // Writing that was interrupted has left the drive no longer empty.
+                lab.forget(NAME, &name)?;
+            }
             let Some(workload) = trim(&self.scope, drive, index as u16, &name, layout.each) else {
                 let why = format!("the region is shorter than what {} trims at once", drive.name);
                 return Ok((Emptied::AsFound(why), notes));

@@ -23,6 +23,8 @@ pub enum Options {
         blocks: Vec<u64>,
         /// Commands under way.
         depths: Vec<u32>,
+        /// Rates that drives are to hold: of `fill` alone.
+        rates: Vec<Rate>,
     },
     /// Of `link`.
     Link {
@@ -196,18 +198,23 @@ impl Options {
             }
             (Self::Viewers(options), Experiment::Viewers(viewers)) => options.set(viewers),
             (Self::Apps(options), Experiment::Apps(apps)) => options.set(apps),
-            (Self::Points { blocks, depths }, experiment) => set_points(experiment, blocks, depths),
+            (Self::Points { blocks, depths, rates }, experiment) => {
+                set_points(experiment, blocks, depths, rates);
+            }
             _ => {}
         }
     }
 }
 
-fn set_points(experiment: &mut Experiment, blocks: &[u64], depths: &[u32]) {
+fn set_points(experiment: &mut Experiment, blocks: &[u64], depths: &[u32], rates: &[Rate]) {
     let (block, depth) = (blocks.first().copied(), depths.first().copied());
     match experiment {
         Experiment::Fill(fill) => {
             put(&mut fill.block_bytes, block);
             put(&mut fill.depth, depth);
+            fill.rates = rates.to_vec();
+            fill.rates.sort_by(|a, b| a.0.total_cmp(&b.0));
+            fill.rates.dedup();
         }
         Experiment::Stream(stream) => {
             put_all(&mut stream.blocks, blocks);
@@ -298,13 +305,16 @@ mod tests {
 
     #[test]
     fn blocks_and_depths_reach_every_experiment_that_has_them() {
-        let options = Options::Points { blocks: vec![8192, 4096, 8192], depths: vec![16, 2] };
+        let rates = [3e8, 1e8, 3e8].map(Rate).to_vec();
+        let options =
+            Options::Points { blocks: vec![8192, 4096, 8192], depths: vec![16, 2], rates };
+        let Experiment::Fill(fill) = set("fill", &options) else { unreachable!() };
+        assert_eq!((fill.block_bytes, fill.depth), (8192, 16));
+        assert_eq!(fill.rates, [1e8, 3e8].map(Rate));
         let Experiment::Stream(stream) = set("stream", &options) else { unreachable!() };
         assert_eq!((stream.blocks, stream.depths), (vec![4096, 8192], vec![2, 16]));
         let Experiment::Mix(mix) = set("mix", &options) else { unreachable!() };
         assert_eq!((mix.blocks, mix.depth), (vec![4096, 8192], 16));
-        let Experiment::Fill(fill) = set("fill", &options) else { unreachable!() };
-        assert_eq!((fill.block_bytes, fill.depth), (8192, 16));
         let Experiment::Steady(steady) = set("steady", &options) else { unreachable!() };
         assert_eq!(steady.block_bytes, 8192);
         let Experiment::Snia(snia) = set("snia", &options) else { unreachable!() };
@@ -338,7 +348,7 @@ mod tests {
     fn what_is_not_given_stays_as_the_experiment_has_it() {
         let nothing = [
             Options::Defaults,
-            Options::Points { blocks: Vec::new(), depths: Vec::new() },
+            Options::Points { blocks: Vec::new(), depths: Vec::new(), rates: Vec::new() },
             Options::Link { sweep: None },
             Options::Neighbours(NeighboursOptions::default()),
             Options::Viewers(ViewersOptions::default()),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 /// Runs a workload to its end.
 fn run_on(
-    bank: &mut MemoryBank,
+    bank: &mut impl Bank,
     memory: &MemoryBuffers,
     text: &str,
 ) -> (Measurement, Vec<Interval>) {
@@ -18,7 +18,7 @@ fn run_on(
 
 /// The same as of a run that was to begin at `start`.
 fn run_from(
-    bank: &mut MemoryBank,
+    bank: &mut impl Bank,
     memory: &MemoryBuffers,
     text: &str,
     start: Instant,
@@ -28,7 +28,7 @@ fn run_from(
 
 /// The same of a workload that is not text.
 pub fn run_workload(
-    bank: &mut MemoryBank,
+    bank: &mut impl Bank,
     memory: &MemoryBuffers,
     workload: &Workload,
     start: Instant,
@@ -152,6 +152,60 @@ fn intervals_add_up_to_the_whole_and_the_warm_up_is_left_out() {
         measured.series.iter().map(|l| l.bytes).sum::<u64>(),
         intervals.iter().map(Interval::bytes).sum::<u64>()
     );
+}
+
+#[test]
+fn drives_are_flushed_beside_writes_and_nothing_counts_it() {
+    let text = |flush: &str| {
+        format!(
+            "stop = {{ time = '1s' }}\n[[stream]]\nname = 'w'\nwrite = 1\nblock = '128KiB'\nrate = '100/s'\njobs = 3\n{flush}"
+        )
+    };
+    let memory = MemoryBuffers::new(8, 1 << 20);
+    let mut bank = MemoryBank::new(vec![latency(100), latency(100)], memory.clone());
+    let (without, _) = run_on(&mut bank, &memory, &text(""));
+    let mut bank = Flushed {
+        bank: MemoryBank::new(vec![latency(100), latency(100)], memory.clone()),
+        flushes: Vec::new(),
+    };
+    let (with, _) = run_on(&mut bank, &memory, &text("flush = '100ms'"));
+    assert_eq!(with.results, without.results);
+    // After 0.1 s to 0.9 s, and perhaps at the very end.
+    for drive in [0, 1] {
+        let count = bank.flushes.iter().filter(|flushed| **flushed == DriveId(drive)).count();
+        assert!((9..=10).contains(&count), "{count}");
+    }
+}
+
+/// A bank that remembers which drives were flushed.
+struct Flushed {
+    bank: MemoryBank,
+    flushes: Vec<DriveId>,
+}
+
+impl Bank for Flushed {
+    fn drives(&self) -> &[base::Geometry] {
+        self.bank.drives()
+    }
+
+    fn now(&self) -> Instant {
+        self.bank.now()
+    }
+
+    fn submit(&mut self, command: base::Command) -> Result<(), base::Full> {
+        if command.operation == base::Operation::Flush {
+            self.flushes.push(command.drive);
+        }
+        self.bank.submit(command)
+    }
+
+    fn wait(
+        &mut self,
+        until: Option<Instant>,
+        done: &mut Vec<base::Completion>,
+    ) -> Result<(), base::BankError> {
+        self.bank.wait(until, done)
+    }
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn streams() -> impl Strategy<Value = Stream> {
                 priority: priority.map(|priority| priority.parse().unwrap()),
                 content: content.parse().unwrap(),
                 fua: write > 0 && depth % 2 == 0,
+                flush: (write > 0 && depth % 3 == 0).then(|| "1s".parse().unwrap()),
                 trace: None,
             }
         },

@@ -25,7 +25,6 @@ pub(super) fn needs(case: &Case<'_>, placement: Placement) -> Vec<Need> {
 
 /// Drives that write as fast as data comes, in the slowest phase that is reached.
 fn rate(case: &Case<'_>, placement: Placement) -> Need {
-    let offered = case.load.offered_bytes_per_s;
     if case.requirement.readers.bytes_per_s() > 0.0 && case.read().is_none() {
         return never(Limit::Rate, Obstacle::NoReadRate);
     }
@@ -35,10 +34,7 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
         return never(Limit::Rate, obstacle);
     };
     let phases = &case.subject.phases;
-    let stripe = placement == Placement::Stripe;
     let slowest = phases.slowest(case.fill(drives));
-    let each = case.each(drives, placement);
-    let left = case.left(drives);
     let mut arithmetic = Vec::new();
     if !case.requirement.wraps() {
         let held = case.fill(drives);
@@ -51,6 +47,32 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
             slowest.stage,
         ));
     }
+    let at_full_speed = smallest(|drives| case.suffices(drives, placement)).unwrap_or(drives);
+    arithmetic.push(full_speed_words(case, placement, at_full_speed));
+    arithmetic.extend(phases.dips.map(dips_words));
+    let waiting = case.backlog(at_full_speed);
+    if placement == Placement::Adaptive && waiting > 0.0 && waiting.is_finite() {
+        arithmetic.push(format!("{} wait in memory while a phase is slower", bytes(waiting)));
+    }
+    arithmetic.extend(seen_words(case, at_full_speed, drives));
+    let mut figures = vec![slowest.figure.clone()];
+    figures.extend(phases.figures.iter().cloned());
+    if at_full_speed != drives {
+        let seen = &case.subject.seen;
+        figures.extend([&seen.held, &seen.waiting, &seen.not_held].into_iter().flatten().cloned());
+    }
+    if case.left(drives) < 1.0 || case.subject.parts.is_some() {
+        figures.extend(case.read());
+    }
+    Need { limit: Limit::Rate, drives: Some(drives), obstacle: None, arithmetic, figures }
+}
+
+/// How many drives their figures at full speed ask for, as a line.
+fn full_speed_words(case: &Case<'_>, placement: Placement, drives: u32) -> String {
+    let phases = &case.subject.phases;
+    let slowest = phases.slowest(case.fill(drives));
+    let (each, left) = (case.each_at_full_speed(drives, placement), case.left(drives));
+    let stripe = placement == Placement::Stripe;
     let what = match phases.dips {
         Some(_) if stripe => "while one dips, all wait".to_owned(),
         None if stripe => "slowest moments".to_owned(),
@@ -61,27 +83,44 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
         .parts
         .map_or_else(String::new, |parts| format!(", with {:.2} of the flash", parts.share));
     let beside = if left < 1.0 { format!(" x {left:.3} left by readers") } else { String::new() };
-    arithmetic.push(format!(
+    format!(
         "{placement}: {} / {} ({}, {what}{flash}; {}, {}){beside} = {:.2}: {}",
-        gb(offered),
+        gb(case.load.offered_bytes_per_s),
         gb(each),
         slowest.stage,
         slowest.figure.evidence,
         slowest.figure.origin,
-        offered / (each * left),
+        case.load.offered_bytes_per_s / (each * left),
         count(drives),
-    ));
-    arithmetic.extend(phases.dips.map(dips_words));
-    let waiting = case.backlog(drives);
-    if !stripe && waiting > 0.0 {
-        arithmetic.push(format!("{} wait in memory while a phase is slower", bytes(waiting)));
+    )
+}
+
+/// What was seen of a drive at a given rate, where that asks for another number; or how to see whether fewer would do, as a line.
+fn seen_words(case: &Case<'_>, at_full_speed: u32, drives: u32) -> Option<String> {
+    let seen = &case.subject.seen;
+    let each = gb(case.share(drives));
+    if drives < at_full_speed {
+        let (held, waiting) = (seen.held.as_ref()?, seen.waiting.as_ref()?);
+        return Some(format!(
+            "a drive was seen to hold {} with {} waiting ({}, {}): {} at {each} each",
+            gb(held.value),
+            bytes(waiting.value),
+            held.evidence,
+            held.origin,
+            count(drives),
+        ));
     }
-    let mut figures = vec![slowest.figure.clone()];
-    figures.extend(phases.figures.iter().cloned());
-    if left < 1.0 || case.subject.parts.is_some() {
-        figures.extend(case.read());
+    if drives > at_full_speed {
+        let not_held = seen.not_held.as_ref()?;
+        return Some(format!(
+            "a drive was seen not to hold {} ({}, {}): {} at {each} each",
+            gb(not_held.value),
+            not_held.evidence,
+            not_held.origin,
+            count(drives),
+        ));
     }
-    Need { limit: Limit::Rate, drives: Some(drives), obstacle: None, arithmetic, figures }
+    None
 }
 
 /// What dips cost, as a line.

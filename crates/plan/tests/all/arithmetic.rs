@@ -42,6 +42,44 @@ const EVEN: [(&str, f64); 3] =
     [(name::WRITE_NATIVE, 2e9), (name::WRITE_OVERWRITE, 2e9), (name::WRITE_WORST_SECOND, 2e9)];
 
 #[test]
+fn what_a_drive_was_seen_to_hold_counts_for_more_than_its_full_speed() {
+    let ring = "rate = \"10GB/s\"\nraw = \"64KiB\"\nkeep = \"1s\"";
+    let rate_of = |figures: &[(&str, f64)], text: &str| {
+        let figures: Vec<_> = EVEN.iter().chain(figures).copied().collect();
+        let design = design(text, &drive(4_000_000_000_000, &figures));
+        let arithmetic = design.needs[0].arithmetic.join("\n");
+        let array = design.array.unwrap();
+        (array.data_drives, array.buffer_bytes, array.headroom_percent, arithmetic)
+    };
+    let of_ring = |figures: &[(&str, f64)]| rate_of(figures, ring);
+    // A little more than 10 GB/s is written: 5.01 drives of 2 GB/s.
+    let (drives, buffers, ..) = of_ring(&[]);
+    assert_eq!(drives, 6);
+    // 2.11 GB/s and 5 % more are 2.12 GB/s on each of five.
+    let waiting = (name::WRITE_HELD_WAITING, 1e9);
+    let (held, held_buffers, headroom, text) = of_ring(&[(name::WRITE_HELD, 2.12e9), waiting]);
+    assert_eq!(held, 5);
+    assert!(held_buffers > buffers + 4.9e9, "{held_buffers}");
+    assert!(headroom > 0.0, "{headroom}");
+    assert!(text.contains("a drive was seen to hold 2.12 GB/s with 1.00 GB waiting"), "{text}");
+    // Too near, not known what waited, or contradicted.
+    assert_eq!(of_ring(&[(name::WRITE_HELD, 2.08e9), waiting]).0, 6);
+    assert_eq!(of_ring(&[(name::WRITE_HELD, 2.2e9)]).0, 6);
+    assert_eq!(of_ring(&[(name::WRITE_HELD, 2.2e9), waiting, (name::WRITE_NOT_HELD, 1.9e9)]).0, 6);
+    // Six would get 1.67 GB/s each, and seven 1.43.
+    let not_held = [(name::WRITE_NOT_HELD, 1.6e9)];
+    let (drives, .., text) = of_ring(&not_held);
+    assert_eq!(drives, 7);
+    assert!(text.contains("a drive was seen not to hold 1.60 GB/s"), "{text}");
+    // A mission ends before that matters; readers take a share that nobody has seen.
+    let mission = "rate = \"10GB/s\"\nraw = \"64KiB\"\nmission = \"1s\"";
+    assert_eq!(rate_of(&not_held, mission).0, 6);
+    let held = [(name::WRITE_HELD, 9e9), waiting, (name::READ_SEQUENTIAL, 4e9)];
+    let beside = format!("{ring}\nreaders = \"1x1GB/s\"");
+    assert_eq!(rate_of(&held, &beside).0, rate_of(&held[2..], &beside).0);
+}
+
+#[test]
 fn each_limit_asks_for_what_plain_division_says_and_the_greatest_binds() {
     let mut figures = EVEN.to_vec();
     // 1 GB/s for 5 years is 157.68 PB.

@@ -137,6 +137,7 @@ pub fn with_cache() -> FillResult {
         overwrite: over.points().to_vec(),
         fill,
         shares: vec![capacity],
+        held: Vec::new(),
         notes: vec!["something went wrong.".to_owned()],
     }
 }

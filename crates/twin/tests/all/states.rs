@@ -73,7 +73,11 @@ fn a_point_of_a_grid_does_not_depend_on_the_points_before_it() {
     };
     let target = "sim:samsung-970-evo-plus-1tb";
     let few = Wishes {
-        options: lab::experiment::Options::Points { blocks: vec![65_536], depths: Vec::new() },
+        options: lab::experiment::Options::Points {
+            blocks: vec![65_536],
+            depths: Vec::new(),
+            rates: Vec::new(),
+        },
         ..wishes.clone()
     };
     let point = |wishes: &Wishes| match &measure(&["mix"], target, wishes)[0] {

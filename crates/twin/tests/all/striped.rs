@@ -35,7 +35,11 @@ fn a_published_set_is_the_set_that_a_user_names() {
     let wishes = Wishes {
         size: Some(ByteSize(1 << 30)),
         point: Some(Duration::from_millis(20)),
-        options: Options::Points { blocks: vec![512, 64 << 10], depths: vec![64] },
+        options: Options::Points {
+            blocks: vec![512, 64 << 10],
+            depths: vec![64],
+            rates: Vec::new(),
+        },
         ..Wishes::default()
     };
     wishes.check(&setup).unwrap();

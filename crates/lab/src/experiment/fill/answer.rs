@@ -29,6 +29,7 @@ impl Answer for FillResult {
         found.extend(self.fill.findings());
         found.extend(self.limits());
         found.extend(self.relies());
+        found.extend(self.held_findings());
         found.extend(self.rest_findings());
         found.extend(told(&self.notes).into_iter().map(Finding::remark));
         found
@@ -62,6 +63,7 @@ impl Answer for FillResult {
             figures.push(Figure::new(name, label, rate, Unit::BytesPerSecond).noted(note));
         }
         figures.extend(self.dip_figures());
+        figures.extend(self.held_figures());
         figures.extend(self.recovery_figures());
         figures
     }

@@ -49,6 +49,7 @@ impl FillResult {
             overwrite: curve::thinned(&over),
             fill,
             shares,
+            held: Vec::new(),
             notes: Vec::new(),
         }
     }

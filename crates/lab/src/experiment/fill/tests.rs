@@ -1,6 +1,7 @@
 //! Fills of drives whose cache, rates and faults are known beforehand.
 
 use base::{Command, DeviceError, Instant, Operation, Rate};
+use profile::name;
 
 use super::*;
 use crate::answer::{Answer, Figure};
@@ -205,4 +206,66 @@ fn failures_are_said_and_a_drive_that_can_not_be_written_is_refused() {
         run_in(folder.path(), vec![reading], Box::new(|_, now| Ok(now)), |lab| fill().run(lab));
     assert!(result.unwrap_err().to_string().contains("reading only"));
     assert_eq!(done, Done::default());
+}
+
+#[test]
+fn a_rate_below_what_the_drive_writes_is_held_and_one_above_is_not() {
+    let capacity = 1024 * MIB;
+    let rates = [3e8, 4.5e8].map(Rate).to_vec();
+    let (result, done) = run(&Fill { rates, ..fill() }, vec![drive(capacity)], cached(capacity));
+    // It overwrites at 400 MB/s.
+    assert_eq!(
+        result.held.iter().map(|one| one.held).collect::<Vec<_>>(),
+        [Some(true), Some(false)]
+    );
+    let whole = held::ROUNDS * capacity;
+    assert!(result.held.iter().all(|one| one.written_bytes == whole), "{:?}", result.held);
+    assert_eq!(figure(&result, name::WRITE_HELD).value, Some(3e8));
+    assert_eq!(figure(&result, name::WRITE_NOT_HELD).value, Some(4.5e8));
+    // 1 MiB takes 2.6 ms, in which 0.8 MB come.
+    let waiting = figure(&result, name::WRITE_HELD_WAITING).value.unwrap();
+    assert!((1.7e6..2.2e6).contains(&waiting), "{waiting}");
+    let at_450 = &result.held[1];
+    // Of three times 1 GiB that come in 7.2 s, 0.4 / 0.45 are on the drive by then.
+    let late = whole as f64 * (1.0 - 4.0 / 4.5);
+    assert!((0.8..1.3).contains(&(at_450.waiting_bytes as f64 / late)), "{at_450:?}");
+    assert_eq!(done.written_bytes, 2 * capacity + 2 * whole);
+    assert_eq!(done.trimmed_bytes, 3 * capacity, "each begins with an empty drive");
+    let text = result.answer().join("\n");
+    assert!(text.contains("At 300 MB/s (2.40 Gb/s) each drive keeps up"), "{text}");
+    assert!(text.contains("At 450 MB/s (3.60 Gb/s) a drive falls further"), "{text}");
+}
+
+#[test]
+fn what_a_part_of_a_drive_holds_is_no_figure_of_the_drive() {
+    let scope = Scope { region: Some(512 * MIB), ..scope(1_000) };
+    let fill = Fill { scope, rates: vec![Rate(3e8)], ..fill() };
+    let (result, _) = run(&fill, vec![drive(1024 * MIB)], cached(1024 * MIB));
+    assert_eq!(result.held[0].held, Some(true));
+    let held = figure(&result, name::WRITE_HELD);
+    assert_eq!((held.value, held.note.as_str()), (None, "only a part of the drive was written"));
+    let without = run(&self::fill(), vec![drive(1024 * MIB)], cached(1024 * MIB)).0;
+    assert!(without.figures().iter().all(|figure| figure.name != name::WRITE_HELD));
+}
+
+#[test]
+fn writing_that_was_interrupted_begins_again_on_an_empty_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    let rates = vec![Rate(3e8)];
+    let fill = Fill { rates, ..fill() };
+    let steps = folder.path().join(NAME);
+    let go_on = |forgotten: &[&str]| {
+        for name in forgotten {
+            std::fs::remove_file(steps.join(format!("{name}.json"))).unwrap();
+        }
+        let drives = vec![drive(256 * MIB)];
+        run_in(folder.path(), drives, cached(256 * MIB), |lab| fill.run(lab)).1
+    };
+    assert_eq!(go_on(&[]).trimmed_bytes, 2 * 256 * MIB);
+    // All was done.
+    assert_eq!(go_on(&[]), Done::default());
+    let done = go_on(&["held-300000000"]);
+    assert_eq!((done.trimmed_bytes, done.written_bytes), (256 * MIB, 3 * 256 * MIB));
+    let done = go_on(&["empty"]);
+    assert_eq!((done.trimmed_bytes, done.written_bytes), (256 * MIB, 256 * MIB));
 }

@@ -1,0 +1,37 @@
+//! What was seen of a drive that was written at a given rate. A recording leaves drives a part of their time, in which they tidy up: what
+//! they hold then need not be what they write at full speed.
+
+use profile::name;
+
+use crate::candidate::{Candidate, Figure};
+
+/// A recorder does not give every drive the same at every moment: as much more than its share is asked of a drive that is to hold it.
+pub const HEADROOM: f64 = 1.05;
+
+/// Rates at which a drive was written from empty through overwriting.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// The greatest that it held.
+    pub held: Option<Figure>,
+    /// The most bytes that waited meanwhile.
+    pub waiting: Option<Figure>,
+    /// The least that it didn't hold.
+    pub not_held: Option<Figure>,
+}
+
+impl Seen {
+    /// From a drive's figures.
+    pub fn of(candidate: &Candidate) -> Self {
+        let waiting = candidate.figure(name::WRITE_HELD_WAITING);
+        let held = candidate.rate(name::WRITE_HELD).filter(|_| waiting.is_some());
+        Self { held, waiting, not_held: candidate.rate(name::WRITE_NOT_HELD) }
+    }
+
+    /// Whether a drive holds so many bytes a second for as long as anybody wants. None if that was not seen.
+    pub fn holds(&self, bytes_per_s: f64) -> Option<bool> {
+        let held = self.held.as_ref().is_some_and(|held| bytes_per_s * HEADROOM <= held.value);
+        let not_held = self.not_held.as_ref().is_some_and(|not| bytes_per_s >= not.value);
+        // What it held once and not another time is not settled.
+        (held != not_held).then_some(held)
+    }
+}
