@@ -177,12 +177,8 @@ fn trace_is_whole(stream: &Stream) -> Result<(), Problem> {
     Err(("trace", why.to_owned()))
 }
 
-fn add_jobs(
-    index: u16,
-    stream: &Stream,
-    drives: &[Geometry],
-    jobs: &mut Vec<Job>,
-) -> Result<(), Problem> {
+/// Whether a stream asks for something, wherever it does so.
+fn sensible(stream: &Stream) -> Result<(), Problem> {
     let problem = |field, text: String| Err((field, text));
     if stream.read == 0 && stream.write == 0 && stream.trim == 0 {
         return problem("read, write, trim", "all are 0: give at least one a weight".to_owned());
@@ -204,6 +200,17 @@ fn add_jobs(
     if stream.fua && stream.write == 0 {
         return problem("fua", "the stream writes nothing: give write a weight".to_owned());
     }
+    Ok(())
+}
+
+fn add_jobs(
+    index: u16,
+    stream: &Stream,
+    drives: &[Geometry],
+    jobs: &mut Vec<Job>,
+) -> Result<(), Problem> {
+    let problem = |field, text: String| Err((field, text));
+    sensible(stream)?;
     let all: Vec<u16> = (0..drives.len() as u16).collect();
     let chosen = if stream.drives.is_empty() { &all } else { &stream.drives };
     for &drive in chosen {

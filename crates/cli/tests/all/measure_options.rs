@@ -187,7 +187,7 @@ fn blocks_and_depths_are_measured_as_asked() {
     assert_eq!(points.len(), 8, "reads and writes of two blocks at two depths: {points:?}");
     assert!(!figures(&printed).is_empty());
     refused("stream sim:ideal --block 0", &["1 byte at least"]);
-    refused("fill sim:ideal --rate 1MB/s", &["unexpected argument '--rate'"]);
+    refused("steady sim:ideal --rate 1MB/s", &["unexpected argument '--rate'"]);
 }
 
 #[test]

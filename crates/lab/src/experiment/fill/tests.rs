@@ -212,8 +212,8 @@ fn failures_are_said_and_a_drive_that_can_not_be_written_is_refused() {
 fn a_rate_below_what_the_drive_writes_is_held_and_one_above_is_not() {
     let capacity = 1024 * MIB;
     let rates = [3e8, 4.5e8].map(Rate).to_vec();
-    let (result, done) = run(&Fill { rates, ..fill() }, vec![drive(capacity)], cached(capacity));
-    // It overwrites at 400 MB/s.
+    let even = rated(Rate(1e9), Rate(4e8), Duration::ZERO);
+    let (result, done) = run(&Fill { rates, ..fill() }, vec![drive(capacity)], even);
     assert_eq!(
         result.held.iter().map(|one| one.held).collect::<Vec<_>>(),
         [Some(true), Some(false)]
