@@ -229,7 +229,8 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
             if let Some(&Reverse((due, _))) = self.due.peek() {
                 wake = wake.min(due);
             }
-            let flush = self.flushers.iter().filter_map(Flusher::due).min();
+            let has_room = |flusher: &&Flusher| self.room[flusher.drive.index()] > 0;
+            let flush = self.flushers.iter().filter(has_room).filter_map(Flusher::due).min();
             wake.min(self.end.unwrap_or(wake)).min(flush.unwrap_or(wake))
         } else {
             // Nothing else can happen than that commands are done; a second is as good as any.
@@ -396,6 +397,10 @@ impl<'a, B: Bank, M: Buffers> Engine<'a, B, M> {
         let slot = self.slots[completion.tag as usize].take().expect("a command completes once");
         self.free_slots.push(completion.tag as u32);
         self.room[completion.drive.index()] += 1;
+        if !self.flushers.is_empty() {
+            // Before the next command takes the room, or a job that keeps the drive full would never let a flush in.
+            self.flush_due(completion.reaped);
+        }
         // What is reaped at the very end of an interval belongs to it.
         while self.phase == Phase::Running && completion.reaped > self.interval_end {
             self.close(self.interval_end, closed);

@@ -39,7 +39,7 @@ impl Drop for Folder {
     }
 }
 
-/// A file system in memory (tmpfs). Dropping it unmounts it, and its files are gone.
+/// A file system in memory (tmpfs). Dropping it unmounts it and deletes its files.
 #[derive(Debug)]
 pub struct Memory(Folder);
 

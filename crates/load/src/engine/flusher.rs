@@ -1,4 +1,4 @@
-//! Flushes beside the writes of a stream, as a recorder sends them.
+//! Flushes that a stream sends at regular times, as a recorder does.
 
 use base::{Duration, Instant};
 

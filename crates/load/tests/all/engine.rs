@@ -177,6 +177,18 @@ fn drives_are_flushed_beside_writes_and_nothing_counts_it() {
     }
 }
 
+#[test]
+fn a_job_that_keeps_its_drive_full_lets_flushes_in() {
+    let memory = MemoryBuffers::new(8, 1 << 20);
+    let drive = MemoryDrive { depth_max: 4, ..latency(100) };
+    let mut bank =
+        Flushed { bank: MemoryBank::new(vec![drive], memory.clone()), flushes: Vec::new() };
+    let text = "stop = { time = '1s' }\n[[stream]]\nname = 'w'\nwrite = 1\nblock = '4KiB'\ndepth = 4\nflush = '100ms'";
+    let (measured, _) = run_on(&mut bank, &memory, text);
+    assert!(measured.results[0].count > 10_000, "{}", measured.results[0].count);
+    assert!((9..=10).contains(&bank.flushes.len()), "{}", bank.flushes.len());
+}
+
 /// A bank that remembers which drives were flushed.
 struct Flushed {
     bank: MemoryBank,

@@ -71,7 +71,7 @@ fn what_a_drive_was_seen_to_hold_counts_for_more_than_its_full_speed() {
     let (drives, .., text) = of_ring(&not_held);
     assert_eq!(drives, 7);
     assert!(text.contains("a drive was seen not to hold 1.60 GB/s"), "{text}");
-    // A mission ends before that matters; readers take a share that nobody has seen.
+    // A mission ends before its drives fall behind; beside readers, no rate was measured.
     let mission = "rate = \"10GB/s\"\nraw = \"64KiB\"\nmission = \"1s\"";
     assert_eq!(rate_of(&not_held, mission).0, 6);
     let held = [(name::WRITE_HELD, 9e9), waiting, (name::READ_SEQUENTIAL, 4e9)];
