@@ -6,7 +6,7 @@ use std::fmt;
 use base::{ByteSize, DriveId, Duration, Geometry};
 
 use crate::verify::UNITS_MAX;
-use crate::workload::{Arrival, Content, Stream, Workload};
+use crate::workload::{Arrival, Content, DEPTH_MAX, Stream, Workload};
 
 /// One copy of a stream on one drive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -183,8 +183,8 @@ fn sensible(stream: &Stream) -> Result<(), Problem> {
     if stream.read == 0 && stream.write == 0 && stream.trim == 0 {
         return problem("read, write, trim", "all are 0: give at least one a weight".to_owned());
     }
-    if stream.depth == 0 || stream.depth > 4096 {
-        return problem("depth", format!("{} is not between 1 and 4096", stream.depth));
+    if stream.depth == 0 || stream.depth > DEPTH_MAX {
+        return problem("depth", format!("{} is not between 1 and {DEPTH_MAX}", stream.depth));
     }
     if stream.jobs == 0 || stream.jobs > 10_000 {
         return problem("jobs", format!("{} is not between 1 and 10000", stream.jobs));

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use crate::quantity::{Pace, Size, Time, as_text};
 use crate::trace::Recorded;
 
+/// Commands that a job has under way at a time, at most.
+pub const DEPTH_MAX: u32 = 4096;
+
 /// Streams that run at the same time until one of the reasons to stop.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

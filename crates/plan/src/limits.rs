@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::candidate::{Candidate, Figure, Parts};
 use crate::overhead::Overhead;
-use crate::phases::Phases;
+use crate::phases::{Dips, Phases};
 use crate::requirement::{Counts, Frames, Requirement, Sets};
 
 pub use obstacle::Obstacle;
@@ -320,7 +320,25 @@ impl<'a> Case<'a> {
     pub fn each_at_full_speed(&self, drives: u32, placement: Placement) -> f64 {
         let phases = &self.subject.phases;
         let members = drives + self.requirement.parity;
-        phases.each(phases.slowest(self.fill(drives)), members, placement)
+        let phase = phases.slowest(self.fill(drives));
+        match self.eased_dips(drives) {
+            Some(dips) if placement == Placement::Stripe => phases.striped(phase, members, dips),
+            _ => phases.each(phase, members, placement),
+        }
+    }
+
+    /// What dips cost in a stripe over so many drives that are not quite busy. None if that was not seen of a drive at such a rate.
+    pub fn eased_dips(&self, drives: u32) -> Option<Dips> {
+        let Subject { phases, seen, .. } = self.subject;
+        let held = seen.holds(self.share(drives)) == Some(true) && self.writes_alone();
+        let (rate, waiting) = (seen.held.as_ref()?.value, seen.waiting.as_ref()?.value);
+        let level = phases.level(phases.slowest(self.fill(drives)));
+        phases.dips.filter(|_| held).map(|dips| dips.eased(waiting / rate, rate, level))
+    }
+
+    /// Whether drives serve nobody beside the recording and are recorded to in one part, as one that is seen to hold a rate.
+    fn writes_alone(&self) -> bool {
+        self.requirement.readers.bytes_per_s() <= 0.0 && self.subject.parts.is_none()
     }
 
     /// Bytes that wait because a phase is slower than the stream.
@@ -345,7 +363,7 @@ impl<'a> Case<'a> {
     /// and of a drive that serves readers or is recorded to in parts. In a stripe, a drive also waits for the dips of the others, which
     /// one alone doesn't show; and a mission may end before a drive falls behind.
     pub fn holds(&self, drives: u32, placement: Placement) -> Option<bool> {
-        if self.requirement.readers.bytes_per_s() > 0.0 || self.subject.parts.is_some() {
+        if !self.writes_alone() {
             return None;
         }
         let waits_for_others = placement == Placement::Stripe && self.subject.phases.dips.is_some();

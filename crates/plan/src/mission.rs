@@ -308,9 +308,7 @@ impl Mission {
         let slot = |(number, slot): (usize, &Slot)| {
             let mut slot = slot.clone();
             if self.coarse {
-                let coarse = &slot.spec;
-                slot.spec =
-                    if self.readers.is_empty() { coarse.coarsest() } else { coarse.coarsened() };
+                slot.spec = slot.spec.coarsened();
             }
             slot.seed = slot.seed.wrapping_add(self.seed).wrapping_add(number as u64);
             slot

@@ -22,7 +22,7 @@ pub const WRITE_OVERWRITE: &str = "write.overwrite";
 pub const WRITE_SUSTAINED: &str = "write.sustained";
 /// What every second of a long write reaches, bytes a second.
 pub const WRITE_WORST_SECOND: &str = "write.worst_second";
-/// The greatest rate at which a drive was written from empty through two rounds over stale data without falling ever further behind,
+/// The greatest rate at which a drive was written from empty through four rounds over stale data without falling ever further behind,
 /// bytes a second.
 pub const WRITE_HELD: &str = "write.held";
 /// The most bytes that waited meanwhile.

@@ -117,7 +117,7 @@ def measure(
     :param size: uses only so much of each drive, from its beginning.
     :param block: size of each command, for experiments that have one.
     :param depth: commands in flight, for experiments that have one number of them.
-    :param rates: rates that each drive is to hold, for "fill": it is written three times over at each of them, beginning empty.
+    :param rates: rates that each drive is to hold, for "fill": it is written five times over at each of them, beginning empty.
     :param point: time for each point.
     :param time: leaves out experiments that don't fit in this time.
     :param write_budget: leaves out experiments that write more bytes.

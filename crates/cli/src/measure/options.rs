@@ -32,7 +32,7 @@ pub struct FillArguments {
     /// Writes in flight on each drive. Raise it if the drive is not busy.
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = depth, help_heading = EXPERIMENT)]
     pub depth: u32,
-    /// Rates to hold: the drives are then written three times over at each of them, beginning empty.
+    /// Rates to hold: the drives are then written five times over at each of them, beginning empty.
     ///
     /// The result says whether each drive keeps up, and how much data waits meanwhile. `longtake plan` uses it.
     #[arg(long, value_name = "RATE,RATE,...", value_delimiter = ',', value_parser = rate, help_heading = EXPERIMENT)]

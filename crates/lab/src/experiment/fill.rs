@@ -146,7 +146,7 @@ struct Layout {
 impl Fill {
     /// What it costs, at most where writes are concerned.
     pub fn cost(&self, drives: &[Geometry]) -> Cost {
-        let layout = self.layout(drives);
+        let layout = self.layout(drives, self.block_bytes);
         let rests = self.rests.iter().fold(Duration::ZERO, |sum, rest| sum + self.scaled(*rest));
         let bursts = self.rests.len() as u64 * layout.burst;
         let bytes = (2 * layout.each + bursts) * layout.drives;
@@ -165,7 +165,7 @@ impl Fill {
     /// [`LabError`], [`LabError::Unsuitable`] where nothing can be written.
     pub fn run(&self, lab: &mut Lab<'_>) -> Result<FillResult, LabError> {
         let drives = lab.drives().to_vec();
-        let layout = self.layout(&drives);
+        let layout = self.layout(&drives, self.block_bytes);
         suitable(&drives, &layout)?;
         lab.renew()?;
         let pass = self.pass("empty", &layout, layout.each);
@@ -200,7 +200,7 @@ impl Fill {
         });
         let last = second.as_ref().unwrap_or(&first);
         let rests = self.rest_and_burst(lab, &layout, &fill, last, &mut notes)?;
-        let held = self.hold(lab, &drives, &layout, &mut notes)?;
+        let held = self.hold(lab, &drives, &mut notes)?;
         let passes = [&empty, &over];
         let result = FillResult {
             drives: drives.into_iter().map(|drive| drive.name).collect(),
@@ -222,12 +222,12 @@ impl Fill {
         Ok(result)
     }
 
-    fn layout(&self, drives: &[Geometry]) -> Layout {
+    fn layout(&self, drives: &[Geometry], block_bytes: u64) -> Layout {
         let count = (drives.len() as u64).max(1);
         let unit = drives.iter().map(|d| u64::from(d.block_bytes)).max().unwrap_or(512);
         let smallest = drives.iter().map(|d| self.scope.bytes(d, unit)).min().unwrap_or(0);
         let longest = drives.iter().map(|d| u64::from(d.transfer_max_bytes)).min().unwrap_or(unit);
-        let block = (self.block_bytes.min(longest).min(smallest) / unit * unit).max(unit);
+        let block = (block_bytes.min(longest).min(smallest) / unit * unit).max(unit);
         let mut each = smallest / block * block;
         let guess = self.scope.write_guess;
         let mut cut_to = None;

@@ -5,8 +5,9 @@ use profile::name;
 
 use crate::candidate::{Candidate, Figure};
 
-/// A recorder does not give every drive the same at every moment: as much more than its share is asked of a drive that is to hold it.
-pub const HEADROOM: f64 = 1.05;
+/// A recorder does not give every drive the same at every moment, and what waits has to end: as much more than its share is asked of a
+/// drive that is to hold it.
+pub const HEADROOM: f64 = 1.01;
 
 /// Rates at which a drive was written from empty through overwriting.
 #[derive(Clone, Debug, Default)]

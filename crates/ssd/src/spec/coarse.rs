@@ -5,8 +5,9 @@ use super::{Flash, Media, Spec};
 /// Bytes that one program of a coarse drive writes at most: a fraction of the chunks that recorders write.
 const PROGRAM_BYTES_MAX: u64 = 4 << 20;
 
-/// Dies that are left at least, so that programs still follow one another without a gap.
-const DIES_MIN: u32 = 4;
+/// Dies that are left at least, so that programs still follow one another without a gap, and work of the drive's own delays as small a
+/// part of what is written as on the fine one.
+const DIES_MIN: u32 = 8;
 
 /// Bytes that one access of a coarse drive that writes in place moves at most: what chunks are multiples of, so that none is in part.
 const ACCESS_BYTES_MAX: u32 = 4 << 10;
@@ -33,39 +34,6 @@ impl Spec {
         }
         spec
     }
-
-    /// As [`Spec::coarsened`], in parts longer still, for recording that nobody reads beside: pages of a multiple of their length, each
-    /// taking that multiple of its time.
-    pub fn coarsest(&self) -> Self {
-        let mut spec = self.coarsened();
-        if spec.sets.count == 1 && spec.flash.media == Media::Nand {
-            while let Some(longer) = with_longer_pages(&spec) {
-                spec = longer;
-            }
-        }
-        spec
-    }
-}
-
-/// Pages of twice the length, half as many in a block, each taking twice as long to read and to program.
-fn with_longer_pages(spec: &Spec) -> Option<Spec> {
-    let mut long = spec.clone();
-    long.flash.page_bytes *= 2;
-    long.flash.pages_per_block /= 2;
-    long.flash.read_us *= 2.0;
-    long.flash.program_us *= 2.0;
-    if let Some(cache) = &mut long.cache {
-        cache.read_us *= 2.0;
-        cache.program_us *= 2.0;
-        cache.first_program_us = cache.first_program_us.map(|us| us * 2.0);
-        cache.fold_us = cache.fold_us.map(|us| us * 2.0);
-    }
-    let wordlines = spec.flash.pages_per_block / spec.flash.pages_per_program;
-    let program = long.flash.program_bytes();
-    // What dies have under way at a time must stay a small part of the buffer, or writing would wait where the fine drive doesn't.
-    let under_way = u64::from(long.flash.dies()) * program;
-    let fits = program <= PROGRAM_BYTES_MAX && under_way <= spec.buffer.bytes / 4;
-    (wordlines.is_multiple_of(2) && fits).then_some(long)
 }
 
 /// Dies joined by the smallest number that divides them: of neighbouring channels, which join too, or else of one channel.
@@ -106,19 +74,18 @@ mod tests {
     fn a_coarse_drive_has_the_rates_and_sizes_of_the_fine_one() {
         for name in profile::library::names() {
             let fine = Spec::from_profile(&profile::library::get(name).unwrap()).unwrap();
-            for coarse in [fine.coarsened(), fine.coarsest()] {
-                assert_eq!(coarse.check(), Ok(()), "{name}");
-                let rates = |spec: &Spec| {
-                    let channels = f64::from(spec.flash.channels) * spec.flash.channel_mb_s;
-                    (spec.flash.program_bytes_per_s(), channels)
-                };
-                let ((program, channels), fine_rates) = (rates(&coarse), rates(&fine));
-                assert!((program / fine_rates.0 - 1.0).abs() < 1e-9, "{name}");
-                assert!((channels / fine_rates.1 - 1.0).abs() < 1e-9, "{name}");
-                if fine.flash.media == Media::Nand {
-                    assert_eq!(coarse.physical_bytes(), fine.physical_bytes(), "{name}");
-                    assert_eq!(coarse.superblocks_of_set(), fine.superblocks_of_set(), "{name}");
-                }
+            let coarse = fine.coarsened();
+            assert_eq!(coarse.check(), Ok(()), "{name}");
+            let rates = |spec: &Spec| {
+                let channels = f64::from(spec.flash.channels) * spec.flash.channel_mb_s;
+                (spec.flash.program_bytes_per_s(), channels)
+            };
+            let ((program, channels), fine_rates) = (rates(&coarse), rates(&fine));
+            assert!((program / fine_rates.0 - 1.0).abs() < 1e-9, "{name}");
+            assert!((channels / fine_rates.1 - 1.0).abs() < 1e-9, "{name}");
+            if fine.flash.media == Media::Nand {
+                assert_eq!(coarse.physical_bytes(), fine.physical_bytes(), "{name}");
+                assert_eq!(coarse.superblocks_of_set(), fine.superblocks_of_set(), "{name}");
             }
         }
     }
