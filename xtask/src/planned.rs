@@ -15,7 +15,6 @@ use base::{Duration, Random, Rate};
 use lab::experiment::fill::Fill;
 use lab::profiling::{self, Identity};
 use lab::{Answer, BankRig, Go, Lab};
-use plan::limits::HEADROOM;
 use plan::proof::least;
 use plan::trial::trials;
 use plan::{Candidate, Draft, Requirement};
@@ -222,8 +221,9 @@ fn held(fill: Profile, spec: &Spec, requirement: &Requirement) -> Result<Profile
         let answer = plan::plan(requirement, &[Candidate::new(profile.clone(), None)]);
         let Some(array) = &answer.designs[0].array else { break };
         let offered = array.drive_bytes_per_s * f64::from(array.data_drives);
-        let share = |drives: u32| offered / f64::from(drives);
-        let tried = [share(array.data_drives), share(array.data_drives - 1) * HEADROOM].map(Rate);
+        // To the next whole byte: a rate must not fall short of the share by a rounding.
+        let share = |drives: u32| (offered / f64::from(drives)).ceil();
+        let tried = [share(array.data_drives), share(array.data_drives - 1)].map(Rate);
         let fresh: Vec<Rate> =
             tried.into_iter().filter(|r| r.0.is_finite() && !rates.contains(r)).collect();
         if fresh.is_empty() {

@@ -10,11 +10,11 @@ use serde::Serialize;
 
 use crate::candidate::{Candidate, Figure, Parts};
 use crate::overhead::Overhead;
-use crate::phases::{Dips, Phases};
+use crate::phases::Phases;
 use crate::requirement::{Counts, Frames, Requirement, Sets};
 
 pub use obstacle::Obstacle;
-pub use seen::{HEADROOM, Seen};
+pub use seen::Seen;
 
 /// Segments that a ring keeps trimmed ahead of its head, as `record` does it.
 pub const TRIM_AHEAD: u64 = 4;
@@ -27,6 +27,9 @@ const CHUNKS_FILLED: f64 = 2.0;
 /// Those of a recording that leaves parts of drives to readers, as many times over: when buffers fill past half, a recorder writes to
 /// all members, those among them that it should leave alone.
 const APART: f64 = 2.0;
+/// Buffers hold what was seen to wait for a drive, as many times over: a recorder gives a drive whole chunks, and not as evenly as a
+/// measurement does, and what waited in a few rounds is not the most that ever will.
+const WAITING_TIMES: f64 = 2.0;
 /// Seconds of a year, as drives' lives are counted.
 const YEAR_S: f64 = 365.0 * 86_400.0;
 /// More drives than this is no answer.
@@ -293,17 +296,28 @@ impl<'a> Case<'a> {
         let phases = &self.subject.phases;
         let members = drives + self.requirement.parity;
         let dips = phases.dip_bytes(offered, self.fill(drives), drives, left);
+        let seen = WAITING_TIMES * self.seen_waiting(drives) * f64::from(members);
+        // A mission is over before it is as bad as in five rounds.
+        let of_ring = if self.requirement.wraps() { seen } else { 0.0 };
         let waits = match placement {
             _ if !self.suffices(drives, placement)
                 && self.holds(drives, placement) == Some(true) =>
             {
-                let waiting = self.subject.seen.waiting.as_ref().map_or(0.0, |w| w.value);
-                dips + waiting * f64::from(members)
+                dips + seen
             }
-            Placement::Stripe => phases.dips.map_or(0.0, |d| offered * d.standstill_s(members)),
-            Placement::Adaptive => dips + self.backlog(drives),
+            Placement::Stripe => {
+                phases.dips.map_or(0.0, |dips| offered * dips.standstill_s(members)).max(of_ring)
+            }
+            Placement::Adaptive => (dips + self.backlog(drives)).max(of_ring),
         };
         pipeline + if self.subject.parts.is_some() { APART * waits } else { waits }
+    }
+
+    /// Bytes that were seen to wait for a drive that got as much as each of so many, or more; none if that was not seen.
+    fn seen_waiting(&self, drives: u32) -> f64 {
+        let seen = &self.subject.seen;
+        let held = seen.held.as_ref().is_some_and(|held| self.share(drives) <= held.value);
+        seen.waiting.as_ref().filter(|_| held && self.writes_alone()).map_or(0.0, |w| w.value)
     }
 
     /// What each of so many drives for data writes in the long run, in bytes a second: in the slowest phase that it reaches, or what it was
@@ -320,20 +334,7 @@ impl<'a> Case<'a> {
     pub fn each_at_full_speed(&self, drives: u32, placement: Placement) -> f64 {
         let phases = &self.subject.phases;
         let members = drives + self.requirement.parity;
-        let phase = phases.slowest(self.fill(drives));
-        match self.eased_dips(drives) {
-            Some(dips) if placement == Placement::Stripe => phases.striped(phase, members, dips),
-            _ => phases.each(phase, members, placement),
-        }
-    }
-
-    /// What dips cost in a stripe over so many drives that are not quite busy. None if that was not seen of a drive at such a rate.
-    pub fn eased_dips(&self, drives: u32) -> Option<Dips> {
-        let Subject { phases, seen, .. } = self.subject;
-        let held = seen.holds(self.share(drives)) == Some(true) && self.writes_alone();
-        let (rate, waiting) = (seen.held.as_ref()?.value, seen.waiting.as_ref()?.value);
-        let level = phases.level(phases.slowest(self.fill(drives)));
-        phases.dips.filter(|_| held).map(|dips| dips.eased(waiting / rate, rate, level))
+        phases.each(phases.slowest(self.fill(drives)), members, placement)
     }
 
     /// Whether drives serve nobody beside the recording and are recorded to in one part, as one that is seen to hold a rate.

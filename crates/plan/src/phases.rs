@@ -92,16 +92,6 @@ impl Dips {
         at_once
     }
 
-    /// What they cost in a stripe over drives that are not quite busy, of which one was seen to keep a write waiting for `waits_s` at
-    /// `rate` bytes a second: its buffer takes what comes at first. As much of the dip as that buffer covers, every other drive goes on
-    /// writing what is in its own, at its `level`.
-    #[must_use]
-    pub fn eased(self, waits_s: f64, rate: f64, level: f64) -> Self {
-        let covered = (self.together_s - waits_s).max(0.0);
-        let lost_s = (waits_s - covered * rate / level).clamp(0.0, self.together_s);
-        Self { share: self.share * lost_s / self.together_s, ..self }
-    }
-
     /// The longest time in seconds for which a stripe over so many members stands still: dips of one after another.
     pub fn standstill_s(&self, members: u32) -> f64 {
         let members = f64::from(members);
@@ -325,21 +315,13 @@ impl Phases {
     /// a stripe all wait for it, so each loses the time that the dips of all members cost. If that cost wasn't measured, a stripe is
     /// taken to be as slow as in the worst second.
     pub fn each(&self, phase: &Phase, members: u32, placement: Placement) -> f64 {
-        match (placement, self.dips) {
+        match (placement, &self.dips) {
             (Placement::Adaptive, _) => phase.mean_bytes_per_s,
             (Placement::Stripe, None) => phase.worst_bytes_per_s,
-            (Placement::Stripe, Some(dips)) => self.striped(phase, members, dips),
+            (Placement::Stripe, Some(Dips { share, .. })) => {
+                phase.mean_bytes_per_s * (1.0 + share) / (1.0 + f64::from(members) * share)
+            }
         }
-    }
-
-    /// The same in a stripe where dips cost so much.
-    pub fn striped(&self, phase: &Phase, members: u32, dips: Dips) -> f64 {
-        self.level(phase) / (1.0 + f64::from(members) * dips.share)
-    }
-
-    /// What a drive writes between dips, in bytes a second.
-    pub fn level(&self, phase: &Phase) -> f64 {
-        phase.mean_bytes_per_s * (1.0 + self.dips.map_or(0.0, |dips| dips.share))
     }
 
     /// What waits on top of the backlog in slow moments of the phases reached, under adaptive placement: while as many drives have

@@ -50,9 +50,6 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     let at_full_speed = smallest(|drives| case.suffices(drives, placement)).unwrap_or(drives);
     arithmetic.push(full_speed_words(case, placement, at_full_speed));
     arithmetic.extend(phases.dips.map(dips_words));
-    let eased = case.eased_dips(at_full_speed).filter(|_| placement == Placement::Stripe);
-    let is_eased = eased.is_some();
-    arithmetic.extend(eased.map(eased_words));
     let waiting = case.backlog(at_full_speed);
     if placement == Placement::Adaptive && waiting > 0.0 && waiting.is_finite() {
         arithmetic.push(format!("{} wait in memory while a phase is slower", bytes(waiting)));
@@ -60,7 +57,7 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     arithmetic.extend(seen_words(case, at_full_speed, drives));
     let mut figures = vec![slowest.figure.clone()];
     figures.extend(phases.figures.iter().cloned());
-    if at_full_speed != drives || is_eased {
+    if at_full_speed != drives {
         let seen = &case.subject.seen;
         figures.extend([&seen.held, &seen.waiting, &seen.not_held].into_iter().flatten().cloned());
     }
@@ -130,12 +127,6 @@ fn seen_words(case: &Case<'_>, at_full_speed: u32, drives: u32) -> Option<String
 fn dips_words(dips: Dips) -> String {
     let (together, share) = (seconds(dips.together_s), dips.share * 100.0);
     format!("dips cost a drive {together} together and {share:.2} % of its time")
-}
-
-/// What dips cost at a rate that a drive was seen to hold, as a line.
-fn eased_words(dips: Dips) -> String {
-    let share = dips.share * 100.0;
-    format!("dips cost a stripe {share:.2} % for each drive at a rate that one was seen to hold")
 }
 
 /// Drives that hold what is to be held.

@@ -5,10 +5,6 @@ use profile::name;
 
 use crate::candidate::{Candidate, Figure};
 
-/// A recorder does not give every drive the same at every moment, and what waits has to end: as much more than its share is asked of a
-/// drive that is to hold it.
-pub const HEADROOM: f64 = 1.01;
-
 /// Rates at which a drive was written from empty through overwriting.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
@@ -30,7 +26,7 @@ impl Seen {
 
     /// Whether a drive holds so many bytes a second for as long as anybody wants. None if that was not seen.
     pub fn holds(&self, bytes_per_s: f64) -> Option<bool> {
-        let held = self.held.as_ref().is_some_and(|held| bytes_per_s * HEADROOM <= held.value);
+        let held = self.held.as_ref().is_some_and(|held| bytes_per_s <= held.value);
         let not_held = self.not_held.as_ref().is_some_and(|not| bytes_per_s >= not.value);
         // What it held once and not another time is not settled.
         (held != not_held).then_some(held)
