@@ -97,7 +97,7 @@ class Clustered(unittest.TestCase):
         self.wait_for_workers(*NAMES)
 
     def workers(self):
-        return {worker["name"] for worker in self.client.scheduler_info(n_workers=-1)["workers"].values()}
+        return {worker["name"] for worker in _hosts.workers_of(self.client).values()}
 
     def wait_for_workers(self, *names):
         eventually(lambda: self.workers() == set(names))
@@ -253,6 +253,20 @@ class Searched(Clustered):
             self.search(since=2, until=1)
         with self.assertRaisesRegex(TypeError, "Client"):
             cluster.packets(None)
+
+    def test_hosts_are_found_while_the_client_refreshes_what_it_keeps(self):
+        refresh = self.client._update_scheduler_info
+
+        async def overtaken(n_workers=0):
+            await refresh(n_workers)
+            # As the client does it from time to time: it asks for no workers.
+            await refresh()
+
+        with unittest.mock.patch.object(self.client, "_update_scheduler_info", overtaken):
+            found = self.search()
+        self.assertEqual(set(found.hosts), set(NAMES))
+        of_none = self.search(hosts=[])
+        self.assertEqual((times_of(of_none), of_none.completeness["complete"]), ([], False))
 
     def test_a_frame_is_computed_where_its_arrays_are(self):
         def where(part):
@@ -561,7 +575,7 @@ class Recorded(Clustered):
         self.wait_for_workers(*NAMES, "recorder")
         self.addCleanup(self.wait_for_workers, *NAMES)
         # On the worker beside the one that searches, which is the second of the host.
-        [other] = [a for a, w in self.client.scheduler_info(n_workers=-1)["workers"].items() if w["name"] == "recorder"]
+        [other] = [a for a, w in _hosts.workers_of(self.client).items() if w["name"] == "recorder"]
         sources = {"10.88.0.2": ("synthetic:20MB/s", target)}
         hosts = cluster._hosts.connected(self.client)
         host = next(host for host in hosts.values() if other in host.workers)

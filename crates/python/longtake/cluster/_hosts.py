@@ -71,10 +71,19 @@ def synchronous(client: distributed.Client) -> distributed.Client:
     return client
 
 
+def workers_of(client: distributed.Client) -> dict[str, Any]:
+    """The workers that the scheduler knows, by their addresses.
+
+    It is asked itself: ``scheduler_info`` returns what the client keeps, which the client's own refresh, without any workers, may just
+    have replaced.
+    """
+    return client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+
+
 def connected(client: distributed.Client) -> dict[str, Host]:
     """The hosts that have workers, by their names."""
     by_address: dict[str, list[dict[str, Any]]] = {}
-    for address, worker in sorted(client.scheduler_info(n_workers=-1)["workers"].items()):
+    for address, worker in sorted(workers_of(client).items()):
         by_address.setdefault(worker["host"], []).append(worker | {"address": address})
     hosts: dict[str, Host] = {}
     for address, workers in by_address.items():
@@ -208,6 +217,6 @@ def settle(client: distributed.Client, calls: Iterable[Call], timeout: float) ->
         for call in done:
             call._collect(timeout)
         if not done:
-            workers = client.scheduler_info(n_workers=-1)["workers"]
+            workers = workers_of(client)
             for call in waiting:
                 call._check_worker(workers)

@@ -157,14 +157,15 @@ class Found:
     def completeness(self) -> dict[str, Any]:
         """What the answer lacks. Once the packets were read, it also covers the reading.
 
-        ``complete`` is whether every packet of the span was returned, ``read`` whether all packets were read to the end. ``missing``
-        lists hosts and arrays that did not answer (:class:`Missing` as dictionaries), and ``arrays`` has what each array said, by host.
+        ``complete`` is whether every packet of the span was returned, which is not known if there is no host; ``read`` is whether all
+        packets were read to the end. ``missing`` lists hosts and arrays that did not answer (:class:`Missing` as dictionaries), and
+        ``arrays`` has what each array said, by host.
         Its counts are those of whole chunks, and a chunk at the edge of two requests counts twice.
         """
         missing = self._unasked + list(self._lost.values())
         of_arrays = [account["complete"] for arrays in self._accounts.values() for account in arrays.values()]
         return {
-            "complete": self._is_read and not missing and all(of_arrays),
+            "complete": self._is_read and bool(self._accounts) and not missing and all(of_arrays),
             "read": self._is_read,
             "missing": [each.values() for each in missing],
             "arrays": self._accounts,
