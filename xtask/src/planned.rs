@@ -15,6 +15,7 @@ use base::{Duration, Random, Rate};
 use lab::experiment::fill::Fill;
 use lab::profiling::{self, Identity};
 use lab::{Answer, BankRig, Go, Lab};
+use plan::limits::Subject;
 use plan::proof::least;
 use plan::trial::trials;
 use plan::{Candidate, Draft, Requirement};
@@ -37,6 +38,8 @@ const SHRUNK: u32 = 16;
 
 /// As many drives more than planned are tried.
 const MORE: usize = 6;
+/// A drive is asked as many times for rates that it holds, at most.
+const ASKED: usize = 16;
 
 /// Options of the comparison.
 #[derive(Debug, clap::Args)]
@@ -217,15 +220,26 @@ fn drive(random: &mut Random, number: u64) -> Result<Spec> {
 fn held(fill: Profile, spec: &Spec, requirement: &Requirement) -> Result<Profile> {
     let mut profile = fill.clone();
     let mut rates: Vec<Rate> = Vec::new();
-    for _ in 0..MORE {
+    for _ in 0..ASKED {
         let answer = plan::plan(requirement, &[Candidate::new(profile.clone(), None)]);
         let Some(array) = &answer.designs[0].array else { break };
-        let offered = array.drive_bytes_per_s * f64::from(array.data_drives);
-        // To the next whole byte: a rate must not fall short of the share by a rounding.
-        let share = |drives: u32| (offered / f64::from(drives)).ceil();
-        let tried = [share(array.data_drives), share(array.data_drives - 1)].map(Rate);
-        let fresh: Vec<Rate> =
-            tried.into_iter().filter(|r| r.0.is_finite() && !rates.contains(r)).collect();
+        let candidate = Candidate::new(profile.clone(), None);
+        let Ok(subject) = Subject::new(&candidate, requirement) else { break };
+        let case = plan::limits::Case::new(requirement, &subject);
+        // What dips of others leave in a stripe is known only once a drive has held its share alone. To the next whole byte: a rate must
+        // not fall short by a rounding.
+        let planned = array.data_drives;
+        let numbers = [planned, planned - 1].into_iter().filter(|drives| *drives > 0);
+        let tried = numbers.flat_map(|drives| {
+            [case.not_to_fail(drives), case.to_hold(drives, requirement.placement)]
+                .map(|rate| Rate(rate.ceil()))
+        });
+        let mut fresh: Vec<Rate> = Vec::new();
+        for rate in tried {
+            if !rates.contains(&rate) && !fresh.contains(&rate) {
+                fresh.push(rate);
+            }
+        }
         if fresh.is_empty() {
             break;
         }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use ssd::{Spec, SpecError};
 
 use crate::candidate::{Candidate, DATASHEET_WRITE, Figure};
+use crate::confidence::Confidence;
 use crate::explain;
 use crate::host::MEMORY_CROSSINGS;
 use crate::limits::{Case, Limit, Load, Need, Obstacle, Sizing, Subject};
@@ -78,6 +79,8 @@ pub struct Design {
     pub datasheet_drives: Option<u32>,
     /// What the rate rests on that it was computed from.
     pub evidence: Option<Trust>,
+    /// How sure it is that they write as fast as data comes, if anything tells how far the figures may be off.
+    pub confidence: Option<Confidence>,
     /// Whether the drives get fuller than they were in the measurement that the plan rests on.
     pub relies_on_unseen: bool,
     /// What is taken for granted of a drive of which only a description is known; empty for all others.
@@ -195,6 +198,7 @@ impl Design {
             datasheet_bytes_per_s: None,
             datasheet_drives: None,
             evidence: None,
+            confidence: None,
             relies_on_unseen: false,
             assumed: Vec::new(),
             unknown: Vec::new(),
@@ -266,6 +270,7 @@ fn designed(requirement: &Requirement, candidate: &Candidate) -> Design {
     design.phases.clone_from(&subject.phases.phases);
     if let Some((data, binds)) = sizing.answer {
         let array = array_of(&case, data, binds);
+        design.confidence = Confidence::of(requirement, candidate, data);
         design.evidence = Some(subject.phases.slowest(case.fill(data)).figure.evidence);
         let reached = subject.phases.reached(case.fill(data));
         design.relies_on_unseen = reached.iter().any(|phase| !phase.seen);
@@ -357,6 +362,12 @@ fn doubts(case: &Case<'_>, array: &Array) -> Vec<String> {
         doubts.push(format!(
             "the array is only {:.1} % faster than it has to be: plan with --margin",
             array.headroom_percent
+        ));
+    }
+    if array.headroom_percent < 0.0 {
+        doubts.push(format!(
+            "the array is {:.1} % slower than data comes, and buffers hold the rest until it ends: plan with --margin",
+            -array.headroom_percent
         ));
     }
     if requirement.life_years.is_some() && array.life_years.is_none() {

@@ -25,7 +25,16 @@ pub struct Figure {
     pub evidence: Trust,
     /// Where it comes from.
     pub origin: String,
+    /// From where to where it lies in 95 of 100 cases; None if nothing tells.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<(f64, f64)>,
 }
+
+/// Standard deviations of a normal distribution between its middle and the end of a range that has 95 of 100 cases.
+const RANGE_DEVIATIONS: f64 = 1.96;
+/// How far a rate or size may be off that a measurer published, or that parts of a simulated drive come to, as a share. Reviews round
+/// levels to a tenth, and their means differ from their own levels by that much; of rates that were held out, none was predicted worse.
+const SPREAD: f64 = 0.1;
 
 /// A drive's flash in parts that share nothing: namespaces on NVM Sets of their own.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,6 +62,8 @@ pub struct Candidate {
     pub described: Option<Described>,
     /// What its simulation is made of, if it can be simulated.
     model: Option<Spec>,
+    /// By how many standard deviations rates and sizes are taken to be less than stated.
+    deviations: f64,
 }
 
 impl Parts {
@@ -67,7 +78,7 @@ impl Candidate {
     pub fn new(profile: Profile, price: Option<f64>) -> Self {
         // Parameters that no drive can have tell nothing of this one.
         let model = Spec::from_profile(&profile).ok().filter(|spec| spec.check().is_ok());
-        Self { profile, price, described: None, model }
+        Self { profile, price, described: None, model, deviations: 0.0 }
     }
 
     /// A drive of which only a description is known.
@@ -78,13 +89,29 @@ impl Candidate {
     /// A figure of the profile.
     pub fn figure(&self, name: &str) -> Option<Figure> {
         let known = self.profile.known(name)?;
-        Some(Figure {
+        let spread = (known.trust() == Trust::Published).then(|| spread(known.value));
+        Some(self.worse(Figure {
             name: name.to_owned(),
             value: known.value,
             unit: known.unit,
             evidence: known.trust(),
             origin: known.source.origin.clone(),
-        })
+            range: known.range.or(spread),
+        }))
+    }
+
+    /// From now on, rates and sizes that have a range are less than stated by so many standard deviations.
+    pub fn worse_by(&mut self, deviations: f64) {
+        self.deviations = deviations;
+    }
+
+    fn worse(&self, figure: Figure) -> Figure {
+        let Some((low, _)) = figure.range else { return figure };
+        if !matches!(figure.unit, Unit::BytesPerSecond | Unit::Bytes) {
+            return figure;
+        }
+        let deviation = (figure.value - low) / RANGE_DEVIATIONS;
+        Figure { value: (figure.value - self.deviations * deviation).max(0.0), ..figure }
     }
 
     /// A figure above 0 in bytes a second; a drive that writes nothing is none.
@@ -95,7 +122,7 @@ impl Candidate {
     /// Writing past a cache as the simulated drive's parts come to.
     pub fn model_write(&self) -> Option<Figure> {
         let rate = self.model.as_ref()?.native_write_bytes_per_s();
-        Some(self.of_model(name::WRITE_NATIVE, rate))
+        Some(self.worse(of_model(name::WRITE_NATIVE, rate)))
     }
 
     /// Bytes written when its cache begins to shrink, and the rate from there on. If no measurement has filled the drive, both are
@@ -105,7 +132,8 @@ impl Candidate {
         let level = self.rate(name::WRITE_SHRUNK).or_else(|| {
             let (spec, folding) = model?;
             let share = folding.bytes_per_s / spec.native_write_bytes_per_s();
-            Some(self.of_model(name::WRITE_SHRUNK, native.value * share))
+            // It is worse already if the rate before is.
+            Some(of_model(name::WRITE_SHRUNK, native.value * share))
         });
         if let Some(place) = self.figure(name::WRITE_SHRINK) {
             return Some((place, level));
@@ -115,15 +143,15 @@ impl Candidate {
         let seen_whole = of_all.iter().any(|name| self.figure(name).is_some())
             || self.profile.fill.as_ref().is_some_and(|f| f.is_whole(self.profile.capacity_bytes));
         let (_, folding) = model.filter(|_| !seen_whole)?;
-        let place = self.of_model(name::WRITE_SHRINK, folding.from_bytes as f64);
-        Some((Figure { unit: Unit::Bytes, ..place }, level))
+        let place = of_model(name::WRITE_SHRINK, folding.from_bytes as f64);
+        Some((self.worse(Figure { unit: Unit::Bytes, ..place }), level))
     }
 
     /// Reading in order: the figure, or what the simulated drive's parts come to.
     pub fn read(&self) -> Option<Figure> {
         self.rate(name::READ_SEQUENTIAL).or_else(|| {
             let rate = self.model.as_ref()?.sequential_read_bytes_per_s();
-            Some(self.of_model(name::READ_SEQUENTIAL, rate))
+            Some(self.worse(of_model(name::READ_SEQUENTIAL, rate)))
         })
     }
 
@@ -143,7 +171,7 @@ impl Candidate {
             let most = model.sequential_read_bytes_per_s() / f64::from(read_bytes);
             let reads = dies.min(model.controller.read_iops).min(most);
             let name = format!("random.read.{}", name::block(read_bytes.into()));
-            Some(self.of_model(&name, reads * f64::from(read_bytes)))
+            Some(self.worse(of_model(&name, reads * f64::from(read_bytes))))
         })
     }
 
@@ -169,16 +197,6 @@ impl Candidate {
         })
     }
 
-    fn of_model(&self, name: &str, value: f64) -> Figure {
-        Figure {
-            name: name.to_owned(),
-            value,
-            unit: Unit::BytesPerSecond,
-            evidence: Trust::Assumed,
-            origin: "parts of the simulated drive".to_owned(),
-        }
-    }
-
     /// Its own link; None if that isn't known, as of a file.
     pub fn link(&self) -> Option<Link> {
         let of_model = self.model.as_ref().map(|spec| spec.link);
@@ -199,4 +217,20 @@ impl Candidate {
     pub fn layout(&self, parts: Option<Parts>) -> Result<Layout, LayoutError> {
         Layout::default_for(parts.map_or(self.profile.capacity_bytes, |parts| parts.bytes))
     }
+}
+
+/// What parts of a simulated drive come to.
+fn of_model(name: &str, value: f64) -> Figure {
+    Figure {
+        name: name.to_owned(),
+        value,
+        unit: Unit::BytesPerSecond,
+        evidence: Trust::Assumed,
+        origin: "parts of the simulated drive".to_owned(),
+        range: Some(spread(value)),
+    }
+}
+
+fn spread(value: f64) -> (f64, f64) {
+    (value * (1.0 - SPREAD), value * (1.0 + SPREAD))
 }

@@ -3,6 +3,7 @@
 use base::{ByteSize, Duration, Rate};
 
 use crate::answer::Design;
+use crate::confidence::{Confidence, SURE};
 use crate::limits::Limit;
 
 /// Bytes a second: `12.6 GB/s`.
@@ -94,12 +95,34 @@ pub fn lines(design: &Design) -> Vec<String> {
             "in all: {} for data, as {} asks{more} = {}",
             array.data_drives, array.binds, array.drives
         ));
+        if let Some(confidence) = &design.confidence {
+            lines.push(confidence_words(confidence, array.data_drives));
+        }
         if let Some(cost) = array.cost {
             let drives = f64::from(array.drives);
             lines.push(format!("cost: {} x {} = {}", array.drives, cost / drives, cost));
         }
     }
     lines
+}
+
+/// How sure it is that so many drives are enough, as a line.
+fn confidence_words(confidence: &Confidence, planned: u32) -> String {
+    let (low, high) = confidence.range;
+    let wanted = SURE * 100.0;
+    let sure = match confidence.sure_drives {
+        Some(sure) if sure > planned => format!(", {} with {wanted:.0} %", drives(sure)),
+        Some(_) => String::new(),
+        None => format!(", no number with {wanted:.0} %"),
+    };
+    format!(
+        "confidence: {} for data are fast enough with {:.1} % ({} lies between {} and {}){sure}",
+        drives(planned),
+        confidence.enough * 100.0,
+        confidence.figure,
+        rate(low),
+        rate(high),
+    )
 }
 
 /// What the stream comes to on this drive.

@@ -6,6 +6,7 @@
 pub mod answer;
 pub mod beside;
 pub mod candidate;
+pub mod confidence;
 pub mod described;
 pub mod duty;
 pub mod explain;

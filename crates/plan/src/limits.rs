@@ -5,12 +5,12 @@ mod obstacle;
 mod seen;
 
 use format::Layout;
-use recorder::Placement;
+use recorder::{Placement, defaults};
 use serde::Serialize;
 
 use crate::candidate::{Candidate, Figure, Parts};
 use crate::overhead::Overhead;
-use crate::phases::Phases;
+use crate::phases::{Phase, Phases, Stage};
 use crate::requirement::{Counts, Frames, Requirement, Sets};
 
 pub use obstacle::Obstacle;
@@ -27,9 +27,17 @@ const CHUNKS_FILLED: f64 = 2.0;
 /// Those of a recording that leaves parts of drives to readers, as many times over: when buffers fill past half, a recorder writes to
 /// all members, those among them that it should leave alone.
 const APART: f64 = 2.0;
-/// Buffers hold what was seen to wait for a drive, as many times over: a recorder gives a drive whole chunks, and not as evenly as a
-/// measurement does, and what waited in a few rounds is not the most that ever will.
-const WAITING_TIMES: f64 = 2.0;
+/// Buffers hold what was seen to wait for a drive, as many times over, but no more chunks on top than so many: a recorder gives a drive whole
+/// chunks, and not as evenly as a measurement does, and what waited in a few rounds is not the most that ever will. Chosen on simulated
+/// drives.
+const WAITING_TIMES: f64 = 3.0;
+const WAITING_CHUNKS_MORE: f64 = 8.0;
+/// A drive of an array has to have held so much more than it gets, as a share: its recorder also writes indexes, and flushes and trims when it
+/// likes. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
+const HELD_HEADROOM: f64 = 0.0025;
+/// As much where drives are slowest over stale data. What they are too slow by then uses up spare flash before it shows, and of a fifth of a
+/// drive's capacity, 5 % too much leaves nothing in the four times that a measurement writes over it.
+const HELD_HEADROOM_STALE: f64 = 0.05;
 /// Seconds of a year, as drives' lives are counted.
 const YEAR_S: f64 = 365.0 * 86_400.0;
 /// More drives than this is no answer.
@@ -291,42 +299,56 @@ impl<'a> Case<'a> {
 
     /// Bytes of buffers that so many drives need; infinite if buffers fill up whatever their number.
     pub fn buffer_bytes(&self, drives: u32, placement: Placement) -> f64 {
-        let pipeline = self.pipeline_bytes(drives);
-        let (offered, left) = (self.load.offered_bytes_per_s, self.left(drives));
-        let phases = &self.subject.phases;
-        let members = drives + self.requirement.parity;
-        let dips = phases.dip_bytes(offered, self.fill(drives), drives, left);
-        let seen = WAITING_TIMES * self.seen_waiting(drives) * f64::from(members);
-        // A mission is over before it is as bad as in five rounds.
-        let of_ring = if self.requirement.wraps() { seen } else { 0.0 };
-        let waits = match placement {
-            _ if !self.suffices(drives, placement)
-                && self.holds(drives, placement) == Some(true) =>
-            {
-                dips + seen
-            }
-            Placement::Stripe => {
-                phases.dips.map_or(0.0, |dips| offered * dips.standstill_s(members)).max(of_ring)
-            }
-            Placement::Adaptive => (dips + self.backlog(drives)).max(of_ring),
+        let members = f64::from(drives + self.requirement.parity);
+        let dips = self.dip_bytes(drives, placement);
+        let seen = self.seen_waiting(drives, placement) * members;
+        let held_alone =
+            !self.suffices(drives, placement) && self.holds(drives, placement) == Some(true);
+        let waits = if held_alone {
+            dips * self.dips_felt(placement) + seen
+        } else {
+            // A mission is over before it is as bad as in five rounds.
+            let of_ring = if self.requirement.wraps() { seen } else { 0.0 };
+            (dips + self.backlog(drives, placement)).max(of_ring)
         };
-        pipeline + if self.subject.parts.is_some() { APART * waits } else { waits }
+        let apart = if self.subject.parts.is_some() { APART } else { 1.0 };
+        self.pipeline_bytes(drives) + apart * waits
     }
 
-    /// Bytes that were seen to wait for a drive that got as much as each of so many, or more; none if that was not seen.
-    fn seen_waiting(&self, drives: u32) -> f64 {
+    /// Bytes that wait while drives dip: as many at once as ever will, or one after another in a stripe.
+    fn dip_bytes(&self, drives: u32, placement: Placement) -> f64 {
+        let (offered, phases) = (self.load.offered_bytes_per_s, &self.subject.phases);
+        let members = drives + self.requirement.parity;
+        match placement {
+            Placement::Stripe => {
+                phases.dips.map_or(0.0, |dips| offered * dips.standstill_s(members))
+            }
+            Placement::Adaptive => {
+                phases.dip_bytes(offered, self.fill(drives), drives, self.left(drives))
+            }
+        }
+    }
+
+    /// Bytes that buffers hold of each drive because so many, or less, were seen to wait for one that got as much; none if that was not seen.
+    fn seen_waiting(&self, drives: u32, placement: Placement) -> f64 {
         let seen = &self.subject.seen;
-        let held = seen.held.as_ref().is_some_and(|held| self.share(drives) <= held.value);
-        seen.waiting.as_ref().filter(|_| held && self.writes_alone()).map_or(0.0, |w| w.value)
+        let to_hold = self.to_hold(drives, placement);
+        let held = seen.held.as_ref().is_some_and(|held| to_hold <= held.value);
+        let waiting = seen.waiting.as_ref().filter(|_| held && self.writes_alone());
+        let most_more = WAITING_CHUNKS_MORE * self.subject.overhead.chunk_max_bytes as f64;
+        waiting.map_or(0.0, |waiting| {
+            waiting.value + (waiting.value * (WAITING_TIMES - 1.0)).min(most_more)
+        })
     }
 
     /// What each of so many drives for data writes in the long run, in bytes a second: in the slowest phase that it reaches, or what it was
     /// seen to hold if that is more.
     pub fn each(&self, drives: u32, placement: Placement) -> f64 {
         let at_full_speed = self.each_at_full_speed(drives, placement);
-        let held =
-            self.subject.seen.held.as_ref().filter(|_| self.holds(drives, placement) == Some(true));
-        held.map_or(at_full_speed, |held| at_full_speed.max(held.value))
+        let seen = self.subject.seen.held.as_ref();
+        let held = seen.filter(|_| self.holds(drives, placement) == Some(true));
+        let share = self.share(drives) / self.to_hold(drives, placement);
+        held.map_or(at_full_speed, |held| at_full_speed.max(held.value * share))
     }
 
     /// What each of so many drives for data writes at full speed in the slowest phase that it reaches, in bytes a second. A stripe waits
@@ -337,16 +359,30 @@ impl<'a> Case<'a> {
         phases.each(phases.slowest(self.fill(drives)), members, placement)
     }
 
-    /// Whether drives serve nobody beside the recording and are recorded to in one part, as one that is seen to hold a rate.
+    /// Whether drives serve no readers and are recorded to as a whole, which is how a held rate is measured.
     fn writes_alone(&self) -> bool {
         self.requirement.readers.bytes_per_s() <= 0.0 && self.subject.parts.is_none()
     }
 
     /// Bytes that wait because a phase is slower than the stream.
-    pub fn backlog(&self, drives: u32) -> f64 {
-        let count = f64::from(drives);
-        let volume = self.fill(drives) * count;
-        self.subject.phases.backlog(self.load.offered_bytes_per_s, volume, count, self.left(drives))
+    pub fn backlog(&self, drives: u32, placement: Placement) -> f64 {
+        let phases = &self.subject.phases;
+        let (count, left) = (f64::from(drives), self.left(drives));
+        let members = drives + self.requirement.parity;
+        let rate = |phase: &Phase| phases.each(phase, members, placement) * count * left;
+        phases.backlog(self.load.offered_bytes_per_s, self.fill(drives) * count, count, rate)
+    }
+
+    /// Bytes that may wait because a phase is slower than the stream: what memory is given, or else as many as buffers hold anyway. Where
+    /// some do wait, buffers are planned for both.
+    fn may_wait(&self, drives: u32, placement: Placement) -> f64 {
+        match (self.requirement.host.memory, placement) {
+            (Some(memory), _) => memory.0 as f64,
+            (None, Placement::Stripe) => self.pipeline_bytes(drives),
+            (None, Placement::Adaptive) => {
+                self.pipeline_bytes(drives) + self.dip_bytes(drives, placement)
+            }
+        }
     }
 
     /// Whether so many drives write as fast as data comes: as was seen of one that got as much as each of them, or else as its figures at
@@ -355,40 +391,66 @@ impl<'a> Case<'a> {
         self.holds(drives, placement).unwrap_or_else(|| self.suffices(drives, placement))
     }
 
+    /// The fewest drives that do; None if no number does.
+    pub fn sustaining(&self, placement: Placement) -> Option<u32> {
+        each::smallest(|drives| self.sustains(drives, placement))
+    }
+
     /// Bytes a second that each of so many drives gets.
     pub fn share(&self, drives: u32) -> f64 {
         self.load.offered_bytes_per_s / f64::from(drives)
     }
 
-    /// Whether a drive was seen to hold what each of so many gets, from empty through overwriting, or not to hold it. None if neither,
-    /// and of a drive that serves readers or is recorded to in parts. In a stripe, a drive also waits for the dips of the others, which
-    /// one alone doesn't show; and a mission may end before a drive falls behind.
+    /// Bytes a second that one drive alone has to hold for each of so many to hold its share. In a stripe, a drive gets its share in the time
+    /// that the dips of the others leave.
+    pub fn to_hold(&self, drives: u32, placement: Placement) -> f64 {
+        let others = match (placement, self.subject.phases.dips) {
+            (Placement::Stripe, Some(dips)) => {
+                let others = f64::from(drives + self.requirement.parity - 1);
+                others * dips.share * self.dips_felt(placement)
+            }
+            _ => 0.0,
+        };
+        let stale = self.subject.phases.slowest(self.fill(drives)).stage == Stage::Overwrite;
+        let headroom = if stale { HELD_HEADROOM_STALE } else { HELD_HEADROOM };
+        self.share(drives) * (1.0 + headroom) * (1.0 + others)
+    }
+
+    /// Bytes a second that no drive must have failed to hold for so many to hold their shares.
+    pub fn not_to_fail(&self, drives: u32) -> f64 {
+        self.share(drives) * (1.0 + HELD_HEADROOM)
+    }
+
+    /// The share of a drive's dips that others in a stripe feel: at the rate that it was seen to hold, its own buffer and the chunks under way
+    /// on it cover some of each. All of them where that was not seen, and under adaptive placement.
+    fn dips_felt(&self, placement: Placement) -> f64 {
+        let seen = self.subject.seen.held.as_ref().zip(self.subject.seen.waiting.as_ref());
+        let ((held, waiting), dips) = match (placement, seen.zip(self.subject.phases.dips)) {
+            (Placement::Stripe, Some(of_stripe)) => of_stripe,
+            _ => return 1.0,
+        };
+        let under_way = u64::from(defaults::DEPTH) * self.subject.overhead.chunk_max_bytes;
+        let felt_s = (waiting.value - under_way as f64).max(0.0) / held.value;
+        (felt_s / dips.together_s).min(1.0)
+    }
+
+    /// Whether so many drives hold what each of them gets, as was seen of one that was written alone from empty through overwriting. None if
+    /// that was not seen, and of drives that serve readers or are recorded to in parts. A mission may end before a drive falls behind.
     pub fn holds(&self, drives: u32, placement: Placement) -> Option<bool> {
         if !self.writes_alone() {
             return None;
         }
-        let waits_for_others = placement == Placement::Stripe && self.subject.phases.dips.is_some();
-        let holds = self.subject.seen.holds(self.share(drives))?;
-        let tells = if holds { !waits_for_others } else { self.requirement.wraps() };
-        tells.then_some(holds)
+        let to_hold = self.to_hold(drives, placement);
+        match self.subject.seen.holds(self.not_to_fail(drives), to_hold)? {
+            true => Some(true),
+            false => self.requirement.wraps().then_some(false),
+        }
     }
 
-    /// Whether what drives write and read at full speed suffices: striped, in the slowest moment of every phase; adaptive, by the means of phases,
-    /// with what waits meanwhile in the memory that is given.
+    /// Whether what drives write and read at full speed suffices: striped, with the dips of all or else in the slowest moment of every
+    /// phase; adaptive, by the means of phases; with what waits meanwhile in memory.
     pub fn suffices(&self, drives: u32, placement: Placement) -> bool {
-        if !self.readable(drives) {
-            return false;
-        }
-        match placement {
-            Placement::Stripe => {
-                let each = self.each_at_full_speed(drives, placement);
-                each * f64::from(drives) * self.left(drives) >= self.load.offered_bytes_per_s
-            }
-            Placement::Adaptive => {
-                let memory = self.requirement.host.memory.map_or(0.0, |memory| memory.0 as f64);
-                self.backlog(drives) <= memory
-            }
-        }
+        self.readable(drives) && self.backlog(drives, placement) <= self.may_wait(drives, placement)
     }
 
     /// How many drives it takes.

@@ -13,6 +13,8 @@ const DIP_S: f64 = 1.0;
 /// Of a thousand stripes over n drives, whose dips begin at places of a period drawn at random, one has more than so many times the
 /// square root of n dips in a row before its drives catch up: Kuiper's statistic (1960) of uniform places at 99.9 %.
 const DIPS_IN_A_ROW: f64 = 2.3;
+/// A slowest minute that is slower than this share of overwriting was one of another phase.
+const MINUTE_SHARE: f64 = 0.98;
 /// Buffers last for as many dips at once as there are in all but this share of the time: a quarter of a second in eight years.
 const MORE_AT_ONCE: f64 = 1e-9;
 
@@ -120,9 +122,9 @@ impl Phases {
         let fast = candidate.rate(name::WRITE_FAST);
         let native = native(candidate, &measure, &mut doubts)?;
         let sustained = candidate.rate(name::WRITE_SUSTAINED);
-        let slowest = sustained.filter(|sustained| sustained.value < native.value);
+        let slowest = sustained.clone().filter(|sustained| sustained.value < native.value);
         let overwrite = match candidate.rate(name::WRITE_OVERWRITE) {
-            Some(overwrite) => overwrite,
+            Some(overwrite) => slowest_minute(overwrite, sustained, candidate),
             None => {
                 let like = slowest.clone().unwrap_or_else(|| native.clone());
                 doubts.push(format!(
@@ -197,8 +199,12 @@ impl Phases {
             if begins < seen_bytes {
                 cut.push(Phase { ends_at_bytes: Some(seen_bytes), ..phase.clone() });
             }
-            let figure =
-                Figure { evidence: Trust::Assumed, origin: origin.clone(), ..phase.figure };
+            let figure = Figure {
+                evidence: Trust::Assumed,
+                origin: origin.clone(),
+                range: None,
+                ..phase.figure
+            };
             cut.push(Phase { ends_at_bytes: Some(end), figure, seen: false, ..phase });
         }
         self.phases = cut;
@@ -273,12 +279,18 @@ impl Phases {
         &self.phases[..=last]
     }
 
-    /// The most bytes that wait in buffers while so many drives, each taking its share, are offered `offered` bytes a second
-    /// until `volume` have come. `left` is the share of their time that drives have for writing. Infinite if it never ends.
-    pub fn backlog(&self, offered: f64, volume: f64, drives: f64, left: f64) -> f64 {
+    /// The most bytes that wait in buffers while drives, each taking its share, are offered `offered` bytes a second until `volume` have
+    /// come. So many of them together write `rate_of` bytes a second in a phase. Infinite if it never ends.
+    pub fn backlog(
+        &self,
+        offered: f64,
+        volume: f64,
+        drives: f64,
+        rate_of: impl Fn(&Phase) -> f64,
+    ) -> f64 {
         let (mut come, mut written, mut most) = (0.0, 0.0, 0.0);
         for phase in &self.phases {
-            let rate = phase.mean_bytes_per_s * drives * left;
+            let rate = rate_of(phase);
             if rate <= 0.0 {
                 return f64::INFINITY;
             }
@@ -348,6 +360,19 @@ impl Phases {
             .reduce(|a, b| if b.mean_bytes_per_s <= a.mean_bytes_per_s { b } else { a })
             .unwrap_or(&self.phases[0])
     }
+}
+
+/// How fast a drive writes over stale data: as in its slowest minute, if that was measured there. A ring comes to it again and again, and no
+/// buffer holds what a minute is short of.
+fn slowest_minute(overwrite: Figure, sustained: Option<Figure>, candidate: &Candidate) -> Figure {
+    let dips = candidate.figure(name::DIP_SHARE).is_some_and(|share| share.value > 0.0);
+    let there = |minute: &Figure| {
+        let share = minute.value / overwrite.value;
+        minute.evidence >= Trust::Measured && (MINUTE_SHARE..1.0).contains(&share) && !dips
+    };
+    sustained
+        .filter(there)
+        .map_or(overwrite.clone(), |minute| Figure { value: minute.value, ..overwrite })
 }
 
 /// How fast a drive writes past its cache: as known best, or as its peak if nothing else is known.

@@ -109,8 +109,9 @@ pub fn prove(
     Ok(Proof { drives, with, without })
 }
 
-/// The smallest number of drives on which a mission loses nothing, with the proof. The search goes up or down from `from`. Each number
-/// is run at most once, and ends at its first loss. None if `most` drives are not enough.
+/// The smallest number of drives on which a mission loses nothing, with the proof. The search goes up from `from` one at a time, and down
+/// in steps that double; if so many lose something, fewer are taken to lose as well. Each number is run at most once, and ends at its
+/// first loss. None if `most` drives are not enough.
 ///
 /// # Errors
 /// [`MissionError`] if one can't be run.
@@ -130,14 +131,7 @@ pub fn least(
     let mut drives = from.clamp(1, most);
     let mut outcome = run(drives)?;
     if outcome.first_loss.is_none() {
-        while drives > 1 {
-            let less = run(drives - 1)?;
-            if less.first_loss.is_some() {
-                return Ok(Some(Proof { drives, with: outcome, without: Some(less) }));
-            }
-            (drives, outcome) = (drives - 1, less);
-        }
-        return Ok(Some(Proof { drives, with: outcome, without: None }));
+        return fewest(drives, outcome, run).map(Some);
     }
     while drives < most {
         let more = run(drives + 1)?;
@@ -147,4 +141,26 @@ pub fn least(
         (drives, outcome) = (drives + 1, more);
     }
     Ok(None)
+}
+
+/// The fewest drives that lose nothing, where so many are known to.
+fn fewest(
+    mut drives: usize,
+    mut with: MissionOutcome,
+    mut run: impl FnMut(usize) -> Result<MissionOutcome, MissionError>,
+) -> Result<Proof, MissionError> {
+    let (mut too_few, mut without) = (0, None);
+    let mut step = 1;
+    while drives - too_few > 1 {
+        let least = too_few + if without.is_some() { (drives - too_few) / 2 } else { 1 };
+        let fewer = drives.saturating_sub(step).max(least);
+        let outcome = run(fewer)?;
+        if outcome.first_loss.is_some() {
+            (too_few, without) = (fewer, Some(outcome));
+        } else {
+            (drives, with) = (fewer, outcome);
+            step *= 2;
+        }
+    }
+    Ok(Proof { drives, with, without })
 }

@@ -225,7 +225,9 @@ fn section(design: &Design, findings: &[&Finding]) -> Section {
     let said = match &design.array {
         Some(array) => {
             let slack = match array.headroom_percent {
-                fast if fast.is_finite() => format!(", {} % to spare", explain::factor(fast)),
+                fast if fast.is_finite() && fast >= 0.0 => {
+                    format!(", {} % to spare", explain::factor(fast))
+                }
                 _ => String::new(),
             };
             format!("{}; {} binds{slack}.", explain::drives(array.drives), array.binds)

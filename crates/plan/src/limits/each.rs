@@ -28,7 +28,7 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     if case.requirement.readers.bytes_per_s() > 0.0 && case.read().is_none() {
         return never(Limit::Rate, Obstacle::NoReadRate);
     }
-    let Some(drives) = smallest(|drives| case.sustains(drives, placement)) else {
+    let Some(drives) = case.sustaining(placement) else {
         let reads = case.requirement.readers.bytes_per_s();
         let obstacle = if reads > 0.0 { Obstacle::Readers { reads } } else { Obstacle::TooMany };
         return never(Limit::Rate, obstacle);
@@ -50,8 +50,8 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     let at_full_speed = smallest(|drives| case.suffices(drives, placement)).unwrap_or(drives);
     arithmetic.push(full_speed_words(case, placement, at_full_speed));
     arithmetic.extend(phases.dips.map(dips_words));
-    let waiting = case.backlog(at_full_speed);
-    if placement == Placement::Adaptive && waiting > 0.0 && waiting.is_finite() {
+    let waiting = case.backlog(at_full_speed, placement);
+    if waiting > 0.0 && waiting.is_finite() {
         arithmetic.push(format!("{} wait in memory while a phase is slower", bytes(waiting)));
     }
     arithmetic.extend(seen_words(case, at_full_speed, drives));
@@ -339,7 +339,7 @@ fn memory(case: &Case<'_>, placement: Placement) -> Need {
     };
     let there = memory.0 as f64;
     // Below this, what waits never ends; above, dips shrink until what each member has in memory is all that is left.
-    let Some(first) = smallest(|drives| case.sustains(drives, placement)) else {
+    let Some(first) = case.sustaining(placement) else {
         return never(Limit::Memory, Obstacle::TooMany);
     };
     let mut drives = first;
@@ -378,7 +378,7 @@ fn crossings(case: &Case<'_>, there: f64) -> String {
 }
 
 /// The least number that will do, if more always do as well.
-fn smallest(will_do: impl Fn(u32) -> bool) -> Option<u32> {
+pub(super) fn smallest(will_do: impl Fn(u32) -> bool) -> Option<u32> {
     let mut high = 1;
     while !will_do(high) {
         high *= 2;

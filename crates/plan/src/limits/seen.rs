@@ -24,10 +24,11 @@ impl Seen {
         Self { held, waiting, not_held: candidate.rate(name::WRITE_NOT_HELD) }
     }
 
-    /// Whether a drive holds so many bytes a second for as long as anybody wants. None if that was not seen.
-    pub fn holds(&self, bytes_per_s: f64) -> Option<bool> {
-        let held = self.held.as_ref().is_some_and(|held| bytes_per_s <= held.value);
-        let not_held = self.not_held.as_ref().is_some_and(|not| bytes_per_s >= not.value);
+    /// Whether a drive holds what it has to, for as long as anybody wants: at least so many bytes a second, and not more than so many. None if
+    /// that was not seen.
+    pub fn holds(&self, at_least: f64, at_most: f64) -> Option<bool> {
+        let held = self.held.as_ref().is_some_and(|held| at_most <= held.value);
+        let not_held = self.not_held.as_ref().is_some_and(|not| at_least >= not.value);
         // What it held once and not another time is not settled.
         (held != not_held).then_some(held)
     }

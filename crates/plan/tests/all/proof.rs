@@ -60,6 +60,8 @@ fn a_drive_with_dips_needs_fewer_where_chunks_go_to_who_is_free() {
         panic!("{adaptive}");
     };
     assert!(loss.cause == LossCause::NoBuffer, "{adaptive}");
+    // From far above it comes down to the same number.
+    assert_eq!(needed(Placement::Adaptive, 15).map(|proof| proof.drives), Some(adaptive.drives));
     // RAID 0 waits for each dip of each drive, however many there are.
     let stripe = needed(Placement::Stripe, adaptive.drives + 1);
     assert!(
