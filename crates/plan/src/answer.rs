@@ -270,7 +270,7 @@ fn designed(requirement: &Requirement, candidate: &Candidate) -> Design {
     design.phases.clone_from(&subject.phases.phases);
     if let Some((data, binds)) = sizing.answer {
         let array = array_of(&case, data, binds);
-        design.confidence = Confidence::of(requirement, candidate, data);
+        design.confidence = Confidence::of(requirement, &subject, data);
         design.evidence = Some(subject.phases.slowest(case.fill(data)).figure.evidence);
         let reached = subject.phases.reached(case.fill(data));
         design.relies_on_unseen = reached.iter().any(|phase| !phase.seen);

@@ -3,11 +3,10 @@
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::candidate::Candidate;
 use crate::limits::{Case, Subject};
 use crate::requirement::Requirement;
 
-/// How sure one wants to be of the number that is named beside the plan's.
+/// The confidence for which the number of drives is named beside the planned one.
 pub const SURE: f64 = 0.99;
 /// Standard deviations up to which figures are looked at: what lies beyond is rarer than any range tells.
 const DEVIATIONS_MAX: f64 = 4.0;
@@ -31,13 +30,13 @@ pub struct Confidence {
 impl Confidence {
     /// Of so many drives for data. None if nothing tells how far the figure that limits them may be off, or if a drive was seen to hold
     /// its share.
-    pub fn of(requirement: &Requirement, candidate: &Candidate, drives: u32) -> Option<Self> {
+    pub fn of(requirement: &Requirement, subject: &Subject<'_>, drives: u32) -> Option<Self> {
         let requirement = Requirement { margin_percent: 0.0, ..requirement.clone() };
-        let mut candidate = candidate.clone();
+        let mut candidate = subject.candidate.clone();
         // Of each drive, whether so many are enough where its figures are off by so many deviations.
         let mut with = |deviations: f64, look: &mut dyn FnMut(&Case<'_>)| {
             candidate.worse_by(deviations);
-            if let Ok(subject) = Subject::new(&candidate, &requirement) {
+            if let Some(subject) = subject.with_figures_of(&candidate) {
                 look(&Case::new(&requirement, &subject));
             }
         };

@@ -115,10 +115,14 @@ fn confidence_words(confidence: &Confidence, planned: u32) -> String {
         Some(_) => String::new(),
         None => format!(", no number with {wanted:.0} %"),
     };
+    let enough = match confidence.enough * 100.0 {
+        // No range tells more.
+        percent if percent > 99.9 => "more than 99.9 %".to_owned(),
+        percent => format!("{percent:.1} %"),
+    };
     format!(
-        "confidence: {} for data are fast enough with {:.1} % ({} lies between {} and {}){sure}",
+        "confidence: {} for data are fast enough with {enough} ({} lies between {} and {}){sure}",
         drives(planned),
-        confidence.enough * 100.0,
         confidence.figure,
         rate(low),
         rate(high),

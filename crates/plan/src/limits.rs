@@ -193,6 +193,17 @@ impl<'a> Subject<'a> {
         Ok(Self { candidate, layout, overhead, phases, seen, parts, wire_per_kept })
     }
 
+    /// The same under figures that are off; None if nothing is left that tells how fast it writes.
+    pub fn with_figures_of<'b>(&self, candidate: &'b Candidate) -> Option<Subject<'b>> {
+        let mut phases = Phases::of(candidate)?;
+        if let Some(parts) = self.parts {
+            phases.slow(parts.share);
+        }
+        let Self { layout, overhead, parts, wire_per_kept, .. } = *self;
+        let seen = self.seen.clone();
+        Some(Subject { candidate, layout, overhead, phases, seen, parts, wire_per_kept })
+    }
+
     /// Segments of one drive, in all its parts.
     pub fn segments(&self) -> u64 {
         self.layout.segments * self.parts.map_or(1, |parts| u64::from(parts.count))

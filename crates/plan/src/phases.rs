@@ -362,17 +362,18 @@ impl Phases {
     }
 }
 
-/// How fast a drive writes over stale data: as in its slowest minute, if that was measured there. A ring comes to it again and again, and no
-/// buffer holds what a minute is short of.
+/// The rate over stale data: that of the slowest minute, if it was measured there. A ring runs into such a minute again and again, and no
+/// buffer is large enough for it.
 fn slowest_minute(overwrite: Figure, sustained: Option<Figure>, candidate: &Candidate) -> Figure {
     let dips = candidate.figure(name::DIP_SHARE).is_some_and(|share| share.value > 0.0);
-    let there = |minute: &Figure| {
-        let share = minute.value / overwrite.value;
-        minute.evidence >= Trust::Measured && (MINUTE_SHARE..1.0).contains(&share) && !dips
+    let stated = candidate.profile.known(name::WRITE_OVERWRITE).map(|known| known.value);
+    let minute = sustained.filter(|minute| minute.evidence >= Trust::Measured && !dips);
+    let share = minute.zip(stated).map(|(minute, stated)| minute.value / stated);
+    let Some(share) = share.filter(|share| (MINUTE_SHARE..1.0).contains(share)) else {
+        return overwrite;
     };
-    sustained
-        .filter(there)
-        .map_or(overwrite.clone(), |minute| Figure { value: minute.value, ..overwrite })
+    let range = overwrite.range.map(|(low, high)| (low * share, high * share));
+    Figure { value: overwrite.value * share, range, ..overwrite }
 }
 
 /// How fast a drive writes past its cache: as known best, or as its peak if nothing else is known.

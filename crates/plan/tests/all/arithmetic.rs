@@ -130,6 +130,14 @@ fn a_ring_writes_over_stale_data_as_fast_as_in_its_slowest_minute() {
     assert_eq!(drives(&[(name::WRITE_SUSTAINED, 1.95e9)]), 5);
     let dips = [(name::DIP_LOST, 2e8), (name::DIP_SHARE, 2.0)];
     assert_eq!(drives(&[(name::WRITE_SUSTAINED, 1.99e9), dips[0], dips[1]]), 5);
+    // The minute is known no better than the rest.
+    let mut slow =
+        drive(4_000_000_000_000, &[&EVEN[..], &[(name::WRITE_SUSTAINED, 1.98e9)]].concat());
+    slow.profile.figures.get_mut(name::WRITE_OVERWRITE).unwrap().range = Some((1.96e9, 2.04e9));
+    let text = "rate = \"9.88GB/s\"\nraw = \"64KiB\"\nkeep = \"1s\"";
+    let confidence = design(text, &slow).confidence.unwrap();
+    assert!((0.5..0.6).contains(&confidence.enough), "{confidence:?}");
+    assert_eq!(confidence.range, (1.96e9 * 0.99, 2.04e9 * 0.99));
 }
 
 #[test]
@@ -144,6 +152,8 @@ fn a_plan_says_how_sure_it_is_by_the_ranges_of_its_figures() {
     };
     let sure = of("10GB/s", "", &published).confidence.expect("a measurer published it");
     assert!((0.9993..0.9996).contains(&sure.enough), "{sure:?}");
+    let said = plan::explain::lines(&of("10GB/s", "", &published)).join("\n");
+    assert!(said.contains("fast enough with more than 99.9 % (write.overwrite"), "{said}");
     assert_eq!((sure.range, sure.sure_drives), ((1.8e9, 2.2e9), Some(6)));
     // They write as much as comes: it is even whether they do where figures are as likely to be worse as better.
     let even = of("11.98GB/s", "", &published).confidence.unwrap();
