@@ -9,6 +9,7 @@ mod generate;
 mod load;
 mod machine;
 mod markdown;
+mod mqsim;
 mod pack;
 mod parity;
 mod program;
@@ -36,7 +37,7 @@ use comparison::Comparison;
 /// `bench`.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Which: pack, parity, record, record-index, record-cut, extract, extract-whole, search, search-large, search-live, serve, python, generate, load, simulate-reads, simulate [default: all].
+    /// Which: pack, parity, record, record-index, record-cut, extract, extract-whole, search, search-large, search-live, serve, python, generate, load, simulate-reads, simulate, mqsim [default: all].
     names: Vec<String>,
     /// Where member files and captures may be made; needs up to 40 GB. They are deleted afterwards.
     #[arg(long, default_value = "target/bench")]
@@ -54,6 +55,9 @@ pub struct Arguments {
     /// `search` compares with them.
     #[arg(long, value_name = "DIR")]
     stenographer: Option<PathBuf>,
+    /// Folder with MQSim's source: the benchmark `mqsim` builds a copy and compares with it.
+    #[arg(long, value_name = "DIR")]
+    mqsim: Option<PathBuf>,
     /// Bytes of packets that `search` searches. It needs about four times as much space.
     #[arg(long, value_name = "SIZE", default_value = "10GB")]
     search_bytes: ByteSize,
@@ -78,6 +82,8 @@ pub struct Setting {
     pub t_io_uring: Option<PathBuf>,
     /// Where Stenographer is, if it is anywhere.
     pub stenographer: Option<PathBuf>,
+    /// Where MQSim's source is, if it is anywhere.
+    pub mqsim: Option<PathBuf>,
     /// Bytes of packets to search.
     pub search_bytes: ByteSize,
 }
@@ -94,7 +100,7 @@ impl Setting {
 
 type Benchmark = fn(&Setting) -> Result<Vec<Comparison>>;
 
-const BENCHMARKS: [(&str, Benchmark); 16] = [
+const BENCHMARKS: [(&str, Benchmark); 17] = [
     ("pack", pack::run),
     ("parity", parity::run),
     ("record", record::run),
@@ -111,6 +117,7 @@ const BENCHMARKS: [(&str, Benchmark); 16] = [
     ("load", load::run),
     ("simulate-reads", simulate::run_reads),
     ("simulate", simulate::run),
+    ("mqsim", mqsim::run),
 ];
 
 /// Runs the benchmarks and prints what came of them.
@@ -133,6 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         program: arguments.program.clone(),
         t_io_uring: arguments.t_io_uring.clone(),
         stenographer: arguments.stenographer.clone(),
+        mqsim: arguments.mqsim.clone(),
         search_bytes: arguments.search_bytes,
     };
     let machine = machine::describe(&setting.dir);

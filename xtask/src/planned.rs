@@ -15,7 +15,6 @@ use base::{Duration, Random, Rate};
 use lab::experiment::fill::Fill;
 use lab::profiling::{self, Identity};
 use lab::{Answer, BankRig, Go, Lab};
-use plan::limits::Subject;
 use plan::proof::least;
 use plan::trial::trials;
 use plan::{Candidate, Draft, Requirement};
@@ -218,28 +217,13 @@ fn drive(random: &mut Random, number: u64) -> Result<Spec> {
 
 /// The profile with what a user adds to it who asks the drive before buying one more, or one less.
 fn held(fill: Profile, spec: &Spec, requirement: &Requirement) -> Result<Profile> {
-    let mut profile = fill.clone();
+    let mut profile = fill;
     let mut rates: Vec<Rate> = Vec::new();
     for _ in 0..ASKED {
-        let answer = plan::plan(requirement, &[Candidate::new(profile.clone(), None)]);
-        let Some(array) = &answer.designs[0].array else { break };
-        let candidate = Candidate::new(profile.clone(), None);
-        let Ok(subject) = Subject::new(&candidate, requirement) else { break };
-        let case = plan::limits::Case::new(requirement, &subject);
-        // What dips of others leave in a stripe is known only once a drive has held its share alone. To the next whole byte: a rate must
-        // not fall short by a rounding.
-        let planned = array.data_drives;
-        let numbers = [planned, planned - 1].into_iter().filter(|drives| *drives > 0);
-        let tried = numbers.flat_map(|drives| {
-            [case.not_to_fail(drives), case.to_hold(drives, requirement.placement)]
-                .map(|rate| Rate(rate.ceil()))
-        });
-        let mut fresh: Vec<Rate> = Vec::new();
-        for rate in tried {
-            if !rates.contains(&rate) && !fresh.contains(&rate) {
-                fresh.push(rate);
-            }
-        }
+        // What dips of others leave in a stripe is known only once a drive has held its share alone.
+        let design = plan::design(requirement, &Candidate::new(profile.clone(), None));
+        let mut fresh: Vec<Rate> = design.rates_to_try.into_iter().map(Rate).collect();
+        fresh.retain(|rate| !rates.contains(rate));
         if fresh.is_empty() {
             break;
         }

@@ -81,6 +81,9 @@ pub struct Design {
     pub evidence: Option<Trust>,
     /// How sure it is that they write as fast as data comes, if anything tells how far the figures may be off.
     pub confidence: Option<Confidence>,
+    /// Rates in bytes a second that would tell whether so many drives are enough, and whether one less is, if it were known whether a drive
+    /// holds them.
+    pub rates_to_try: Vec<f64>,
     /// Whether the drives get fuller than they were in the measurement that the plan rests on.
     pub relies_on_unseen: bool,
     /// What is taken for granted of a drive of which only a description is known; empty for all others.
@@ -157,10 +160,14 @@ pub struct PlannedTake {
     pub read_bytes_per_s: f64,
 }
 
-/// Plans a requirement on each of these.
+/// Plans a requirement on each of these, and tells how sure each number is.
 pub fn plan(requirement: &Requirement, candidates: &[Candidate]) -> Answer {
-    let mut designs: Vec<Design> =
-        candidates.iter().map(|candidate| design(requirement, candidate)).collect();
+    let sized = |candidate| {
+        let mut design = design(requirement, candidate);
+        design.confidence = confidence(requirement, candidate, &design);
+        design
+    };
+    let mut designs: Vec<Design> = candidates.iter().map(sized).collect();
     let priced = candidates.iter().all(|candidate| candidate.price.is_some());
     let weight = |design: &Design| match &design.array {
         None => f64::INFINITY,
@@ -199,6 +206,7 @@ impl Design {
             datasheet_drives: None,
             evidence: None,
             confidence: None,
+            rates_to_try: Vec::new(),
             relies_on_unseen: false,
             assumed: Vec::new(),
             unknown: Vec::new(),
@@ -214,11 +222,25 @@ impl Design {
     }
 }
 
-fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
+/// How sure a design's number is, if anything tells it.
+fn confidence(
+    requirement: &Requirement,
+    candidate: &Candidate,
+    design: &Design,
+) -> Option<Confidence> {
+    // Nothing tells how far a description may be off.
+    let array = design.array.as_ref().filter(|_| candidate.described.is_none())?;
+    let subject = Subject::new(candidate, requirement).ok()?;
+    Confidence::of(requirement, &subject, array.data_drives)
+}
+
+/// Plans a requirement on one of these. How sure the number is isn't asked.
+pub fn design(requirement: &Requirement, candidate: &Candidate) -> Design {
     let Some(described) = &candidate.described else { return designed(requirement, candidate) };
     // A rate alone doesn't tell how dips of different drives fall together: adaptive placement can't be counted on.
     let striped = Requirement { placement: Placement::Stripe, ..requirement.clone() };
     let mut design = designed(&striped, candidate);
+    design.rates_to_try.clear();
     design.assumed = described.assumed();
     design.unknown = described.unknown(requirement);
     design.adaptive_drives = None;
@@ -270,7 +292,7 @@ fn designed(requirement: &Requirement, candidate: &Candidate) -> Design {
     design.phases.clone_from(&subject.phases.phases);
     if let Some((data, binds)) = sizing.answer {
         let array = array_of(&case, data, binds);
-        design.confidence = Confidence::of(requirement, &subject, data);
+        design.rates_to_try = case.rates_to_try(data, requirement.placement);
         design.evidence = Some(subject.phases.slowest(case.fill(data)).figure.evidence);
         let reached = subject.phases.reached(case.fill(data));
         design.relies_on_unseen = reached.iter().any(|phase| !phase.seen);

@@ -98,12 +98,36 @@ pub fn lines(design: &Design) -> Vec<String> {
         if let Some(confidence) = &design.confidence {
             lines.push(confidence_words(confidence, array.data_drives));
         }
+        if array.take.wraps && !design.rates_to_try.is_empty() {
+            lines.push(to_try_words(&design.rates_to_try, array.data_drives));
+        }
         if let Some(cost) = array.cost {
             let drives = f64::from(array.drives);
             lines.push(format!("cost: {} x {} = {}", array.drives, cost / drives, cost));
         }
     }
     lines
+}
+
+/// How to find out whether so many drives are enough, as a line.
+fn to_try_words(rates: &[f64], planned: u32) -> String {
+    let rates: Vec<String> = rates
+        .iter()
+        .map(|rate| {
+            let digits = format!("{:.6}", rate / 1e9);
+            format!("{}GB/s", digits.trim_end_matches('0').trim_end_matches('.'))
+        })
+        .collect();
+    let of_less = match planned {
+        1 => String::new(),
+        2 => ", and one alone".to_owned(),
+        _ => format!(", and each of {}", planned - 1),
+    };
+    format!(
+        "to be sure: `longtake measure fill DRIVE --rate {}` shows whether a drive holds what each of {} gets{of_less}",
+        rates.join(","),
+        drives(planned)
+    )
 }
 
 /// How sure it is that so many drives are enough, as a line.
@@ -121,8 +145,9 @@ fn confidence_words(confidence: &Confidence, planned: u32) -> String {
         percent => format!("{percent:.1} %"),
     };
     format!(
-        "confidence: {} for data are fast enough with {enough} ({} lies between {} and {}){sure}",
+        "confidence: {} for data {} fast enough with {enough} ({} lies between {} and {}){sure}",
         drives(planned),
+        if planned == 1 { "is" } else { "are" },
         confidence.figure,
         rate(low),
         rate(high),

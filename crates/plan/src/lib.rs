@@ -23,7 +23,7 @@ pub mod sets;
 pub mod sweep;
 pub mod trial;
 
-pub use answer::{Answer, Design, plan};
+pub use answer::{Answer, Design, design, plan};
 pub use candidate::Candidate;
 pub use described::Described;
 pub use requirement::{Draft, Requirement, RequirementError};

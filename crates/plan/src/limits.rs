@@ -1,16 +1,17 @@
 //! How many drives each limit asks for, and which one binds: one function for each limit, all of one [`Case`].
 
 mod each;
+mod held;
 mod obstacle;
 mod seen;
 
 use format::Layout;
-use recorder::{Placement, defaults};
+use recorder::Placement;
 use serde::Serialize;
 
 use crate::candidate::{Candidate, Figure, Parts};
 use crate::overhead::Overhead;
-use crate::phases::{Phase, Phases, Stage};
+use crate::phases::{Phase, Phases};
 use crate::requirement::{Counts, Frames, Requirement, Sets};
 
 pub use obstacle::Obstacle;
@@ -27,17 +28,6 @@ const CHUNKS_FILLED: f64 = 2.0;
 /// Those of a recording that leaves parts of drives to readers, as many times over: when buffers fill past half, a recorder writes to
 /// all members, those among them that it should leave alone.
 const APART: f64 = 2.0;
-/// Buffers hold what was seen to wait for a drive, as many times over, but no more chunks on top than so many: a recorder gives a drive whole
-/// chunks, and not as evenly as a measurement does, and what waited in a few rounds is not the most that ever will. Chosen on simulated
-/// drives.
-const WAITING_TIMES: f64 = 3.0;
-const WAITING_CHUNKS_MORE: f64 = 8.0;
-/// A drive of an array has to have held so much more than it gets, as a share: its recorder also writes indexes, and flushes and trims when it
-/// likes. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
-const HELD_HEADROOM: f64 = 0.0025;
-/// As much where drives are slowest over stale data. What they are too slow by then uses up spare flash before it shows, and of a fifth of a
-/// drive's capacity, 5 % too much leaves nothing in the four times that a measurement writes over it.
-const HELD_HEADROOM_STALE: f64 = 0.05;
 /// Seconds of a year, as drives' lives are counted.
 const YEAR_S: f64 = 365.0 * 86_400.0;
 /// More drives than this is no answer.
@@ -340,18 +330,6 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Bytes that buffers hold of each drive because so many, or less, were seen to wait for one that got as much; none if that was not seen.
-    fn seen_waiting(&self, drives: u32, placement: Placement) -> f64 {
-        let seen = &self.subject.seen;
-        let to_hold = self.to_hold(drives, placement);
-        let held = seen.held.as_ref().is_some_and(|held| to_hold <= held.value);
-        let waiting = seen.waiting.as_ref().filter(|_| held && self.writes_alone());
-        let most_more = WAITING_CHUNKS_MORE * self.subject.overhead.chunk_max_bytes as f64;
-        waiting.map_or(0.0, |waiting| {
-            waiting.value + (waiting.value * (WAITING_TIMES - 1.0)).min(most_more)
-        })
-    }
-
     /// What each of so many drives for data writes in the long run, in bytes a second: in the slowest phase that it reaches, or what it was
     /// seen to hold if that is more.
     pub fn each(&self, drives: u32, placement: Placement) -> f64 {
@@ -368,11 +346,6 @@ impl<'a> Case<'a> {
         let phases = &self.subject.phases;
         let members = drives + self.requirement.parity;
         phases.each(phases.slowest(self.fill(drives)), members, placement)
-    }
-
-    /// Whether drives serve no readers and are recorded to as a whole, which is how a held rate is measured.
-    fn writes_alone(&self) -> bool {
-        self.requirement.readers.bytes_per_s() <= 0.0 && self.subject.parts.is_none()
     }
 
     /// Bytes that wait because a phase is slower than the stream.
@@ -410,52 +383,6 @@ impl<'a> Case<'a> {
     /// Bytes a second that each of so many drives gets.
     pub fn share(&self, drives: u32) -> f64 {
         self.load.offered_bytes_per_s / f64::from(drives)
-    }
-
-    /// Bytes a second that one drive alone has to hold for each of so many to hold its share. In a stripe, a drive gets its share in the time
-    /// that the dips of the others leave.
-    pub fn to_hold(&self, drives: u32, placement: Placement) -> f64 {
-        let others = match (placement, self.subject.phases.dips) {
-            (Placement::Stripe, Some(dips)) => {
-                let others = f64::from(drives + self.requirement.parity - 1);
-                others * dips.share * self.dips_felt(placement)
-            }
-            _ => 0.0,
-        };
-        let stale = self.subject.phases.slowest(self.fill(drives)).stage == Stage::Overwrite;
-        let headroom = if stale { HELD_HEADROOM_STALE } else { HELD_HEADROOM };
-        self.share(drives) * (1.0 + headroom) * (1.0 + others)
-    }
-
-    /// Bytes a second that no drive must have failed to hold for so many to hold their shares.
-    pub fn not_to_fail(&self, drives: u32) -> f64 {
-        self.share(drives) * (1.0 + HELD_HEADROOM)
-    }
-
-    /// The share of a drive's dips that others in a stripe feel: at the rate that it was seen to hold, its own buffer and the chunks under way
-    /// on it cover some of each. All of them where that was not seen, and under adaptive placement.
-    fn dips_felt(&self, placement: Placement) -> f64 {
-        let seen = self.subject.seen.held.as_ref().zip(self.subject.seen.waiting.as_ref());
-        let ((held, waiting), dips) = match (placement, seen.zip(self.subject.phases.dips)) {
-            (Placement::Stripe, Some(of_stripe)) => of_stripe,
-            _ => return 1.0,
-        };
-        let under_way = u64::from(defaults::DEPTH) * self.subject.overhead.chunk_max_bytes;
-        let felt_s = (waiting.value - under_way as f64).max(0.0) / held.value;
-        (felt_s / dips.together_s).min(1.0)
-    }
-
-    /// Whether so many drives hold what each of them gets, as was seen of one that was written alone from empty through overwriting. None if
-    /// that was not seen, and of drives that serve readers or are recorded to in parts. A mission may end before a drive falls behind.
-    pub fn holds(&self, drives: u32, placement: Placement) -> Option<bool> {
-        if !self.writes_alone() {
-            return None;
-        }
-        let to_hold = self.to_hold(drives, placement);
-        match self.subject.seen.holds(self.not_to_fail(drives), to_hold)? {
-            true => Some(true),
-            false => self.requirement.wraps().then_some(false),
-        }
     }
 
     /// Whether what drives write and read at full speed suffices: striped, with the dips of all or else in the slowest moment of every

@@ -3,8 +3,8 @@
 //!
 //! A trial of a ring answers two questions:
 //!
-//! - Are the drives fast enough? The trial uses as many drives as the rate alone needs, in their slowest phase: full from the beginning,
-//!   so that everything overwrites stale data, or empty and filled first.
+//! - Are the drives fast enough? The trial uses as many drives as the rate alone needs, in their slowest phase: written over without a
+//!   rest before it begins, so that no spare flash is left erased, or empty and filled first.
 //! - Is enough held? The trial uses all drives, empty at the start, until the ring has wrapped.
 //!
 //! A trial of a mission answers one: it fits, and nothing is lost.
@@ -37,15 +37,16 @@ pub use enough::{Enough, Planned};
 pub use proofs::{Proofs, Unproved, of_answer};
 
 /// How often every byte of the drives is written in a trial of the rate. If drives are slowest in the first pass, that pass comes
-/// before it. One lap is too few: a load that is slightly more than drives sustain uses up the blocks that were erased before it began
-/// only at the rate by which it exceeds what they sustain. Of 200 random requirements (`xtask planned`), one drive less meets eight for a lap and not for three.
+/// before it. One lap is too few for those: a load that is slightly more than drives sustain uses up the blocks that were erased before it
+/// began only at the rate by which it exceeds what they sustain. Of 200 random requirements (`xtask planned`), one drive less meets eight
+/// for a lap and not for three. Drives that begin overwritten have no such blocks.
 const LAPS: f64 = 3.3;
 const FIRST_LAP: f64 = 1.0;
 /// A trial of the rate lasts this long at least: all of it, and until its drives are in their steady state.
 const RATE_TIME_MIN: Duration = Duration::from_secs(180);
 const STEADY_TIME_MIN: Duration = Duration::from_secs(60);
-/// A drive that is overwritten has reached its steady state after this many times the capacity of its spare flash: by then no spare
-/// block is left from before, and the cache has been emptied.
+/// A drive that is written over, and didn't begin so, has reached its steady state after this many times the capacity of its spare flash:
+/// by then no spare block is left from before, and the cache has been emptied.
 pub const SPARE_TIMES: f64 = 1.2;
 /// What a drive writes for itself came this often by then.
 const UPKEEPS: f64 = 3.0;
@@ -143,7 +144,7 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
     let fast = need.and_then(|need| need.drives).unwrap_or(array.data_drives);
     // A cache that shrinks while drives fill up for the first time is slower than writing over stale data ever is.
     let (start, first) = match array.slowest {
-        Stage::Overwrite => (Start::Full, 0.0),
+        Stage::Overwrite => (Start::Overwritten, 0.0),
         _ => (Start::Empty, FIRST_LAP),
     };
     let of_rate = on(fast, &start).map(|mut mission| {
@@ -155,7 +156,7 @@ pub fn trials(requirement: &Requirement, design: &Design, spec: &Spec) -> Vec<Tr
         };
         mission.duration = time(first + LAPS, RATE_TIME_MIN);
         mission.endless = true;
-        let laps = first + steady_bytes(spec) / spec.capacity_bytes as f64;
+        let laps = first + steady_bytes(spec, &start) / spec.capacity_bytes as f64;
         let steady = Some(time(laps, STEADY_TIME_MIN));
         let planned = planned(start);
         Trial { question: Question::Rate, mission, held: Duration::ZERO, steady, planned }
@@ -175,14 +176,17 @@ fn warm_after(spec: &Spec) -> Duration {
     Duration::from_secs_f64(TIME_CONSTANTS * constant_s)
 }
 
-/// Bytes after which a full drive that is written over is in its steady state.
-fn steady_bytes(spec: &Spec) -> f64 {
+/// Bytes after which a drive that is written over, and was filled if it began empty, is in its steady state.
+fn steady_bytes(spec: &Spec, start: &Start) -> f64 {
+    let upkeep = spec.upkeep.map_or(0.0, |upkeep| upkeep.every_bytes as f64 * UPKEEPS);
+    if *start == Start::Overwritten {
+        return upkeep;
+    }
     let spare = match spec.flash.media {
         Media::Nand => spec.physical_bytes().saturating_sub(spec.capacity_bytes),
         Media::InPlace => 0,
     };
     let cached = spec.cache.map_or(0, |cache| cache.static_bytes + cache.dynamic_bytes);
-    let upkeep = spec.upkeep.map_or(0.0, |upkeep| upkeep.every_bytes as f64 * UPKEEPS);
     (SPARE_TIMES * (spare + cached) as f64).max(upkeep)
 }
 

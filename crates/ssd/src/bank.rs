@@ -31,6 +31,9 @@ pub enum Start {
     Empty,
     /// Everything, written once from the first byte to the last.
     Full,
+    /// Everything, written twice from the first byte to the last without a rest: what a ring that is too fast leaves, with no
+    /// flash erased ahead and a full cache.
+    Overwritten,
     /// What endless uniform random writing of units of so many bytes leaves. Computed, not simulated.
     Random {
         /// Bytes of a write; a multiple of the mapping unit.

@@ -139,6 +139,10 @@ impl Set {
         });
         match slot.start {
             Start::Full if !in_place => ftl.fill_in_order(),
+            Start::Overwritten if !in_place => {
+                ftl.fill_in_order();
+                ftl.overwrite_in_order();
+            }
             Start::Random { block_bytes } if !in_place => {
                 ftl.scatter((block_bytes / spec.mapping.unit_bytes).max(1));
             }

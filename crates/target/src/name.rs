@@ -42,6 +42,8 @@ pub enum Contents {
     Empty,
     /// Everything, written once in order.
     Full,
+    /// Everything, written twice in order without a rest: no flash is erased ahead, and a cache is full.
+    Overwritten,
     /// The steady state of random writes.
     Random,
 }
@@ -167,6 +169,7 @@ impl FromStr for SimTarget {
         let (name, contents) = match rest.rsplit_once(':') {
             Some((name, "empty")) => (name, Contents::Empty),
             Some((name, "full")) => (name, Contents::Full),
+            Some((name, "overwritten")) => (name, Contents::Overwritten),
             Some((name, "random")) => (name, Contents::Random),
             _ => (rest, Contents::Empty),
         };
@@ -194,7 +197,7 @@ impl FromStr for SimTarget {
         let file = name.contains('/') || name.ends_with(".toml");
         if !file && let Some(at) = name.find([':', '@', '*']) {
             let wanted = match name.as_bytes()[at] {
-                b':' => "the contents at the start are :empty, :full or :random",
+                b':' => "the contents at the start are :empty, :full, :overwritten or :random",
                 b'@' => "after @ goes a namespace's number, and nothing behind it but *COUNT",
                 _ => "after * goes a number of drives, and nothing behind it",
             };
@@ -252,6 +255,7 @@ impl fmt::Display for Contents {
         f.write_str(match self {
             Self::Empty => "empty",
             Self::Full => "full",
+            Self::Overwritten => "overwritten",
             Self::Random => "random",
         })
     }
@@ -288,6 +292,10 @@ mod tests {
         for (text, target) in [
             ("sim:ideal", library("ideal")),
             ("sim:ideal:full", SimTarget { contents: Contents::Full, ..library("ideal") }),
+            (
+                "sim:ideal:overwritten",
+                SimTarget { contents: Contents::Overwritten, ..library("ideal") },
+            ),
             ("sim:ideal@2", SimTarget { namespace: Some(2), ..library("ideal") }),
             ("sim:ideal*6", SimTarget { count: 6, ..library("ideal") }),
             (
@@ -319,7 +327,7 @@ mod tests {
             ("sim::full", "names no drive"),
             (
                 "sim:ideal:fresh",
-                "':fresh' is not valid: the contents at the start are :empty, :full or :random",
+                "':fresh' is not valid: the contents at the start are :empty, :full, :overwritten or :random",
             ),
             ("sim:ideal@0", "'@0' is not valid: namespaces are numbered from 1"),
             ("sim:ideal@", "after @ goes a namespace's number"),

@@ -98,6 +98,7 @@ impl SimDrives {
         let start = match target.contents {
             Contents::Empty => Start::Empty,
             Contents::Full => Start::Full,
+            Contents::Overwritten => Start::Overwritten,
             Contents::Random => {
                 Start::Random { block_bytes: RANDOM_BYTES.max(spec.mapping.unit_bytes) }
             }

@@ -226,13 +226,19 @@ fn array(setting: &Setting) -> Result<Comparison> {
     })
 }
 
-fn ideal() -> Result<Spec> {
+/// The library's drive of round numbers.
+pub(super) fn ideal() -> Result<Spec> {
     let profile = profile::library::get("ideal")?;
     Ok(Spec::from_profile(&profile)?)
 }
 
 /// Runs `count` commands on the first drive, `depth` at a time.
-fn closed_loop(bank: &mut SimBank, depth: u64, count: u64, mut next: impl FnMut(u64) -> Operation) {
+pub(super) fn closed_loop(
+    bank: &mut SimBank,
+    depth: u64,
+    count: u64,
+    mut next: impl FnMut(u64) -> Operation,
+) {
     let mut done = Vec::new();
     let (mut sent, mut finished) = (0, 0);
     while finished < count {

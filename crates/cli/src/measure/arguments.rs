@@ -61,7 +61,7 @@ pub enum MeasureAction {
 pub struct RigArguments {
     /// Drives: block devices, /dev/ng0n1, files (created if missing), sim:NAME, or one striped set (raid0:...).
     ///
-    /// Simulated drives are sim:NAME or sim:PATH.toml, followed by :full or :random for their contents, @N for one
+    /// Simulated drives are sim:NAME or sim:PATH.toml, followed by :full, :overwritten or :random, @N for one
     /// namespace, *K for K of them. A striped set is raid0:TARGET,TARGET,... with ,stripe=64KiB. raid5: and raid6:
     /// write the place of parity but compute no parity.
     #[arg(required = true)]

@@ -16,6 +16,9 @@ pub struct Seen {
     pub not_held: Option<Figure>,
 }
 
+/// Rates that differ by less than this share are the same: they are named with a few digits.
+const SAME: f64 = 1e-4;
+
 impl Seen {
     /// From a drive's figures.
     pub fn of(candidate: &Candidate) -> Self {
@@ -27,9 +30,21 @@ impl Seen {
     /// Whether a drive holds what it has to, for as long as anybody wants: at least so many bytes a second, and not more than so many. None if
     /// that was not seen.
     pub fn holds(&self, at_least: f64, at_most: f64) -> Option<bool> {
-        let held = self.held.as_ref().is_some_and(|held| at_most <= held.value);
-        let not_held = self.not_held.as_ref().is_some_and(|not| at_least >= not.value);
+        let (held, not_held) = (self.held(at_most), self.not_held(at_least));
         // What it held once and not another time is not settled.
         (held != not_held).then_some(held)
+    }
+
+    /// Whether it is known of so many bytes a second that a drive holds them, or that it doesn't.
+    pub fn tells_of(&self, rate: f64) -> bool {
+        self.held(rate) || self.not_held(rate)
+    }
+
+    fn held(&self, rate: f64) -> bool {
+        self.held.as_ref().is_some_and(|held| rate <= held.value * (1.0 + SAME))
+    }
+
+    fn not_held(&self, rate: f64) -> bool {
+        self.not_held.as_ref().is_some_and(|not| rate >= not.value * (1.0 - SAME))
     }
 }

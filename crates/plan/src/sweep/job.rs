@@ -12,7 +12,7 @@ use ssd::{Spec, SpecError, Start};
 use toml::Value;
 
 use super::What;
-use crate::answer::{Design, plan};
+use crate::answer::{Design, design};
 use crate::candidate::Candidate;
 use crate::mission::{Mission, MissionError, MissionOutcome};
 use crate::requirement::{Draft, Requirement, RequirementError};
@@ -143,14 +143,13 @@ impl Job {
     ) -> Result<Figures, JobError> {
         let profile = self.changed(profile)?;
         let requirement = self.requirement()?;
-        let answer = plan(&requirement, &[Candidate::new(profile.clone(), None)]);
-        let [design] = answer.designs.as_slice() else { return Err(JobError::Drive) };
+        let design = design(&requirement, &Candidate::new(profile.clone(), None));
         let mut figures = Figures::new();
         if self.run.contains(&What::Plan) {
-            planned(design, &mut figures);
+            planned(&design, &mut figures);
         }
         if self.run.contains(&What::Mission) {
-            self.recorded(&profile, &requirement, design, &mut figures, watch)?;
+            self.recorded(&profile, &requirement, &design, &mut figures, watch)?;
         }
         Ok(figures)
     }

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use recorder::Placement;
 
 /// A drive with these figures, measured, on four lanes of PCIe 4.
-fn drive(capacity_bytes: u64, figures: &[(&str, f64)]) -> Candidate {
+pub(super) fn drive(capacity_bytes: u64, figures: &[(&str, f64)]) -> Candidate {
     let mut profile = Profile::new("drive", "A drive", "nvme", capacity_bytes);
     let link = [(name::LINK_GIGATRANSFERS, 16.0), (name::LINK_LANES, 4.0)];
     for (name, value) in figures.iter().copied().chain(link) {
@@ -29,7 +29,7 @@ fn required(text: &str) -> Requirement {
     Draft::from_toml(text).unwrap().check().unwrap()
 }
 
-fn design(text: &str, candidate: &Candidate) -> Design {
+pub(super) fn design(text: &str, candidate: &Candidate) -> Design {
     let Answer { mut designs } = plan(&required(text), std::slice::from_ref(candidate));
     designs.remove(0)
 }
@@ -38,84 +38,8 @@ fn need(design: &Design, limit: Limit) -> Option<u32> {
     design.needs.iter().find(|need| need.limit == limit).unwrap().drives
 }
 
-const EVEN: [(&str, f64); 3] =
+pub(super) const EVEN: [(&str, f64); 3] =
     [(name::WRITE_NATIVE, 2e9), (name::WRITE_OVERWRITE, 2e9), (name::WRITE_WORST_SECOND, 2e9)];
-
-#[test]
-fn what_a_drive_was_seen_to_hold_counts_for_more_than_its_full_speed() {
-    let ring = "rate = \"10GB/s\"\nraw = \"64KiB\"\nkeep = \"1s\"";
-    let rate_of = |figures: &[(&str, f64)], text: &str| {
-        let figures: Vec<_> = EVEN.iter().chain(figures).copied().collect();
-        let design = design(text, &drive(4_000_000_000_000, &figures));
-        let arithmetic = design.needs[0].arithmetic.join("\n");
-        let array = design.array.unwrap();
-        (array.data_drives, array.buffer_bytes, array.headroom_percent, arithmetic)
-    };
-    let of_ring = |figures: &[(&str, f64)]| rate_of(figures, ring);
-    // A little more than 10 GB/s is written: 5.01 drives of 2 GB/s.
-    let (drives, buffers, ..) = of_ring(&[]);
-    assert_eq!(drives, 6);
-    // 2.002 GB/s on each of five, and 5 % more, as they are slowest over stale data.
-    let waiting = (name::WRITE_HELD_WAITING, 1e9);
-    let (held, held_buffers, headroom, text) = of_ring(&[(name::WRITE_HELD, 2.11e9), waiting]);
-    assert_eq!(held, 5);
-    // All that waited, and eight chunks of 4 MiB.
-    let each = 1e9 + f64::from(8 << 22);
-    let chunks = f64::from(2 << 22);
-    assert!((held_buffers - (buffers - chunks) - 5.0 * each).abs() < 1e6, "{held_buffers}");
-    assert!(headroom > 0.0, "{headroom}");
-    assert!(text.contains("a drive was seen to hold 2.11 GB/s with 1.00 GB waiting"), "{text}");
-    // Too near, not known what waited, or contradicted.
-    assert_eq!(of_ring(&[(name::WRITE_HELD, 2.10e9), waiting]).0, 6);
-    assert_eq!(of_ring(&[(name::WRITE_HELD, 2.2e9)]).0, 6);
-    assert_eq!(of_ring(&[(name::WRITE_HELD, 2.2e9), waiting, (name::WRITE_NOT_HELD, 1.9e9)]).0, 6);
-    // Six get 1.67 GB/s each: full speed asks for them, and their buffers hold what was seen to wait at that rate, or three times as much of
-    // a little.
-    let at_rate =
-        |waiting| of_ring(&[(name::WRITE_HELD, 1.76e9), (name::WRITE_HELD_WAITING, waiting)]);
-    for (waited, each) in [(1e9, each), (9e6, 27e6)] {
-        let (six, six_buffers, ..) = at_rate(waited);
-        assert_eq!(six, 6);
-        assert!((six_buffers - buffers - 6.0 * each).abs() < 1e6, "{six_buffers}");
-    }
-    assert_eq!(of_ring(&[(name::WRITE_HELD, 1.75e9), waiting]).1, buffers);
-    // Six would get 1.67 GB/s each, and seven 1.43.
-    let not_held = [(name::WRITE_NOT_HELD, 1.6e9)];
-    let (drives, .., text) = of_ring(&not_held);
-    assert_eq!(drives, 7);
-    assert!(text.contains("a drive was seen not to hold 1.60 GB/s"), "{text}");
-    // A mission ends before its drives fall behind; beside readers, no rate was measured.
-    let mission = "rate = \"10.2GB/s\"\nraw = \"64KiB\"\nmission = \"1s\"";
-    assert_eq!(rate_of(&not_held, mission).0, 6);
-    let held = [(name::WRITE_HELD, 9e9), waiting, (name::READ_SEQUENTIAL, 4e9)];
-    let beside = format!("{ring}\nreaders = \"1x1GB/s\"");
-    assert_eq!(rate_of(&held, &beside).0, rate_of(&held[2..], &beside).0);
-    // Where a cache shrinks, a measurement shows at once whether a drive is too slow: a quarter of a percent more is enough.
-    let shrunk = |held: f64| {
-        let shrinks = [(name::WRITE_SHRINK, 2e12), (name::WRITE_SHRUNK, 1e9)];
-        of_ring(&[shrinks[0], shrinks[1], (name::WRITE_HELD, held), waiting]).0
-    };
-    assert_eq!((shrunk(2.008e9), shrunk(2.006e9)), (5, 6));
-}
-
-#[test]
-fn in_a_stripe_a_drive_gets_its_share_in_the_time_that_dips_of_others_leave() {
-    let rate_of = |held: f64, waiting: f64| {
-        let mut figures = EVEN.to_vec();
-        figures.extend([(name::DIP_LOST, 2e8), (name::DIP_SHARE, 2.0)]);
-        figures.extend([(name::WRITE_HELD, held), (name::WRITE_HELD_WAITING, waiting)]);
-        let text = "rate = \"10GB/s\"\nraw = \"64KiB\"\nkeep = \"1s\"\nplacement = \"stripe\"";
-        design(text, &drive(4_000_000_000_000, &figures)).array.unwrap().data_drives
-    };
-    // At full speed: 2.04 GB/s between dips, and 2 % of the time for those of each. 5.46 / (1 + 0.02 x n) drives are six.
-    assert_eq!(rate_of(1e9, 1e9), 6);
-    // All five feel each other's dips: 2.102 GB/s x (1 + 4 x 0.02) have to be held.
-    assert_eq!((rate_of(2.28e9, 1e9), rate_of(2.26e9, 1e9)), (5, 6));
-    // Four chunks under way cover them whole, and half of them.
-    assert_eq!(rate_of(2.11e9, f64::from(4 << 22)), 5);
-    assert_eq!(rate_of(2.19e9, f64::from(4 << 22) + 2.19e8), 5);
-    assert_eq!(rate_of(2.18e9, f64::from(4 << 22) + 2.18e8), 6);
-}
 
 #[test]
 fn a_ring_writes_over_stale_data_as_fast_as_in_its_slowest_minute() {

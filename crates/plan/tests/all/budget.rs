@@ -56,7 +56,7 @@ fn a_trial_that_ends_in_the_steady_state_comes_out_as_the_whole_one_does() {
         ("micron-7500-pro-15.36tb", 16, "6GB/s"),
     ] {
         let trial = of_rate(&format!("rate = \"{rate}\"\nraw = \"1MiB\""), &shrunk(name, by));
-        assert!(trial.mission.drives.iter().all(|slot| slot.start == Start::Full));
+        assert!(trial.mission.drives.iter().all(|slot| slot.start == Start::Overwritten));
         let mut fewer = trial.clone();
         fewer.mission.drives.pop();
         for trial in [trial, fewer].iter().filter(|trial| !trial.mission.drives.is_empty()) {

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod budget;
+mod held;
 mod mission;
 mod proof;
 mod published;

@@ -141,11 +141,11 @@ fn a_ring_that_is_slowest_while_it_fills_up_is_tried_from_empty_drives_on() {
 }
 
 #[test]
-fn a_ring_that_is_slowest_over_stale_data_is_tried_on_full_drives() {
+fn a_ring_that_is_slowest_over_stale_data_is_tried_on_overwritten_drives() {
     let profile = library::get("samsung-970-pro-512gb").unwrap();
     let (trial, slowest) = trial("rate = \"4GB/s\"\nraw = \"1MiB\"\nkeep = \"1m\"", &profile);
     assert_eq!(slowest, Stage::Overwrite);
-    assert!(trial.mission.drives.iter().all(|slot| slot.start == Start::Full));
+    assert!(trial.mission.drives.iter().all(|slot| slot.start == Start::Overwritten));
 }
 
 #[test]

@@ -25,13 +25,23 @@ impl Ftl {
     /// Writes everything once, in order and past the cache. The counters stay at zero.
     pub fn fill_in_order(&mut self) {
         let cache = self.setup.cache.take();
+        self.write_in_order();
+        self.setup.cache = cache;
+        self.done = Default::default();
+    }
+
+    /// Writes everything in order, through the cache, as a drive without a moment's rest would. The counters stay at zero.
+    pub fn overwrite_in_order(&mut self) {
+        self.write_in_order();
+        self.done = Default::default();
+    }
+
+    fn write_in_order(&mut self) {
         for first in (0..self.setup.units).step_by(RUN_UNITS as usize) {
             self.write(first, RUN_UNITS.min(self.setup.units - first), &mut Nothing);
         }
-        self.setup.cache = cache;
         // What is there is on flash: nothing of it waits for the rest of its wordline.
         self.pad(&mut Nothing);
-        self.done = Default::default();
     }
 
     /// Puts everything where endless uniform random writes of `run` units each would have: superblocks hold the valid shares

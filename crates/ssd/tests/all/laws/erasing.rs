@@ -79,6 +79,34 @@ fn without_a_rest_a_trim_spares_no_program_its_wait() {
     assert!(trimmed.waited_for + 3 * dies >= stale.waited_for, "{trimmed:?}, {stale:?}");
 }
 
+/// Writing a part of it over as fast as it goes: nanoseconds of virtual time, and what was erased.
+fn overwrite_timed(run: &mut Run, bytes: u64) -> (u64, Erases) {
+    let begins = run.bank.now();
+    let erases = overwrite(run, bytes);
+    (run.bank.now().since(begins).as_nanos(), erases)
+}
+
+#[test]
+fn a_drive_that_begins_overwritten_is_as_slow_as_one_that_was_written_twice_and_a_full_one_is_not()
+{
+    for spec in [drives::small(), drives::cached()] {
+        let part = spec.capacity_bytes / 2;
+        let (written_ns, written) = overwrite_timed(&mut overwritten(&spec), part);
+        let begun = |start| {
+            let mut run = Run::new(&[work::slot_of(spec.clone(), start, 1)], None, 1);
+            let timed = overwrite_timed(&mut run, part);
+            assert_eq!(run.bank.audit(0), Ok(()));
+            timed
+        };
+        let (begun_ns, erases) = begun(Start::Overwritten);
+        let ratio = begun_ns as f64 / written_ns as f64;
+        assert!((ratio - 1.0).abs() < 0.05, "{ratio}: {erases:?}, {written:?}");
+        let (full_ns, full) = begun(Start::Full);
+        assert!(full_ns < begun_ns, "{full_ns} ns full, {begun_ns} ns overwritten");
+        assert!(full.waited_for < erases.waited_for, "{full:?}, {erases:?}");
+    }
+}
+
 /// Whether all that was free is erased.
 fn rested(spec: &Spec) -> Erases {
     let mut run = overwritten(spec);

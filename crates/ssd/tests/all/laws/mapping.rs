@@ -118,6 +118,11 @@ proptest! {
         full.fill_in_order();
         prop_assert_eq!(full.audit(), Ok(()));
         prop_assert_eq!(churn(&mut full, &mut flash, &mut Random::new(seed), 100), Ok(()));
+        let (mut overwritten, mut flash) = ftl_of(&spec, seed);
+        overwritten.fill_in_order();
+        overwritten.overwrite_in_order();
+        prop_assert_eq!(overwritten.audit(), Ok(()));
+        prop_assert_eq!(churn(&mut overwritten, &mut flash, &mut Random::new(seed), 100), Ok(()));
         let (mut steady, mut flash) = ftl_of(&spec, seed);
         steady.scatter(run);
         prop_assert_eq!(steady.audit(), Ok(()));

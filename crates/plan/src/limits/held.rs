@@ -1,0 +1,105 @@
+//! Rates that one drive alone was seen to hold, or not to: what they tell of so many drives, and which of them would tell more.
+
+use recorder::{Placement, defaults};
+
+use super::Case;
+use crate::phases::Stage;
+
+/// Buffers hold what was seen to wait for a drive, as many times over, but no more on top than so many chunks, or as a part of what waited: a
+/// recorder gives a drive whole chunks, and not as evenly as a measurement does, and what waited in a few rounds is not the most that ever
+/// will. Chosen on simulated drives.
+const WAITING_TIMES: f64 = 3.0;
+const WAITING_CHUNKS_MORE: f64 = 8.0;
+const WAITING_PART_MORE: f64 = 0.5;
+/// A drive of an array has to have held so much more than it gets, as a share: its recorder also writes indexes, and flushes and trims when it
+/// likes. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
+const HELD_HEADROOM: f64 = 0.0025;
+/// As much where drives are slowest over stale data. What they are too slow by then uses up spare flash before it shows, and of a fifth of a
+/// drive's capacity, 5 % too much leaves nothing in the four times that a measurement writes over it.
+const HELD_HEADROOM_STALE: f64 = 0.05;
+/// Rates are named to so many bytes a second.
+const NAMED_BYTES_PER_S: f64 = 1000.0;
+
+impl Case<'_> {
+    /// Bytes that buffers hold of each drive because so many, or less, were seen to wait for one that got as much; none if that was not seen.
+    pub(super) fn seen_waiting(&self, drives: u32, placement: Placement) -> f64 {
+        let seen = &self.subject.seen;
+        let to_hold = self.to_hold(drives, placement);
+        let held = seen.held.as_ref().is_some_and(|held| to_hold <= held.value);
+        let waiting = seen.waiting.as_ref().filter(|_| held && self.writes_alone());
+        let chunks_more = WAITING_CHUNKS_MORE * self.subject.overhead.chunk_max_bytes as f64;
+        waiting.map_or(0.0, |waiting| {
+            let most_more = chunks_more.max(waiting.value * WAITING_PART_MORE);
+            waiting.value + (waiting.value * (WAITING_TIMES - 1.0)).min(most_more)
+        })
+    }
+
+    /// Whether drives serve no readers and are recorded to as a whole, which is how a held rate is measured.
+    pub(super) fn writes_alone(&self) -> bool {
+        self.requirement.readers.bytes_per_s() <= 0.0 && self.subject.parts.is_none()
+    }
+
+    /// Bytes a second that one drive alone has to hold for each of so many to hold its share. In a stripe, a drive gets its share in the time
+    /// that the dips of the others leave.
+    pub fn to_hold(&self, drives: u32, placement: Placement) -> f64 {
+        let others = match (placement, self.subject.phases.dips) {
+            (Placement::Stripe, Some(dips)) => {
+                let others = f64::from(drives + self.requirement.parity - 1);
+                others * dips.share * self.dips_felt(placement)
+            }
+            _ => 0.0,
+        };
+        let stale = self.subject.phases.slowest(self.fill(drives)).stage == Stage::Overwrite;
+        let headroom = if stale { HELD_HEADROOM_STALE } else { HELD_HEADROOM };
+        self.share(drives) * (1.0 + headroom) * (1.0 + others)
+    }
+
+    /// Bytes a second that no drive must have failed to hold for so many to hold their shares.
+    pub fn not_to_fail(&self, drives: u32) -> f64 {
+        self.share(drives) * (1.0 + HELD_HEADROOM)
+    }
+
+    /// The share of a drive's dips that others in a stripe feel: at the rate that it was seen to hold, its own buffer and the chunks under way
+    /// on it cover some of each. All of them where that was not seen, and under adaptive placement.
+    pub(super) fn dips_felt(&self, placement: Placement) -> f64 {
+        let seen = self.subject.seen.held.as_ref().zip(self.subject.seen.waiting.as_ref());
+        let ((held, waiting), dips) = match (placement, seen.zip(self.subject.phases.dips)) {
+            (Placement::Stripe, Some(of_stripe)) => of_stripe,
+            _ => return 1.0,
+        };
+        let under_way = u64::from(defaults::DEPTH) * self.subject.overhead.chunk_max_bytes;
+        let felt_s = (waiting.value - under_way as f64).max(0.0) / held.value;
+        (felt_s / dips.together_s).min(1.0)
+    }
+
+    /// Whether so many drives hold what each of them gets, as was seen of one that was written alone from empty through overwriting. None if
+    /// that was not seen, and of drives that serve readers or are recorded to in parts. A mission may end before a drive falls behind.
+    pub fn holds(&self, drives: u32, placement: Placement) -> Option<bool> {
+        if !self.writes_alone() {
+            return None;
+        }
+        let to_hold = self.to_hold(drives, placement);
+        match self.subject.seen.holds(self.not_to_fail(drives), to_hold)? {
+            true => Some(true),
+            false => self.requirement.wraps().then_some(false),
+        }
+    }
+
+    /// Rates in bytes a second of which it isn't known whether a drive holds them, and that would tell whether so many drives are enough, and
+    /// whether one less is; none of drives that serve readers or are recorded to in parts.
+    pub fn rates_to_try(&self, drives: u32, placement: Placement) -> Vec<f64> {
+        let mut rates = Vec::new();
+        if !self.writes_alone() {
+            return rates;
+        }
+        for drives in [drives, drives.saturating_sub(1)].into_iter().filter(|drives| *drives > 0) {
+            for rate in [self.not_to_fail(drives), self.to_hold(drives, placement)] {
+                let rate = (rate / NAMED_BYTES_PER_S).ceil() * NAMED_BYTES_PER_S;
+                if !self.subject.seen.tells_of(rate) && !rates.contains(&rate) {
+                    rates.push(rate);
+                }
+            }
+        }
+        rates
+    }
+}
