@@ -28,6 +28,9 @@ const CHUNKS_FILLED: f64 = 2.0;
 /// Those of a recording that leaves parts of drives to readers, as many times over: when buffers fill past half, a recorder writes to
 /// all members, those among them that it should leave alone.
 const APART: f64 = 2.0;
+/// The drives of a ring have to write so much more than they get, as a share, but for those that have nothing to tidy up: their recorder
+/// flushes and trims when it likes. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
+const HEADROOM: f64 = 0.0025;
 /// Seconds of a year, as drives' lives are counted.
 const YEAR_S: f64 = 365.0 * 86_400.0;
 /// More drives than this is no answer.
@@ -321,12 +324,10 @@ impl<'a> Case<'a> {
         let (offered, phases) = (self.load.offered_bytes_per_s, &self.subject.phases);
         let members = drives + self.requirement.parity;
         match placement {
-            Placement::Stripe => {
+            Placement::Stripe if phases.dips.is_some() || !phases.even => {
                 phases.dips.map_or(0.0, |dips| offered * dips.standstill_s(members))
             }
-            Placement::Adaptive => {
-                phases.dip_bytes(offered, self.fill(drives), drives, self.left(drives))
-            }
+            _ => phases.dip_bytes(offered, self.fill(drives), drives, self.left(drives)),
         }
     }
 
@@ -354,7 +355,15 @@ impl<'a> Case<'a> {
         let (count, left) = (f64::from(drives), self.left(drives));
         let members = drives + self.requirement.parity;
         let rate = |phase: &Phase| phases.each(phase, members, placement) * count * left;
-        phases.backlog(self.load.offered_bytes_per_s, self.fill(drives) * count, count, rate)
+        // A mission is over before its flushes and trims add up.
+        let more = if self.requirement.wraps() { self.headroom() } else { 0.0 };
+        let offered = self.load.offered_bytes_per_s * (1.0 + more);
+        phases.backlog(offered, self.fill(drives) * count, count, rate)
+    }
+
+    /// What drives have to write more than they get in the long run, as a share.
+    fn headroom(&self) -> f64 {
+        HEADROOM.min(self.subject.phases.unevenness())
     }
 
     /// Bytes that may wait because a phase is slower than the stream: what memory is given, or else as many as buffers hold anyway. Where
@@ -362,10 +371,11 @@ impl<'a> Case<'a> {
     fn may_wait(&self, drives: u32, placement: Placement) -> f64 {
         match (self.requirement.host.memory, placement) {
             (Some(memory), _) => memory.0 as f64,
-            (None, Placement::Stripe) => self.pipeline_bytes(drives),
-            (None, Placement::Adaptive) => {
-                self.pipeline_bytes(drives) + self.dip_bytes(drives, placement)
+            // While a stripe stands still for dips of one after another, nothing else may wait.
+            (None, Placement::Stripe) if self.subject.phases.dips.is_some() => {
+                self.pipeline_bytes(drives)
             }
+            (None, _) => self.pipeline_bytes(drives) + self.dip_bytes(drives, placement),
         }
     }
 

@@ -58,6 +58,8 @@ pub struct Phases {
     pub dip_s: f64,
     /// What dips cost, if that was measured.
     pub dips: Option<Dips>,
+    /// Whether it was measured that there are none.
+    pub even: bool,
     /// Other figures that they were made with.
     pub figures: Vec<Figure>,
     /// What to know before they are relied on.
@@ -171,7 +173,10 @@ impl Phases {
                 "how fast it writes is the datasheet's word, which need not hold for long (REC-1): {measure}"
             ));
         }
-        let mut all = Self { phases, dip_s: DIP_S, dips: None, figures, doubts };
+        let counted = candidate.figure(name::DIP_COUNT);
+        let even =
+            counted.is_some_and(|dips| dips.value <= 0.0 && dips.evidence >= Trust::Measured);
+        let mut all = Self { phases, dip_s: DIP_S, dips: None, even, figures, doubts };
         all.assume_what_was_not_seen(profile, &measure);
         all.dip(candidate);
         Some(all)
@@ -324,15 +329,34 @@ impl Phases {
     }
 
     /// What each of so many members writes in a phase, in bytes a second. Under adaptive placement the others go on while one dips. In
-    /// a stripe all wait for it, so each loses the time that the dips of all members cost. If that cost wasn't measured, a stripe is
-    /// taken to be as slow as in the worst second.
+    /// a stripe all wait for it, so each loses the time that the dips of all members cost, but for what it tidies up meanwhile. If that
+    /// cost wasn't measured, a stripe is taken to be as slow as in the worst second, unless drives were seen not to dip.
     pub fn each(&self, phase: &Phase, members: u32, placement: Placement) -> f64 {
         match (placement, &self.dips) {
             (Placement::Adaptive, _) => phase.mean_bytes_per_s,
+            (Placement::Stripe, None) if self.even => phase.mean_bytes_per_s,
             (Placement::Stripe, None) => phase.worst_bytes_per_s,
             (Placement::Stripe, Some(Dips { share, .. })) => {
-                phase.mean_bytes_per_s * (1.0 + share) / (1.0 + f64::from(members) * share)
+                let waits = f64::from(members.saturating_sub(1)) * share;
+                let of_others = (waits - self.tidying(phase)).max(0.0);
+                phase.mean_bytes_per_s * (1.0 + share) / (1.0 + share + of_others)
             }
+        }
+    }
+
+    /// The share by which the slowest phase is slower than the fastest; 0 for a drive that has nothing to tidy up.
+    pub fn unevenness(&self) -> f64 {
+        let rates = || self.phases.iter().map(|phase| phase.mean_bytes_per_s);
+        1.0 - rates().fold(f64::INFINITY, f64::min) / rates().fold(0.0, f64::max)
+    }
+
+    /// The share of its time in a phase in which a drive makes room, which it can do while it waits: by that much it writes less than past
+    /// the cache, where all flash is empty.
+    fn tidying(&self, phase: &Phase) -> f64 {
+        let empty = self.phases.iter().find(|one| one.stage == Stage::Native);
+        match empty.filter(|empty| phase.stage == Stage::Overwrite && empty.seen) {
+            Some(empty) => (1.0 - phase.mean_bytes_per_s / empty.mean_bytes_per_s).max(0.0),
+            None => 0.0,
         }
     }
 

@@ -101,7 +101,7 @@ fn a_target_that_can_not_be_is_refused_with_what_could() {
     for (target, words) in [
         ("sim:ideall", &["no drive 'ideall'", "did you mean 'ideal'"][..]),
         ("sim:", &["names no drive"]),
-        ("sim:ideal:fresh", &["':fresh'", ":empty, :full or :random"]),
+        ("sim:ideal:fresh", &["':fresh'", ":full, :overwritten or :random"]),
         ("sim:ideal@2", &["the drive has 1 namespace"]),
         ("sim:DRIVE@3", &["the drive has 2 namespaces"]),
         ("sim:DRIVE*0", &["from 1 to 1024"]),

@@ -75,7 +75,7 @@ fn full_speed_words(case: &Case<'_>, placement: Placement, drives: u32) -> Strin
     let stripe = placement == Placement::Stripe;
     let what = match phases.dips {
         Some(_) if stripe => "while one dips, all wait".to_owned(),
-        None if stripe => "slowest moments".to_owned(),
+        None if stripe && !phases.even => "slowest moments".to_owned(),
         _ => "mean".to_owned(),
     };
     let flash = case

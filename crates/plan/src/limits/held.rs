@@ -11,12 +11,9 @@ use crate::phases::Stage;
 const WAITING_TIMES: f64 = 3.0;
 const WAITING_CHUNKS_MORE: f64 = 8.0;
 const WAITING_PART_MORE: f64 = 0.5;
-/// A drive of an array has to have held so much more than it gets, as a share: its recorder also writes indexes, and flushes and trims when it
-/// likes. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
-const HELD_HEADROOM: f64 = 0.0025;
-/// As much where drives are slowest over stale data. What they are too slow by then uses up spare flash before it shows, and of a fifth of a
+/// A drive has to have held so much more than it gets of an array, as a share, where drives are slowest over stale data. What they are too slow by then uses up spare flash before it shows, and of a fifth of a
 /// drive's capacity, 5 % too much leaves nothing in the four times that a measurement writes over it.
-const HELD_HEADROOM_STALE: f64 = 0.05;
+const HEADROOM_STALE: f64 = 0.05;
 /// Rates are named to so many bytes a second.
 const NAMED_BYTES_PER_S: f64 = 1000.0;
 
@@ -50,13 +47,13 @@ impl Case<'_> {
             _ => 0.0,
         };
         let stale = self.subject.phases.slowest(self.fill(drives)).stage == Stage::Overwrite;
-        let headroom = if stale { HELD_HEADROOM_STALE } else { HELD_HEADROOM };
+        let headroom = if stale { HEADROOM_STALE } else { self.headroom() };
         self.share(drives) * (1.0 + headroom) * (1.0 + others)
     }
 
     /// Bytes a second that no drive must have failed to hold for so many to hold their shares.
     pub fn not_to_fail(&self, drives: u32) -> f64 {
-        self.share(drives) * (1.0 + HELD_HEADROOM)
+        self.share(drives) * (1.0 + self.headroom())
     }
 
     /// The share of a drive's dips that others in a stripe feel: at the rate that it was seen to hold, its own buffer and the chunks under way
