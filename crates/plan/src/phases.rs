@@ -173,10 +173,7 @@ impl Phases {
                 "how fast it writes is the datasheet's word, which need not hold for long (REC-1): {measure}"
             ));
         }
-        let counted = candidate.figure(name::DIP_COUNT);
-        let even =
-            counted.is_some_and(|dips| dips.value <= 0.0 && dips.evidence >= Trust::Measured);
-        let mut all = Self { phases, dip_s: DIP_S, dips: None, even, figures, doubts };
+        let mut all = Self { phases, dip_s: DIP_S, dips: None, even: false, figures, doubts };
         all.assume_what_was_not_seen(profile, &measure);
         all.dip(candidate);
         Some(all)
@@ -230,6 +227,9 @@ impl Phases {
     /// Enters slow moments by the best figures there are: the cost of dips; else the worst second, compared with the slowest phase,
     /// in which it was; else the depth of dips.
     fn dip(&mut self, candidate: &Candidate) {
+        let counted = candidate.figure(name::DIP_COUNT);
+        self.even =
+            counted.is_some_and(|dips| dips.value <= 0.0 && dips.evidence >= Trust::Measured);
         let measured = |name| candidate.figure(name).filter(|figure| figure.value > 0.0);
         if let (Some(lost), Some(share)) = (measured(name::DIP_LOST), measured(name::DIP_SHARE)) {
             self.dips = Some(Dips { together_s: lost.value / 1e9, share: share.value / 100.0 });
