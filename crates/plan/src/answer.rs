@@ -81,8 +81,8 @@ pub struct Design {
     pub evidence: Option<Trust>,
     /// How sure it is that they write as fast as data comes, if anything tells how far the figures may be off.
     pub confidence: Option<Confidence>,
-    /// Rates in bytes a second that would tell whether so many drives are enough, and whether one less is, if it were known whether a drive
-    /// holds them.
+    /// Rates in bytes a second that would tell whether so many drives are enough, and whether one less is where the rate asks for them, if
+    /// it were known whether a drive holds them.
     pub rates_to_try: Vec<f64>,
     /// Whether the drives get fuller than they were in the measurement that the plan rests on.
     pub relies_on_unseen: bool,
@@ -292,7 +292,9 @@ fn designed(requirement: &Requirement, candidate: &Candidate) -> Design {
     design.phases.clone_from(&subject.phases.phases);
     if let Some((data, binds)) = sizing.answer {
         let array = array_of(&case, data, binds);
-        design.rates_to_try = case.rates_to_try(data, requirement.placement);
+        // Where another limit asks for more, one less would not be enough at any rate.
+        let numbers = if binds == Limit::Rate { &[data, data - 1][..] } else { &[data] };
+        design.rates_to_try = case.rates_to_try(numbers, requirement.placement);
         design.evidence = Some(subject.phases.slowest(case.fill(data)).figure.evidence);
         let reached = subject.phases.reached(case.fill(data));
         design.relies_on_unseen = reached.iter().any(|phase| !phase.seen);

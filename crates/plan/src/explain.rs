@@ -2,7 +2,7 @@
 
 use base::{ByteSize, Duration, Rate};
 
-use crate::answer::Design;
+use crate::answer::{Array, Design};
 use crate::confidence::{Confidence, SURE};
 use crate::limits::Limit;
 
@@ -99,7 +99,7 @@ pub fn lines(design: &Design) -> Vec<String> {
             lines.push(confidence_words(confidence, array.data_drives));
         }
         if array.take.wraps && !design.rates_to_try.is_empty() {
-            lines.push(to_try_words(&design.rates_to_try, array.data_drives));
+            lines.push(to_try_words(&design.rates_to_try, array));
         }
         if let Some(cost) = array.cost {
             let drives = f64::from(array.drives);
@@ -110,7 +110,8 @@ pub fn lines(design: &Design) -> Vec<String> {
 }
 
 /// How to find out whether so many drives are enough, as a line.
-fn to_try_words(rates: &[f64], planned: u32) -> String {
+fn to_try_words(rates: &[f64], array: &Array) -> String {
+    let planned = array.data_drives;
     let rates: Vec<String> = rates
         .iter()
         .map(|rate| {
@@ -119,6 +120,7 @@ fn to_try_words(rates: &[f64], planned: u32) -> String {
         })
         .collect();
     let of_less = match planned {
+        _ if array.binds != Limit::Rate => String::new(),
         1 => String::new(),
         2 => ", and one alone".to_owned(),
         _ => format!(", and each of {}", planned - 1),

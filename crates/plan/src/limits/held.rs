@@ -82,14 +82,14 @@ impl Case<'_> {
         }
     }
 
-    /// Rates in bytes a second of which it isn't known whether a drive holds them, and that would tell whether so many drives are enough, and
-    /// whether one less is; none of drives that serve readers or are recorded to in parts.
-    pub fn rates_to_try(&self, drives: u32, placement: Placement) -> Vec<f64> {
+    /// Rates in bytes a second of which it isn't known whether a drive holds them, and that would tell whether each of these numbers of drives
+    /// is enough; none of drives that serve readers or are recorded to in parts.
+    pub fn rates_to_try(&self, numbers: &[u32], placement: Placement) -> Vec<f64> {
         let mut rates = Vec::new();
         if !self.writes_alone() {
             return rates;
         }
-        for drives in [drives, drives.saturating_sub(1)].into_iter().filter(|drives| *drives > 0) {
+        for drives in numbers.iter().copied().filter(|drives| *drives > 0) {
             for rate in [self.not_to_fail(drives), self.to_hold(drives, placement)] {
                 let rate = (rate / NAMED_BYTES_PER_S).ceil() * NAMED_BYTES_PER_S;
                 if !self.subject.seen.tells_of(rate) && !rates.contains(&rate) {

@@ -1,6 +1,7 @@
 //! Rates that a drive was seen to hold, or not to, and which ones a plan asks for.
 
 use longtake_plan::explain;
+use longtake_plan::limits::Limit;
 use profile::name;
 
 use super::arithmetic::{EVEN, design, drive};
@@ -91,6 +92,13 @@ fn the_rates_to_try_settle_how_many_drives_are_enough_whatever_a_drive_holds() {
         assert!(written / f64::from(settled) < holds, "{holds}: {settled}, {tried:?}");
         assert!(written / f64::from(settled - 1) > holds / 1.06, "{holds}: {settled}, {tried:?}");
     }
+    // Where the time to keep asks for more drives than the rate, one less is out of the question.
+    let long = design(&ring.replace("1s", "55m"), &drive(4_000_000_000_000, &EVEN));
+    let array = long.array.as_ref().unwrap();
+    assert_eq!((array.binds, array.data_drives), (Limit::Capacity, 9));
+    assert!(long.rates_to_try.iter().all(|rate| *rate < 10.009e9 / 8.0), "{long:?}");
+    let said = explain::lines(&long).join("\n");
+    assert!(said.contains("what each of 9 drives gets") && !said.contains("each of 8"), "{said}");
     let beside = design(&format!("{ring}\nreaders = \"1x1GB/s\""), &{
         drive(4_000_000_000_000, &[&EVEN[..], &[(name::READ_SEQUENTIAL, 4e9)]].concat())
     });
