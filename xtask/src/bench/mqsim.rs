@@ -12,10 +12,10 @@ use base::random::Random;
 use base::{BufferId, Operation};
 use nix::sys::resource::{UsageWho, getrusage};
 use ssd::{SimBank, Slot, Spec, Start};
+use tempfile::TempDir;
 
 use super::Setting;
 use super::comparison::{Comparison, Goal, Unit};
-use super::folder::Folder;
 use super::machine::{self, ProcessorTime};
 use super::rounds::Figures;
 use super::simulate::{closed_loop, ideal};
@@ -44,7 +44,7 @@ struct Load {
 #[derive(Debug)]
 struct MqSim {
     program: PathBuf,
-    folder: Folder,
+    folder: TempDir,
 }
 
 /// Runs both.
@@ -136,25 +136,25 @@ impl MqSim {
             "{} holds no MQSim: give the folder of its source, with its Makefile and ssdconfig.xml",
             source.display()
         );
-        let folder = Folder::from(fs::canonicalize(dir)?.join("mqsim"));
-        fs::create_dir_all(&folder)?;
-        let copied = Command::new("cp").arg("-rT").args([source, &folder]).status()?;
+        // A new one, so that nothing that was there before is deleted with it.
+        let folder = tempfile::tempdir_in(fs::canonicalize(dir)?)?;
+        let copied = Command::new("cp").arg("-rT").args([source, folder.path()]).status()?;
         ensure!(copied.success(), "copying {} failed", source.display());
         eprintln!("building MQSim");
-        let made = Command::new("make").arg("-C").arg(&*folder).stdout(Stdio::null()).status();
+        let made = Command::new("make").arg("-C").arg(folder.path()).stdout(Stdio::null()).status();
         ensure!(made.context("running make")?.success(), "MQSim can't be built: see make's errors");
-        let drive = configured(&fs::read_to_string(folder.join("ssdconfig.xml"))?)?;
-        fs::write(folder.join("drive.xml"), drive)?;
-        Ok(Self { program: folder.join("MQSim"), folder })
+        let drive = configured(&fs::read_to_string(folder.path().join("ssdconfig.xml"))?)?;
+        fs::write(folder.path().join("drive.xml"), drive)?;
+        Ok(Self { program: folder.path().join("MQSim"), folder })
     }
 
     /// Seconds of processor time that it takes for a load.
     fn seconds(&self, load: Load) -> Result<f64> {
-        fs::write(self.folder.join("load.xml"), scenario(load))?;
+        fs::write(self.folder.path().join("load.xml"), scenario(load))?;
         let before = children_s()?;
         let told = Command::new(&self.program)
             .args(["-i", "drive.xml", "-w", "load.xml"])
-            .current_dir(&*self.folder)
+            .current_dir(&self.folder)
             .stdin(Stdio::null())
             .output()
             .context("running MQSim")?;

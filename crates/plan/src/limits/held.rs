@@ -21,8 +21,7 @@ impl Case<'_> {
     /// Bytes that buffers hold of each drive because so many, or less, were seen to wait for one that got as much; none if that was not seen.
     pub(super) fn seen_waiting(&self, drives: u32, placement: Placement) -> f64 {
         let seen = &self.subject.seen;
-        let to_hold = self.to_hold(drives, placement);
-        let held = seen.held.as_ref().is_some_and(|held| to_hold <= held.value);
+        let held = seen.is_held(self.to_hold(drives, placement));
         let waiting = seen.waiting.as_ref().filter(|_| held && self.writes_alone());
         let chunks_more = WAITING_CHUNKS_MORE * self.subject.overhead.chunk_max_bytes as f64;
         waiting.map_or(0.0, |waiting| {

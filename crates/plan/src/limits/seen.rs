@@ -30,17 +30,18 @@ impl Seen {
     /// Whether a drive holds what it has to, for as long as anybody wants: at least so many bytes a second, and not more than so many. None if
     /// that was not seen.
     pub fn holds(&self, at_least: f64, at_most: f64) -> Option<bool> {
-        let (held, not_held) = (self.held(at_most), self.not_held(at_least));
+        let (held, not_held) = (self.is_held(at_most), self.not_held(at_least));
         // What it held once and not another time is not settled.
         (held != not_held).then_some(held)
     }
 
     /// Whether it is known of so many bytes a second that a drive holds them, or that it doesn't.
     pub fn tells_of(&self, rate: f64) -> bool {
-        self.held(rate) || self.not_held(rate)
+        self.is_held(rate) || self.not_held(rate)
     }
 
-    fn held(&self, rate: f64) -> bool {
+    /// Whether a drive was seen to hold so many bytes a second, or more.
+    pub fn is_held(&self, rate: f64) -> bool {
         self.held.as_ref().is_some_and(|held| rate <= held.value * (1.0 + SAME))
     }
 

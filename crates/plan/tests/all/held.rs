@@ -30,6 +30,11 @@ fn what_a_drive_was_seen_to_hold_counts_for_more_than_its_full_speed() {
     assert!((held_buffers - (buffers - chunks) - 5.0 * each).abs() < 1e6, "{held_buffers}");
     assert!(headroom > 0.0, "{headroom}");
     assert!(text.contains("a drive was seen to hold 2.11 GB/s with 1.00 GB waiting"), "{text}");
+    // A rate that was named with a few digits counts as the one that was meant, for buffers as well.
+    let offered = design(ring, &drive(4_000_000_000_000, &EVEN)).load.unwrap().offered_bytes_per_s;
+    let named = offered / 5.0 * 1.05 * 0.999_95;
+    let (drives, named_buffers, ..) = of_ring(&[(name::WRITE_HELD, named), waiting]);
+    assert_eq!((drives, named_buffers), (5, held_buffers));
     // Too near, not known what waited, or contradicted.
     assert_eq!(of_ring(&[(name::WRITE_HELD, 2.10e9), waiting]).0, 6);
     assert_eq!(of_ring(&[(name::WRITE_HELD, 2.2e9)]).0, 6);

@@ -30,7 +30,8 @@ impl Ftl {
         self.done = Default::default();
     }
 
-    /// Writes everything in order, through the cache, as a drive without a moment's rest would. The counters stay at zero.
+    /// Writes everything in order, through the cache, as a drive without a moment's rest would. The counters of what was
+    /// written stay at zero; what had to be erased for it counts as erased.
     pub fn overwrite_in_order(&mut self) {
         self.write_in_order();
         self.done = Default::default();
