@@ -141,7 +141,7 @@ pub struct Mapping {
     pub over_provisioning: f64,
     /// How the next victim is chosen.
     pub collector: Collector,
-    /// Superblocks that are kept free. Collection begins below, paced by what the host writes.
+    /// Superblocks that are kept free. Collection begins when no more than these are, paced by what the host writes.
     pub reserve_superblocks: u32,
     /// Whether what was trimmed, or never written, reads as zeros without touching the medium.
     pub trim_reads_zeros: bool,

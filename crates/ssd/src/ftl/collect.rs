@@ -29,7 +29,7 @@ impl Ftl {
     #[inline]
     pub(super) fn keep_pace(&mut self, count: u32, flash: &mut impl Flash) {
         if self.victim.is_none() {
-            if self.free.len() >= self.setup.reserve && !self.must_shrink() {
+            if !self.is_short() && !self.must_shrink() {
                 return;
             }
             self.choose();
@@ -44,10 +44,16 @@ impl Ftl {
                 return;
             }
             self.copy_batch(flash);
-            if self.victim.is_none() && self.free.len() < self.setup.reserve {
+            if self.victim.is_none() && self.is_short() {
                 self.choose();
             }
         }
+    }
+
+    /// Whether the next superblock to be opened would be one of those that are kept free.
+    #[inline]
+    fn is_short(&self) -> bool {
+        self.free.len() <= self.setup.reserve
     }
 
     /// Empties one superblock to the end.
@@ -67,8 +73,8 @@ impl Ftl {
 
     /// Begins with the next victim, if there is one.
     pub(super) fn choose(&mut self) {
-        let free_short = self.free.len() < self.setup.reserve;
-        let chosen = if free_short { self.choose_by_policy() } else { self.oldest_cached() };
+        let chosen =
+            if self.is_short() { self.choose_by_policy() } else { self.oldest_cached() };
         if let Some(index) = chosen {
             self.begin(index);
         }
@@ -78,7 +84,7 @@ impl Ftl {
     pub(super) fn begin(&mut self, index: u32) {
         let superblock = &self.superblocks[index as usize];
         let gain = self.superblock_units.get() - superblock.valid;
-        let (copies, writes) = if self.free.len() < self.setup.reserve {
+        let (copies, writes) = if self.is_short() {
             (u64::from(superblock.valid), u64::from(gain))
         } else {
             self.shrinking_pace()

@@ -8,8 +8,8 @@ use longtake_ssd::stripe::Stripe;
 /// Superblocks to keep free.
 const RESERVE: u32 = 2;
 
-/// Superblocks that are not closed, on average: the host's and the collector's open ones, and one between free and kept free.
-const NOT_CLOSED: u32 = 3;
+/// Superblocks that are not closed: those kept free, and the host's and the collector's open ones.
+const NOT_CLOSED: u32 = RESERVE + 2;
 
 /// Flash that is only counted.
 struct Counted;
