@@ -100,8 +100,9 @@ impl Admin {
     /// Answers for the drive of this seed that is at `slot` in its bank. Its specification must have been checked. With a
     /// default `health` it is new.
     pub fn new(spec: &Spec, mut health: Health, seed: u64, slot: usize) -> Self {
+        let drive = spec.of_drive(seed);
         for set in health.sets.len() as u32..spec.sets.count {
-            health.sets.push(unused(spec, set));
+            health.sets.push(unused(&drive, set));
         }
         let mark = mark(spec, seed, slot);
         let identity = Identity::marked(spec, mark);
@@ -167,6 +168,7 @@ fn unused(spec: &Spec, set: u32) -> SetHealth {
         capacity_bytes,
         physical_bytes: superblock_bytes * u64::from(spec.superblocks_of_set()),
         unallocated_bytes: share.saturating_sub(capacity_bytes),
+        life_used: spec.endurance.used,
         ..SetHealth::default()
     }
 }

@@ -5,6 +5,8 @@
 //! Reads go first. A program or erase that is under way is suspended for them if the flash can, a bounded number of times; one that
 //! waits gets its turn after it has waited for as long as a program takes.
 
+mod retries;
+
 use std::collections::VecDeque;
 use std::hint::select_unpredictable;
 
@@ -12,7 +14,8 @@ use crate::earliest::{Earliest, NEVER};
 use crate::ftl::{Pace, Program};
 use crate::health::Erases;
 use crate::link::Channel;
-use crate::spec::{Cache, Flash};
+use crate::spec::Spec;
+use retries::Retries;
 
 /// Reads for which one program or erase is suspended at most. Flash datasheets limit it because cells drift meanwhile.
 const PREEMPTIONS_MAX: u8 = 16;
@@ -141,13 +144,18 @@ pub struct Dies {
     erases: Erases,
     /// Time of all that dies have begun, in nanoseconds.
     busy_ns: u64,
+    /// When reads are repeated, if any are, and how many were.
+    retries: Option<Box<Retries>>,
+    retried: u64,
 }
 
 impl Dies {
-    /// Dies of this flash; die `d` is on channel `d % channels`.
-    pub fn new(flash: &Flash, cache: Option<&Cache>) -> Self {
+    /// Dies of the drive with this seed; die `d` is on channel `d % channels`.
+    pub fn new(spec: &Spec, seed: u64) -> Self {
+        let Spec { flash, cache, endurance, .. } = spec;
         let ns = |us: f64| (us * 1e3).round() as u64;
         let dies = flash.dies();
+        let superblocks = spec.superblocks_of_set();
         let bytes_per_s = flash.channel_mb_s * 1e6;
         let die = |die: u32| Die {
             channel: die % flash.channels,
@@ -187,6 +195,8 @@ impl Dies {
             work: 0,
             erases: Erases::default(),
             busy_ns: 0,
+            retries: Retries::of(flash, endurance, superblocks, seed).map(Box::new),
+            retried: 0,
         }
     }
 
@@ -221,6 +231,11 @@ impl Dies {
         self.erases
     }
 
+    /// Reads of a cell that were repeated.
+    pub const fn retries(&self) -> u64 {
+        self.retried
+    }
+
     /// Time that dies were busy, summed over dies, in nanoseconds: of all operations that they have begun, whole.
     pub const fn busy_ns(&self) -> u64 {
         self.busy_ns
@@ -230,8 +245,24 @@ impl Dies {
     // Always: a simulated drive does little else when it is read.
     #[inline(always)]
     pub fn read(&mut self, at: u64, die: u32, slc: bool, access: Access) {
-        let length = if slc { self.timing.read_slc } else { self.timing.read };
+        let length = self.reading(slc);
         self.access(at, die, length, access);
+    }
+
+    /// How long the next read of a cell takes.
+    #[inline(always)]
+    fn reading(&mut self, slc: bool) -> u64 {
+        let once = if slc { self.timing.read_slc } else { self.timing.read };
+        if self.retries.is_some() { self.repeated(once) } else { once }
+    }
+
+    /// How long a read takes with all its repetitions.
+    #[cold]
+    fn repeated(&mut self, once: u64) -> u64 {
+        let erases = self.erases.blocks;
+        let times = self.retries.as_mut().map_or(0, |retries| retries.next(erases));
+        self.retried += times;
+        once * (1 + times)
     }
 
     /// A die writes in place what arrives at `at`.
@@ -353,11 +384,11 @@ impl Dies {
         let length = match work {
             Work::Program { program, .. } => self.timing.of(&program),
             Work::Upkeep => self.timing.program,
-            Work::Copy { slc: true, .. } => self.timing.read_slc,
-            Work::Copy { slc: false, .. } => self.timing.read,
+            Work::Copy { slc, .. } => self.reading(slc),
             Work::Erase => self.timing.erase,
         };
         self.busy_ns += length;
+        let die = &mut self.dies[index as usize];
         die.current = Some(work);
         die.current_start = start;
         die.current_end = start + length;
@@ -438,7 +469,7 @@ impl Dies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::Media;
+    use crate::spec::{Flash, Media};
 
     const NS_PER_US: u64 = 1000;
 
@@ -458,13 +489,18 @@ mod tests {
             suspend_us,
             suspend_erases: true,
             variation: 0.0,
+            bad_blocks: 0.0,
+            retry_share: 0.0,
         }
     }
 
     #[test]
     fn a_program_behind_an_erase_begins_when_it_has_ended_whatever_is_read_meanwhile() {
         for (suspend_us, ahead) in [(None, false), (None, true), (Some(30.0), true)] {
-            let mut dies = Dies::new(&flash(suspend_us), None);
+            let profile = profile::library::get("intel-d7-p5510-3.84tb").unwrap();
+            let mut spec = Spec::from_profile(&profile).unwrap();
+            (spec.flash, spec.cache) = (flash(suspend_us), None);
+            let mut dies = Dies::new(&spec, 1);
             if ahead {
                 dies.erase_ahead(0, 0);
             } else {

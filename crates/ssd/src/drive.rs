@@ -116,9 +116,8 @@ struct Set {
 }
 
 impl Set {
-    /// The set of this number as the slot begins it.
-    fn new(slot: &Slot, index: u32, namespaces: &Namespaces) -> Self {
-        let spec = &slot.spec;
+    /// The set of this number of the drive that the slot holds, as the slot begins it.
+    fn new(spec: &Spec, slot: &Slot, index: u32, namespaces: &Namespaces) -> Self {
         let in_place = spec.flash.media == Medium::InPlace;
         let dies = spec.dies_of_set(index);
         let shared = 1.0 / f64::from(spec.sets.count);
@@ -248,6 +247,8 @@ pub struct Drive {
     under_way: u32,
     busy_since: u64,
     idle_ns: u64,
+    /// When idle time may empty the cache further.
+    drain_at: u64,
     upkeep_left: u64,
     /// Bytes of its own that it still has to write, and how many of them the host's bytes since the last program make due.
     upkeep_open: u64,
@@ -269,13 +270,13 @@ impl Drive {
         let namespaces = Namespaces::new(&spec);
         let in_place = spec.flash.media == Medium::InPlace;
         let sets: Vec<Set> =
-            (0..spec.sets.count).map(|index| Set::new(slot, index, &namespaces)).collect();
+            (0..spec.sets.count).map(|index| Set::new(&spec, slot, index, &namespaces)).collect();
         let ns = |us: f64| (us * 1e3).round() as u64;
         let idle_ms = spec.cache.map_or(IDLE_MS, |cache| cache.idle_ms);
         Ok(Self {
             now: 0,
             events: 0,
-            dies: Dies::new(&spec.flash, spec.cache.as_ref()),
+            dies: Dies::new(&spec, slot.seed),
             places: places(&sets, spec.flash.dies()),
             unit: Unit::of(spec.mapping.unit_bytes),
             read_ns: ns(spec.controller.read_us),
@@ -308,6 +309,7 @@ impl Drive {
             under_way: 0,
             busy_since: 0,
             idle_ns: ns(idle_ms * 1e3),
+            drain_at: 0,
             // What was written before left each drive somewhere on its way to the next time: if only in the factory, or before it was
             // erased. Drives that had the same way to go would all stall at once.
             upkeep_left: spec
@@ -363,11 +365,13 @@ impl Drive {
                     + set.upkeep_programs * self.spec.flash.program_bytes(),
                 erases_mean,
                 erases_max,
-                life_used: erases_mean / f64::from(self.spec.endurance.cycles),
+                life_used: self.spec.endurance.used
+                    + erases_mean / f64::from(self.spec.endurance.cycles),
             }
         };
         let mut health = self.health.clone();
         health.erases = self.dies.erases();
+        health.retries = self.dies.retries();
         health.power_on = base::Duration::from_nanos(now);
         if self.under_way > 0 {
             health.busy = health.busy + base::Duration::from_nanos(now - self.busy_since.min(now));
@@ -563,7 +567,7 @@ impl Drive {
             let busy = base::Duration::from_nanos(self.now - self.busy_since);
             self.health.busy = self.health.busy + busy;
             if self.spec.flash.media == Medium::Nand {
-                self.idle_at = self.now + self.idle_ns;
+                self.idle_at = (self.now + self.idle_ns).max(self.drain_at);
                 self.others_at = self.others_at.min(self.idle_at);
             }
         }
@@ -578,7 +582,8 @@ impl Drive {
     /// Uses idle time: makes data safe, folds the cache, finishes collecting; a little each time.
     fn rest(&mut self) {
         self.idle_at = NEVER;
-        let mut worked = false;
+        let copied = |sets: &[Set]| sets.iter().map(|set| set.ftl.done().copied).sum::<u64>();
+        let (mut worked, before) = (false, copied(&self.sets));
         for set in 0..self.sets.len() {
             let protected = self.spec.buffer.protected;
             worked |= self.with_flash(set, |ftl, hands| {
@@ -588,10 +593,17 @@ impl Drive {
                 ftl.rest(hands)
             });
         }
+        self.drain_at = self.now + self.draining_ns(copied(&self.sets) - before);
         self.erase_ahead_everywhere();
         // Without anything begun, nothing would wake it again; there is nothing left to do then.
         if worked && !self.dies.working() {
-            self.idle_at = self.now;
+            self.idle_at = self.drain_at;
         }
+    }
+
+    /// How long idle time takes at least to take so many units out of the cache.
+    fn draining_ns(&self, units: u64) -> u64 {
+        let limit = self.spec.cache.and_then(|cache| cache.drain_mb_s).filter(|&rate| rate > 0.0);
+        limit.map_or(0, |rate| (self.unit.bytes_of(units) as f64 / rate * 1e3) as u64)
     }
 }

@@ -23,6 +23,8 @@ pub struct Health {
     pub unsafe_shutdowns: u64,
     /// Blocks that were erased.
     pub erases: Erases,
+    /// Reads of a page that were repeated, each time counted.
+    pub retries: u64,
     /// How warm it is; None if its heat isn't simulated.
     pub thermal: Option<Thermal>,
     /// Each NVM Set, which is an endurance group of its own.

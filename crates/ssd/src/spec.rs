@@ -130,6 +130,10 @@ pub struct Flash {
     pub suspend_erases: bool,
     /// Standard deviation of all these times, and those of the cache, among drives of the model, as a share of them.
     pub variation: f64,
+    /// Share of the blocks that are bad from the factory, on average; each die of each drive has some of its own.
+    pub bad_blocks: f64,
+    /// Share of the reads of a page that are repeated once a drive's life is used up; before, in proportion to what is used of it.
+    pub retry_share: f64,
 }
 
 /// Where data goes, and how space is won back.
@@ -188,12 +192,14 @@ pub struct Cache {
     pub when_full: WhenFull,
     /// Idle time in milliseconds after which it is emptied in the background.
     pub idle_ms: f64,
+    /// Rate at which idle time empties it at most, in 10^6 bytes a second; 0 for not at all, None for as fast as the flash does.
+    pub drain_mb_s: Option<f64>,
 }
 
 /// Where writes go when the cache is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// Past it, until idle time has emptied it.
+    /// Past it, until idle time has made room in it.
     Native,
     /// Through it all the same: what is in it is folded to make room.
     Fold,
@@ -233,6 +239,8 @@ pub struct Namespace {
 pub struct Endurance {
     /// Times that a block can be erased.
     pub cycles: u32,
+    /// Share of its life that is used when it begins.
+    pub used: f64,
     /// Bytes the maker promises that can be written, if he does.
     pub rated_bytes: Option<u64>,
 }

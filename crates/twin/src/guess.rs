@@ -109,6 +109,8 @@ fn assumed(identity: &Identity) -> Spec {
         suspend_us: Some(SUSPEND_US),
         suspend_erases: true,
         variation: 0.0,
+        bad_blocks: 0.0,
+        retry_share: 0.0,
     };
     let least = 2 * flash.program_bytes() * u64::from(flash.dies());
     Spec {
@@ -139,7 +141,7 @@ fn assumed(identity: &Identity) -> Spec {
         },
         cache: None,
         sets: Sets::none(),
-        endurance: Endurance { cycles: CYCLES, rated_bytes: None },
+        endurance: Endurance { cycles: CYCLES, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,
     }

@@ -51,6 +51,8 @@ fn hidden(cache: bool) -> Spec {
             suspend_us: Some(25.0),
             suspend_erases: true,
             variation: 0.0,
+            bad_blocks: 0.0,
+            retry_share: 0.0,
         },
         mapping: spec::Mapping {
             unit_bytes: 4096,
@@ -71,9 +73,10 @@ fn hidden(cache: bool) -> Spec {
             fold_us: None,
             when_full: WhenFull::Native,
             idle_ms: 1000.0,
+            drain_mb_s: None,
         }),
         sets: Sets::none(),
-        endurance: spec::Endurance { cycles: 1000, rated_bytes: None },
+        endurance: spec::Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,
     }

@@ -449,7 +449,8 @@ impl Book {
         let drives = written.iter().enumerate().map(|(drive, written)| {
             let health = bank.health(drive);
             let (written_bytes, media_written_bytes) = bytes(&health);
-            let life_used = health.sets.iter().map(|set| set.life_used).fold(0.0, f64::max);
+            let life_used = health.sets.iter().map(|set| set.life_used).fold(0.0, f64::max)
+                - bank.spec(drive).endurance.used;
             let rated_used = self.rated[drive].map(|rated| written_bytes as f64 / rated as f64);
             DriveOutcome {
                 name: bank.spec(drive).name.clone(),

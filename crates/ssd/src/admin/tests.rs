@@ -40,6 +40,8 @@ fn spec() -> Spec {
             suspend_us: Some(20.0),
             suspend_erases: true,
             variation: 0.0,
+            bad_blocks: 0.0,
+            retry_share: 0.0,
         },
         mapping: Mapping {
             unit_bytes: 4096,
@@ -50,7 +52,7 @@ fn spec() -> Spec {
         },
         cache: None,
         sets: Sets::none(),
-        endurance: Endurance { cycles: 1000, rated_bytes: None },
+        endurance: Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,
     }
@@ -203,6 +205,7 @@ fn counters_are_rounded_up_as_the_specification_has_it_and_life_stops_at_255() {
         power_on: Duration::from_secs(7200),
         unsafe_shutdowns: 2,
         erases: crate::Erases::default(),
+        retries: 0,
         thermal: None,
         sets: vec![set],
     };

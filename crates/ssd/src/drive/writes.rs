@@ -260,7 +260,7 @@ impl Drive {
         }
         if self.under_way == 0 && !self.dies.working() && self.idle_at == NEVER {
             // The work of idle time goes on as soon as the last bit of it is done.
-            self.idle_at = self.now;
+            self.idle_at = self.now.max(self.drain_at);
         }
     }
 

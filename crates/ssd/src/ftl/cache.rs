@@ -8,7 +8,7 @@ use crate::spec::WhenFull;
 pub(super) struct State {
     /// Superblocks in use with one bit a cell.
     pub(super) superblocks: u32,
-    /// It was full, and writes go past it until idle time has emptied it.
+    /// It was full, and writes go past it until idle time has made room in it.
     bypassed: bool,
     /// The stage that its open superblock belongs to.
     pub(super) pace: Pace,
@@ -34,9 +34,7 @@ impl Ftl {
         if self.cache.bypassed {
             return Stream::Host;
         }
-        // A superblock more must leave the collector what it needs.
-        let room = self.free.len() > self.setup.reserve;
-        if room && self.cache.superblocks < self.cache_limit() {
+        if self.cache_has_room() {
             return Stream::Cached;
         }
         if cache.when_full == WhenFull::Fold
@@ -48,6 +46,11 @@ impl Ftl {
         }
         self.cache.bypassed = true;
         Stream::Host
+    }
+
+    /// Whether the cache may have a superblock more, which must leave the collector what it needs.
+    fn cache_has_room(&self) -> bool {
+        self.free.len() > self.setup.reserve && self.cache.superblocks < self.cache_limit()
     }
 
     /// The stage that the next superblock of the cache belongs to.
@@ -112,35 +115,24 @@ impl Ftl {
     /// A little of what is better done while the host rests: finishing a victim, folding the cache. Returns whether there was anything
     /// to do.
     pub fn rest(&mut self, flash: &mut impl Flash) -> bool {
-        if self.victim.is_none() && self.cache.superblocks > 0 {
-            self.close_cached(flash);
-            match self.oldest_cached() {
-                Some(oldest) => self.begin(oldest),
-                None => self.cache.bypassed = false,
-            }
-        }
-        if self.victim.is_some() {
-            // About a wordline on every die.
-            let target = self.done.copied + u64::from(self.setup.stripe.wordline_units(false));
-            while self.victim.is_some() && self.done.copied < target {
-                self.copy_batch(flash);
-            }
-            return true;
-        }
-        self.cache.bypassed = false;
-        false
-    }
-
-    /// Closes the cache's open superblock where it stands, if it holds anything, so that it can be folded.
-    fn close_cached(&mut self, flash: &mut impl Flash) {
-        if self.open[Stream::Cached as usize].is_some() {
-            self.pad(flash);
-        }
-        if let Some(open) = self.open[Stream::Cached as usize]
-            && open.next > 0
+        let drains = self.setup.cache.is_some_and(|cache| cache.drain_mb_s != Some(0.0));
+        // Not the open one: closed after every few writes, superblocks would wear out half empty.
+        if self.victim.is_none()
+            && drains
+            && let Some(oldest) = self.oldest_cached()
         {
-            self.close(Stream::Cached, open);
-            self.free_emptied();
+            self.begin(oldest);
         }
+        let worked = self.victim.is_some();
+        // About a wordline on every die.
+        let target = self.done.copied + u64::from(self.setup.stripe.wordline_units(false));
+        while self.victim.is_some() && self.done.copied < target {
+            self.copy_batch(flash);
+        }
+        // What was folded takes writes again.
+        if self.cache_has_room() {
+            self.cache.bypassed = false;
+        }
+        worked
     }
 }

@@ -73,8 +73,7 @@ impl Ftl {
 
     /// Begins with the next victim, if there is one.
     pub(super) fn choose(&mut self) {
-        let chosen =
-            if self.is_short() { self.choose_by_policy() } else { self.oldest_cached() };
+        let chosen = if self.is_short() { self.choose_by_policy() } else { self.oldest_cached() };
         if let Some(index) = chosen {
             self.begin(index);
         }

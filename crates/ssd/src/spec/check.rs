@@ -25,6 +25,9 @@ const TIME_MAX_US: f64 = 1e7;
 /// The largest variation: drives that differ more would not be sold as one model.
 const VARIATION_MAX: f64 = 0.2;
 
+/// Share of bad blocks at most; makers promise 2 to 4 %.
+const BAD_BLOCKS_MAX: f64 = 0.05;
+
 /// More power than any drive takes.
 const WATTS_MAX: f64 = 1_000.0;
 
@@ -100,7 +103,8 @@ impl Spec {
             return Ok(());
         }
         let superblock = self.flash.block_bytes() * u64::from(self.flash.dies() / self.sets.count);
-        let superblocks = physical / self.flash.block_bytes() / u64::from(self.flash.dies());
+        let all = physical / self.flash.block_bytes() / u64::from(self.flash.dies());
+        let superblocks = all - self.flash.bad_blocks_max(all);
         // What always stays in the cache takes a whole cell for each of its bits.
         let cells = |cache: &Cache| {
             cache.static_bytes.saturating_mul(u64::from(self.flash.pages_per_program))
@@ -237,6 +241,12 @@ impl Flash {
         })?;
         ensure((0.0..=VARIATION_MAX).contains(&self.variation), "flash.variation", || {
             format!("{} is not between 0 and {VARIATION_MAX}; 0.03 is 3 %", self.variation)
+        })?;
+        ensure((0.0..=BAD_BLOCKS_MAX).contains(&self.bad_blocks), "flash.bad_blocks", || {
+            format!("{} is not between 0 and {BAD_BLOCKS_MAX}; 0.01 is 1 %", self.bad_blocks)
+        })?;
+        ensure((0.0..=1.0).contains(&self.retry_share), "flash.retry_share", || {
+            format!("{} is not a share from 0 to 1", self.retry_share)
         })
     }
 }
@@ -348,6 +358,10 @@ impl Cache {
         time("cache.read_us", self.read_us, true)?;
         ensure((0.0..=1e9).contains(&self.idle_ms), "cache.idle_ms", || {
             format!("{} is not between 0 and 10^9 ms", self.idle_ms)
+        })?;
+        let drain = self.drain_mb_s.unwrap_or(0.0);
+        ensure((0.0..=1e6).contains(&drain), "cache.drain_mb_s", || {
+            format!("{drain} is not between 0 and 10^6 (MB/s)")
         })
     }
 }
@@ -356,6 +370,9 @@ impl Endurance {
     fn check(&self) -> Check {
         ensure(self.cycles > 0, "endurance.cycles", || {
             "0 wears out at once: give 1 or more".to_owned()
+        })?;
+        ensure((0.0..=1.0).contains(&self.used), "endurance.used", || {
+            format!("{} is not a share from 0 to 1", self.used)
         })?;
         ensure(self.rated_bytes != Some(0), "endurance.rated_bytes", || {
             "0 is no promise: leave it out".to_owned()
@@ -472,6 +489,7 @@ mod tests {
             fold_us: None,
             when_full: WhenFull::Native,
             idle_ms: 100.0,
+            drain_mb_s: None,
         }
     }
 
@@ -512,6 +530,7 @@ mod tests {
         refused("flash.variation", "3 %", |s| s.flash.variation = 0.21);
         refused("flash.variation", "3 %", |s| s.flash.variation = f64::NAN);
         refused("cache.idle_ms", "between", |s| s.cache.as_mut().unwrap().idle_ms = f64::NAN);
+        refused("cache.drain_mb_s", "MB/s", |s| s.cache.as_mut().unwrap().drain_mb_s = Some(-1.0));
         refused("mapping.over_provisioning", "7 %", |s| s.mapping.over_provisioning = f64::NAN);
     }
 
@@ -668,6 +687,9 @@ mod tests {
         refused("mapping.reserve_superblocks", "2 or more", |s| s.mapping.reserve_superblocks = 1);
         refused("mapping.collector", "choices-1", |s| s.mapping.collector = Collector::Choices(0));
         refused("endurance.rated_bytes", "leave", |s| s.endurance.rated_bytes = Some(0));
+        refused("endurance.used", "from 0 to 1", |s| s.endurance.used = 1.5);
+        refused("flash.retry_share", "from 0 to 1", |s| s.flash.retry_share = f64::NAN);
+        refused("flash.bad_blocks", "1 %", |s| s.flash.bad_blocks = 0.06);
     }
 
     #[test]

@@ -59,7 +59,7 @@ const fn without(
 }
 
 /// Every parameter, in the order in which files are written.
-pub const PARAMETERS: [Known; 62] = [
+pub const PARAMETERS: [Known; 66] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
     needed(
         "controller",
@@ -119,6 +119,18 @@ pub const PARAMETERS: [Known; 62] = [
         "0.0",
         "standard deviation of its times among drives of a model, as a share: 0.03 is 3 %",
     ),
+    or(
+        "flash",
+        "bad_blocks",
+        "0.0",
+        "share of blocks that are bad from the factory, on average: 0.01 is 1 % (nand)",
+    ),
+    or(
+        "flash",
+        "retry_share",
+        "0.0",
+        "share of page reads that are repeated when its life is used up (nand)",
+    ),
     or("mapping", "unit_bytes", "4096", "bytes that the mapping table places as one"),
     needed("mapping", "over_provisioning", "flash beyond the capacity, as a share of it (nand)"),
     or(
@@ -150,6 +162,12 @@ pub const PARAMETERS: [Known; 62] = [
     ),
     or("cache", "when_full", "\"native\"", "native: writes go past a full cache; fold: through it"),
     or("cache", "idle_ms", "1000.0", "idle time after which it is emptied, milliseconds"),
+    without(
+        "cache",
+        "drain_mb_s",
+        "as fast as the flash",
+        "rate at which idle time empties it, 10^6 bytes a second; 0: not at all",
+    ),
     or(
         "sets",
         "layout",
@@ -164,6 +182,7 @@ pub const PARAMETERS: [Known; 62] = [
         "list of { share = of the capacity, sets = [numbers from 0] }",
     ),
     needed("endurance", "cycles", "times that a block can be erased"),
+    or("endurance", "used", "0.0", "share of its life that is used when it begins, 0 to 1"),
     without(
         "endurance",
         "rated_bytes",

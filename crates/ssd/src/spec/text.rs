@@ -53,6 +53,7 @@ impl Spec {
             sets: read.sets()?,
             endurance: Endurance {
                 cycles: read.get("endurance", "cycles")?,
+                used: read.get("endurance", "used")?,
                 rated_bytes: read.maybe("endurance", "rated_bytes")?,
             },
             upkeep: if read.given.has("upkeep") {
@@ -104,6 +105,7 @@ impl Spec {
         all.put("sets", "count", &self.sets.count);
         all.put("sets", "namespaces", &self.sets.namespaces);
         all.put("endurance", "cycles", &self.endurance.cycles);
+        all.put("endurance", "used", &self.endurance.used);
         if let Some(rated) = &self.endurance.rated_bytes {
             all.put("endurance", "rated_bytes", rated);
         }
@@ -189,6 +191,8 @@ impl Reader<'_> {
             suspend_us: if nand { self.maybe("flash", "suspend_us")? } else { None },
             suspend_erases: !nand || self.get("flash", "suspend_erases")?,
             variation: self.get("flash", "variation")?,
+            bad_blocks: if nand { self.get("flash", "bad_blocks")? } else { 0.0 },
+            retry_share: if nand { self.get("flash", "retry_share")? } else { 0.0 },
         })
     }
 
@@ -229,6 +233,7 @@ impl Reader<'_> {
             fold_us: self.maybe("cache", "fold_us")?,
             when_full: self.get("cache", "when_full")?,
             idle_ms: self.get("cache", "idle_ms")?,
+            drain_mb_s: self.maybe("cache", "drain_mb_s")?,
         }))
     }
 
@@ -371,6 +376,10 @@ impl Writer {
             self.put("flash", "suspend_erases", &flash.suspend_erases);
         }
         self.put("flash", "variation", &flash.variation);
+        if nand {
+            self.put("flash", "bad_blocks", &flash.bad_blocks);
+            self.put("flash", "retry_share", &flash.retry_share);
+        }
     }
 
     fn mapping(&mut self, mapping: &Mapping, media: Media) {
@@ -399,6 +408,9 @@ impl Writer {
         }
         self.put("cache", "when_full", &cache.when_full);
         self.put("cache", "idle_ms", &cache.idle_ms);
+        if let Some(drain_mb_s) = &cache.drain_mb_s {
+            self.put("cache", "drain_mb_s", drain_mb_s);
+        }
     }
 }
 
@@ -536,6 +548,7 @@ mod tests {
             fold_us: Some(1.0),
             when_full: WhenFull::Fold,
             idle_ms: 0.0,
+            drain_mb_s: Some(1.0),
         });
         for spec in [Spec { link: sata, ..spec.clone() }, spec] {
             for (section, parameters) in spec.to_parameters().sections() {
@@ -577,6 +590,7 @@ mod tests {
                 fold_us: fold.then_some(us * 3.0),
                 when_full: if fold { WhenFull::Fold } else { WhenFull::Native },
                 idle_ms: us * 7.0,
+                drain_mb_s: fold.then_some(us / 7.0),
             },
         )
     }
@@ -634,6 +648,8 @@ mod tests {
                     suspend_us: (nand && flags[3]).then_some(times[10]),
                     suspend_erases: !nand || flags[4],
                     variation: times[11],
+                    bad_blocks: if nand { times[5] } else { 0.0 },
+                    retry_share: if nand { times[4] } else { 0.0 },
                 },
                 mapping: Mapping {
                     unit_bytes: numbers[10],
@@ -653,6 +669,7 @@ mod tests {
                 sets,
                 endurance: Endurance {
                     cycles: numbers[11],
+                    used: times[3],
                     rated_bytes: flags[5].then_some(numbers[1].into()),
                 },
                 upkeep: flags[5].then_some(Upkeep {

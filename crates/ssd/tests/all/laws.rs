@@ -9,6 +9,7 @@ mod faults;
 mod heat;
 mod mapping;
 mod power;
+mod retries;
 mod specs;
 mod variation;
 mod wear;

@@ -38,6 +38,8 @@ pub fn small() -> Spec {
             suspend_us: Some(30.0),
             suspend_erases: true,
             variation: 0.0,
+            bad_blocks: 0.0,
+            retry_share: 0.0,
         },
         mapping: Mapping {
             unit_bytes: 4096,
@@ -48,7 +50,7 @@ pub fn small() -> Spec {
         },
         cache: None,
         sets: Sets::none(),
-        endurance: Endurance { cycles: 3_000, rated_bytes: None },
+        endurance: Endurance { cycles: 3_000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,
     }
@@ -71,6 +73,7 @@ pub fn cached() -> Spec {
         fold_us: None,
         when_full: WhenFull::Native,
         idle_ms: 50.0,
+        drain_mb_s: None,
     });
     spec
 }

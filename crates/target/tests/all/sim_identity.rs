@@ -46,6 +46,8 @@ fn spec() -> Spec {
             suspend_us: Some(20.0),
             suspend_erases: true,
             variation: 0.0,
+            bad_blocks: 0.0,
+            retry_share: 0.0,
         },
         mapping: Mapping {
             unit_bytes: 4096,
@@ -56,7 +58,7 @@ fn spec() -> Spec {
         },
         cache: None,
         sets: Sets::none(),
-        endurance: Endurance { cycles: 1000, rated_bytes: None },
+        endurance: Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,
     }
@@ -247,6 +249,7 @@ fn a_worn_drive_shows_its_age_in_its_logs() {
         power_on: Duration::from_secs(5 * 3600 + 1),
         unsafe_shutdowns: 2,
         erases: Erases::default(),
+        retries: 0,
         thermal: None,
         sets: vec![set],
     };

@@ -51,6 +51,7 @@ pub(super) fn put_cache(spec: &mut Spec, measured: &Measured) {
         fold_us: None,
         when_full: WhenFull::Native,
         idle_ms: IDLE_MS,
+        drain_mb_s: None,
     };
     let (bits, read_s) = (f64::from(bits), read_us * 1e-6 / row);
     let capacity = spec.capacity_bytes as f64;

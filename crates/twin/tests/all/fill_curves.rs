@@ -168,6 +168,7 @@ fn hidden_drives_are_found_again_from_their_curves_whatever_shape_those_have() {
         fold_us: None,
         when_full: WhenFull::Native,
         idle_ms: 1000.0,
+        drain_mb_s: None,
     };
     for (what, spare, cache) in [
         (

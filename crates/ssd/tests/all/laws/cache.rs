@@ -1,6 +1,6 @@
 //! The cache in numbers: how much goes in at which rate, what is left of it on a full drive, and what idle time gives back.
 
-use base::{Bank, Duration};
+use base::{Bank, DriveId, Duration};
 use longtake_ssd::spec::WhenFull;
 use longtake_ssd::{Spec, Start};
 
@@ -160,6 +160,55 @@ fn idle_time_empties_it_and_it_takes_as_much_again() {
     run.wait(Some(run.bank.now() + Duration::from_secs(5)));
     let through = write_on(&mut run, 0, 64 << 20);
     assert_near("after idle time", rate(&through, 8 << 20, 56 << 20), fast, 0.02);
+}
+
+/// Bytes that idle time of so many seconds gives back after a full cache.
+fn given_back(spec: &Spec, seconds: u64) -> f64 {
+    let (fast, slow) =
+        (spec.cached_write_bytes_per_s().expect("a cache"), spec.native_write_bytes_per_s());
+    let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+    write_on(&mut run, 0, 128 << 20);
+    run.wait(Some(run.bank.now() + Duration::from_secs(seconds)));
+    let through = write_on(&mut run, 128 << 20, 112 << 20);
+    knee(spec, &through, fast, slow)
+}
+
+#[test]
+fn idle_time_empties_it_no_faster_than_it_drains() {
+    let mut spec = drive();
+    let idle_s = spec.cache.expect("a cache").idle_ms / 1e3;
+    let all = 72.0 * 1.048_576;
+    let within = 1.5 * superblock_bytes(&spec) as f64 / 1e6;
+    for (drain_mb_s, seconds) in [(2.0, 10), (2.0, 25), (2.0, 60), (0.0, 600), (50.0, 5)] {
+        spec.cache.as_mut().expect("a cache").drain_mb_s = Some(drain_mb_s);
+        let found = given_back(&spec, seconds) / 1e6;
+        let expected = (drain_mb_s * (seconds as f64 - idle_s)).min(all);
+        assert!((found - expected).abs() <= within, "{found} MB, not {expected}, in {seconds} s");
+    }
+}
+
+#[test]
+fn a_drive_that_waits_for_short_pauses_only_drains_beside_a_part_load() {
+    let mut spec = drive();
+    let fast = spec.cached_write_bytes_per_s().expect("a cache");
+    let mut held = |idle_ms: f64| {
+        spec.cache.as_mut().expect("a cache").idle_ms = idle_ms;
+        let mut run = Run::new(&[work::slot_of(spec.clone(), Start::Empty, 1)], None, 1);
+        // One write at a time, so that the drive has nothing to do for most of it.
+        let mut due = run.bank.now();
+        for block in 0..(128 << 20) / u64::from(BLOCK) {
+            run.wait(Some(due));
+            assert!(run.submit(DriveId(0), write(block * u64::from(BLOCK), BLOCK)));
+            run.drain();
+            due += Duration::from_secs_f64(f64::from(BLOCK) / (fast / 20.0));
+        }
+        let through = write_on(&mut run, 128 << 20, 112 << 20);
+        knee(&spec, &through, fast, spec.native_write_bytes_per_s())
+    };
+    let (short, long) = (held(0.2), held(50.0));
+    let all = (72 << 20) as f64;
+    assert!(short > 0.9 * all, "{short} bytes of room after pauses that it uses");
+    assert!(long < 0.1 * all, "{long} bytes of room after pauses that are too short for it");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::laws::work::{self, Phase, Run, Work};
 
 /// What [`fixed`] comes to. It changes whenever the model does, and then for a reason that can be said; when nothing about the model was
 /// meant to change, or on one machine alone, a difference is a fault.
-const GOLDEN: u64 = 0x645b_8767_d4fa_e2d4;
+const GOLDEN: u64 = 0x2e8e_153d_56cd_347d;
 
 /// FNV-1a of 64 bits over every command's kind, place and time.
 fn digest(run: &Run) -> u64 {

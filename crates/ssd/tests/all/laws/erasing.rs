@@ -133,7 +133,7 @@ proptest! {
         rest(&mut run, Duration::from_secs(3600));
         let health = run.bank.health(0);
         let dies = f64::from(slot.spec.flash.dies() / slot.spec.sets.count);
-        let superblocks = f64::from(slot.spec.superblocks_of_set());
+        let superblocks = f64::from(slot.spec.of_drive(slot.seed).superblocks_of_set());
         let counted: f64 = health.sets.iter().map(|set| set.erases_mean * superblocks * dies).sum();
         prop_assert!((health.erases.blocks as f64 - counted).abs() < 1e-3, "{health:?}");
         prop_assert!(health.erases.waited_for <= health.erases.blocks);

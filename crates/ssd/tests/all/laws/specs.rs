@@ -101,6 +101,7 @@ struct CacheShares {
     folds_slowly: bool,
     when_full: WhenFull,
     idle_ms: f64,
+    drain_mb_s: Option<f64>,
 }
 
 fn flash() -> impl Strategy<Value = Flash> {
@@ -114,9 +115,11 @@ fn flash() -> impl Strategy<Value = Flash> {
     );
     let times = (3.0..120.0, 100.0..2000.0, 500.0..8000.0, 100.0..1600.0);
     let suspends = (proptest::option::of(0.0..60.0), any_bool());
-    let variation = prop_oneof![4 => Just(0.0), 1 => 0.0..0.2];
-    (shape, times, suspends, variation).prop_map(
-        |((channels, dies, planes, page, bits, wordlines), times, suspends, variation)| {
+    let seldom = |most: f64| prop_oneof![4 => Just(0.0), 1 => 0.0..most];
+    let shares = (seldom(0.2), seldom(0.05), seldom(1.0));
+    (shape, times, suspends, shares).prop_map(
+        |((channels, dies, planes, page, bits, wordlines), times, suspends, shares)| {
+            let (variation, bad_blocks, retry_share) = shares;
             let (suspend_us, suspend_erases) = suspends;
             let (read_us, program_us, erase_us, channel_mb_s) = times;
             let mut flash = Flash {
@@ -134,6 +137,8 @@ fn flash() -> impl Strategy<Value = Flash> {
                 suspend_us,
                 suspend_erases,
                 variation,
+                bad_blocks,
+                retry_share,
             };
             let row_bytes = flash.block_bytes() * u64::from(flash.dies());
             let most = (SUPERBLOCK_BYTES_MAX / row_bytes).max(1) as u32;
@@ -191,16 +196,21 @@ fn cache() -> impl Strategy<Value = CacheShares> {
     let shrink =
         (0.0..1.0, 0.0..1.0).prop_map(|(from, length)| (from, from + length * (1.0 - from)));
     let times = (50.0..500.0, -1.0..1.0, proptest::bool::ANY);
-    (0..=3_u32, 0.05..1.0, shrink, times, when_full, 0.0..30.0).prop_map(
-        |(static_superblocks, dynamic, shrink, times, when_full, idle_ms)| CacheShares {
-            static_superblocks,
-            dynamic,
-            shrink,
-            program_us: times.0,
-            first: times.1,
-            folds_slowly: times.2,
-            when_full,
-            idle_ms,
+    let drain =
+        prop_oneof![4 => Just(None), 1 => (0.0..200.0).prop_map(Some), 1 => Just(Some(0.0))];
+    (0..=3_u32, 0.05..1.0, shrink, times, when_full, (0.0..30.0, drain)).prop_map(
+        |(static_superblocks, dynamic, shrink, times, when_full, (idle_ms, drain_mb_s))| {
+            CacheShares {
+                static_superblocks,
+                dynamic,
+                shrink,
+                program_us: times.0,
+                first: times.1,
+                folds_slowly: times.2,
+                when_full,
+                idle_ms,
+                drain_mb_s,
+            }
         },
     )
 }
@@ -253,6 +263,14 @@ fn upkeep() -> impl Strategy<Value = Option<Upkeep>> {
     })
 }
 
+/// Superblocks that drives with so many good ones may lack in addition.
+fn bad(flash: &Flash, good: u64) -> u64 {
+    (0..8).fold(0, |bad, _| {
+        let mean = flash.bad_blocks * (good + bad) as f64;
+        if mean > 0.0 { (mean + 6.0 * mean.sqrt()).ceil() as u64 + 2 } else { 0 }
+    })
+}
+
 /// A drive of these parts, each bent to what the others allow.
 fn assemble(
     mut flash: Flash,
@@ -290,11 +308,13 @@ fn assemble(
             fold_us: shares.folds_slowly.then_some(flash.program_us * 3.0),
             when_full: shares.when_full,
             idle_ms: shares.idle_ms,
+            drain_mb_s: shares.drain_mb_s,
         }
     });
     let cells = cache.map_or(0, |cache| cache.static_bytes * u64::from(flash.pages_per_program));
     // What is kept free, one for each stream of data, one that is being emptied, one lost to rounding.
     let beyond = u64::from(room.reserve + 4 + room.spare + 1) * superblock + cells;
+    let beyond = beyond + superblock * bad(&flash, (capacity_bytes + beyond).div_ceil(superblock));
     Spec {
         name: "random".to_owned(),
         model: "Random".to_owned(),
@@ -316,7 +336,7 @@ fn assemble(
         flash,
         cache,
         sets,
-        endurance: Endurance { cycles: 3_000, rated_bytes: None },
+        endurance: Endurance { cycles: 3_000, used: 0.25, rated_bytes: None },
         upkeep,
         heat: None,
     }

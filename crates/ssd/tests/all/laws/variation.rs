@@ -4,7 +4,7 @@ use base::DriveId;
 use longtake_ssd::{Spec, Start};
 
 use crate::drives;
-use crate::laws::work::{Run, read, slot_of};
+use crate::laws::work::{Run, read, slot_of, write};
 
 const DRIVES: usize = 400;
 
@@ -77,4 +77,58 @@ fn all_times_of_a_drives_flash_and_cache_are_longer_by_the_same_share() {
         spec
     };
     assert_eq!(rest(one), rest(spec), "and nothing else");
+}
+
+/// Superblocks that drives of a model lack.
+fn lost(spec: &Spec) -> Vec<f64> {
+    let all = spec.superblocks_of_set();
+    (0..DRIVES as u64)
+        .map(|seed| f64::from(all - spec.of_drive(seed).superblocks_of_set()))
+        .collect()
+}
+
+#[test]
+fn each_drive_lacks_as_many_superblocks_as_its_worst_die_has_bad_blocks() {
+    let mut spec = drives::small();
+    spec.capacity_bytes = 512 << 20;
+    spec.flash.bad_blocks = 0.02;
+    let mean_and_deviation = |all: &[f64]| {
+        let mean = all.iter().sum::<f64>() / all.len() as f64;
+        let square = all.iter().map(|one| (one - mean).powi(2)).sum::<f64>();
+        (mean, (square / all.len() as f64).sqrt())
+    };
+    // Of one die: as many as so many throws of a coin come to.
+    let mut one_die = spec.clone();
+    (one_die.flash.channels, one_die.flash.dies_per_channel) = (1, 1);
+    let blocks = f64::from(one_die.superblocks_of_set());
+    let (mean, deviation) = mean_and_deviation(&lost(&one_die));
+    let expected = (blocks * 0.02, (blocks * 0.02 * 0.98).sqrt());
+    assert!((mean - expected.0).abs() < 4.0 * expected.1 / (DRIVES as f64).sqrt(), "{mean}");
+    assert!((deviation / expected.1 - 1.0).abs() < 4.0 / (2.0 * DRIVES as f64).sqrt());
+    // Of eight: the worst of eight, 1.42 deviations above the mean where they are normal.
+    let blocks = f64::from(spec.superblocks_of_set());
+    let worst = blocks * 0.02 + 1.42 * (blocks * 0.02 * 0.98).sqrt();
+    let (mean, _) = mean_and_deviation(&lost(&spec));
+    assert!((mean / worst - 1.0).abs() < 0.1, "{mean} of {blocks}, not {worst}");
+    spec.flash.bad_blocks = 0.0;
+    assert!(lost(&spec).iter().all(|&lost| lost == 0.0));
+}
+
+#[test]
+fn bad_blocks_take_from_the_spare_flash_and_nothing_else() {
+    let mut spec = drives::small();
+    spec.flash.bad_blocks = 0.02;
+    spec.check().unwrap();
+    let mut run = Run::new(&[slot_of(spec.clone(), Start::Full, 7)], None, 1);
+    let one = spec.of_drive(7);
+    assert!(one.physical_bytes() < spec.physical_bytes());
+    assert_eq!(one.capacity_bytes, spec.capacity_bytes);
+    assert_eq!(one.of_drive(8), one, "a drive of its own loses no more");
+    let mut offset = 0;
+    run.closed_loop(8, 2_000, || {
+        offset = (offset + 64 * 4096 * 7) % spec.capacity_bytes;
+        write(offset, 4096)
+    });
+    run.bank.audit(0).unwrap();
+    assert_eq!(run.bank.health(0).sets[0].physical_bytes, one.physical_bytes());
 }
