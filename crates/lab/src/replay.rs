@@ -3,6 +3,7 @@
 use load::trace::{Fitted, FittedTrace};
 use serde::Serialize;
 
+use crate::experiment::{Preconditioned, Preconditioning};
 use crate::lab::{Lab, LabError, Step};
 use crate::run::SINGLE;
 
@@ -13,6 +14,9 @@ pub struct Replayed {
     pub target: String,
     /// Whether its time is virtual.
     pub simulated: bool,
+    /// What was done to the drive before, if anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preconditioned: Option<Preconditioned>,
     /// What the trace is on this target.
     pub fitted: Fitted,
     /// What was measured. Nothing in it depends on when a simulated drive was measured.
@@ -23,12 +27,13 @@ impl Replayed {
     /// Whether the drive did not do everything that it was asked.
     pub fn has_failures(&self) -> bool {
         let measured = &self.step.measurement;
-        measured.error_count() > 0 || measured.unsent > 0 || !measured.given_up.is_empty()
+        let before = self.preconditioned.as_ref().is_some_and(|before| !before.notes.is_empty());
+        before || measured.error_count() > 0 || measured.unsent > 0 || !measured.given_up.is_empty()
     }
 }
 
-/// Replays a trace on the lab's drive, as the `number`th of several targets. A target whose result is there already is not
-/// replayed again.
+/// Replays a trace on the lab's drive, as the `number`th of several targets, and preconditions the drive before if it is told how. A
+/// target whose result is there already is not replayed again.
 ///
 /// # Errors
 /// [`LabError`]; what failed commands say is in the result.
@@ -36,13 +41,25 @@ pub fn replay(
     lab: &mut Lab<'_>,
     (number, target): (usize, &str),
     simulated: bool,
+    preconditioning: Option<Preconditioning>,
     trace: FittedTrace,
 ) -> Result<Replayed, LabError> {
-    let mut step = lab.step(SINGLE, &name(number, target), &trace.workload)?;
+    let name = name(number, target);
+    let preconditioned = match preconditioning {
+        Some(how) => Some(how.run(lab, SINGLE, &format!("{name}-before"))?),
+        None => None,
+    };
+    let mut step = lab.step(SINGLE, &name, &trace.workload)?;
     if simulated {
         step.measurement.started_ns = None;
     }
-    Ok(Replayed { target: target.to_owned(), simulated, fitted: trace.fitted, step })
+    Ok(Replayed {
+        target: target.to_owned(),
+        simulated,
+        preconditioned,
+        fitted: trace.fitted,
+        step,
+    })
 }
 
 /// Characters of a target's name that a file's name has at most.

@@ -1,10 +1,13 @@
 //! Addresses: which block of its region a command goes to.
 
+mod settling;
+
 use base::Random;
 use rand_core::RngCore;
 use rand_distr::{Distribution, Zipf};
 
 use crate::workload::Pattern;
+use settling::Settling;
 
 /// Our seeded numbers in the form that `rand_distr` draws from.
 pub(crate) struct Draws<'a>(pub &'a mut Random);
@@ -38,6 +41,7 @@ enum Kind {
     Random,
     Zipf { ranks: Zipf<f64>, stride: u64 },
     Hot { hot: u64, chance: f64 },
+    Settling(Settling),
 }
 
 impl Addresses {
@@ -61,6 +65,9 @@ impl Addresses {
                 hot: ((units as f64 * space_percent / 100.0) as u64).clamp(1, units),
                 chance: access_percent / 100.0,
             },
+            Pattern::Settling { spare_percent } => {
+                Kind::Settling(Settling::new(units, spare_percent / 100.0))
+            }
         };
         Self { unit, units, kind }
     }
@@ -95,6 +102,7 @@ impl Addresses {
                 };
                 place.min(last)
             }
+            Kind::Settling(settling) => settling.next(random).min(last),
         };
         unit * self.unit
     }

@@ -202,6 +202,12 @@ pub enum Pattern {
         /// Percent of the commands that go there.
         access_percent: f64,
     },
+    /// Each place at least once and as many commands more as the drive has spare flash, in the order that brings it into the steady
+    /// state of random writes with the fewest writes; then anywhere.
+    Settling {
+        /// Flash beyond the region, in percent of it.
+        spare_percent: f64,
+    },
 }
 
 /// Block lengths and their weights: `64KiB`, or `4KiB:60,64KiB:40`.
@@ -349,6 +355,7 @@ impl fmt::Display for Pattern {
             Self::Hot { space_percent, access_percent } => {
                 write!(f, "hot:{space_percent}/{access_percent}")
             }
+            Self::Settling { spare_percent } => write!(f, "settling:{spare_percent}"),
         }
     }
 }
@@ -358,8 +365,8 @@ impl FromStr for Pattern {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || {
             format!(
-                "'{text}' is no pattern: give sequential, random, zipf:THETA (zipf:1.2), or hot:SPACE/ACCESSES in \
-                 percent (hot:20/80)"
+                "'{text}' is no pattern: give sequential, random, zipf:THETA (zipf:1.2), hot:SPACE/ACCESSES in percent \
+                 (hot:20/80), or settling:SPARE in percent (settling:28)"
             )
         };
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
@@ -385,6 +392,12 @@ impl FromStr for Pattern {
                     _ => Err(error()),
                 }
             }
+            ("settling", spare) => match spare.parse() {
+                Ok(spare_percent) if (0.0..=1000.0).contains(&spare_percent) => {
+                    Ok(Self::Settling { spare_percent })
+                }
+                _ => Err(error()),
+            },
             _ => Err(error()),
         }
     }

@@ -104,6 +104,10 @@ fn known(ns: Option<u64>) -> String {
 fn remarks(target: &Replayed) -> Vec<String> {
     let fitted = &target.fitted;
     let mut lines = Vec::new();
+    if let Some(before) = &target.preconditioned {
+        lines.push(before.sentence());
+        lines.extend(before.notes.iter().cloned());
+    }
     let mut say = |number: u64, what: &str| {
         if number > 0 {
             lines.push(format!("{} {what}", counted(number, "request")));
@@ -157,7 +161,7 @@ mod tests {
         collector.add(&interval);
         let measurement = collector.finish(vec![target.to_owned()], 1, None, None, Vec::new());
         let step = Step { measurement, samples: Vec::new(), counters: StepCounters::default() };
-        Replayed { target: target.to_owned(), simulated: true, fitted, step }
+        Replayed { target: target.to_owned(), simulated: true, preconditioned: None, fitted, step }
     }
 
     #[test]

@@ -408,6 +408,21 @@ impl Spec {
         (0..self.flash.dies()).filter(in_set).collect()
     }
 
+    /// Flash that data is spread over beyond the capacity, as a share of it: without what is kept free, what is open, and what a cache
+    /// always has. 0 for in-place media.
+    pub fn spare_share(&self) -> f64 {
+        if self.flash.media == Media::InPlace {
+            return 0.0;
+        }
+        // The host's and the collector's open superblocks are half full, and so hold one superblock of data.
+        let kept = f64::from(self.mapping.reserve_superblocks) + 1.0;
+        let superblock = (self.flash.block_bytes() * u64::from(self.flash.dies())) as f64;
+        let bits = f64::from(self.flash.pages_per_program);
+        let cached = self.cache.map_or(0.0, |cache| cache.static_bytes as f64 * bits);
+        let flash = self.physical_bytes() as f64 - kept * superblock - cached;
+        (flash / self.capacity_bytes as f64 - 1.0).max(0.0)
+    }
+
     /// Bytes of flash, spare area included: whole superblocks on every set.
     pub fn physical_bytes(&self) -> u64 {
         let superblock = self.flash.block_bytes() * u64::from(self.flash.dies());

@@ -5,9 +5,11 @@ mod files;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use base::units::counted;
 use base::{ByteSize, Duration};
+use lab::experiment::Preconditioning;
 use lab::replay::Replayed;
 use lab::{Cost, Go, Lab, LabError, Progress, ThreadOptions};
 use load::Trace;
@@ -38,6 +40,32 @@ struct ReplayTarget {
     /// As it was given.
     name: String,
     fitted: Fitted,
+    /// What is done to it before.
+    preconditioning: Option<Preconditioning>,
+    /// Bytes that this writes.
+    before_bytes: u64,
+}
+
+/// The spare flash that drives are preconditioned for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Spare {
+    /// What is known or likely of each drive.
+    Auto,
+    /// So many percent of the capacity.
+    Percent(f64),
+}
+
+impl FromStr for Spare {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        let percent = text.trim_end_matches('%').trim_end().parse().ok();
+        percent.filter(|percent| (0.0..=1000.0).contains(percent)).map(Self::Percent).ok_or_else(
+            || format!("'{text}' is no spare flash in percent of the capacity: give 0 to 1000 (28), or auto"),
+        )
+    }
 }
 
 /// Why a trace can't be replayed as asked.
@@ -91,13 +119,14 @@ impl From<UnfitError> for ReplayError {
 impl Replay {
     /// Looks at every target, and whether the trace fits it. Options of real drives apply to the real ones among the targets, and
     /// those of simulated drives to the simulated ones. Files that are made have room for the whole trace, unless
-    /// `options.new_file_bytes` says otherwise.
+    /// `options.new_file_bytes` says otherwise. With `spare`, each target is preconditioned before.
     ///
     /// # Errors
     /// For the first target that can't be used.
     pub fn look(
         trace: Trace,
         fitting: Fitting,
+        spare: Option<Spare>,
         options: &SetupOptions,
         profiles: &Profiles,
     ) -> Result<Self, ReplayError> {
@@ -125,7 +154,19 @@ impl Replay {
             let [drive] = setup.geometry() else {
                 return Err(ReplayError::Several { target: name, drives: setup.geometry().len() });
             };
-            targets.push(ReplayTarget { name, fitted: Fitted::of(&trace, drive, fitting)? });
+            let preconditioning = spare.map(|spare| {
+                let spare_percent = match spare {
+                    Spare::Auto => setup.spare_percent(),
+                    Spare::Percent(percent) => percent,
+                };
+                Preconditioning::of(trace.summary.writes, drive, spare_percent)
+            });
+            targets.push(ReplayTarget {
+                name,
+                fitted: Fitted::of(&trace, drive, fitting)?,
+                preconditioning,
+                before_bytes: preconditioning.map_or(0, |how| how.bytes(drive)),
+            });
             setups.push(setup);
         }
         Ok(Self { trace, fitting, targets, setups })
@@ -134,6 +175,7 @@ impl Replay {
     /// Whether targets are written.
     pub fn writes(&self) -> bool {
         self.trace.summary.writes.requests > 0
+            || self.targets.iter().any(|target| target.preconditioning.is_some())
     }
 
     /// What the trace is and what is about to happen to each target, in words. A dry run adds why one would be refused.
@@ -155,7 +197,13 @@ impl Replay {
         let of = |(target, setup): (&ReplayTarget, &Setup)| {
             let cost = target.cost();
             let notes = setup.state_cost(&cost, true);
-            json!({ "target": target.name, "fitted": target.fitted, "cost": cost, "notes": notes })
+            json!({
+                "target": target.name,
+                "preconditioning": target.preconditioning,
+                "fitted": target.fitted,
+                "cost": cost,
+                "notes": notes
+            })
         };
         let targets: Vec<Value> = self.targets.iter().zip(&self.setups).map(of).collect();
         json!({ "trace": self.trace.summary, "targets": targets })
@@ -186,8 +234,8 @@ impl Replay {
         };
         let fitted =
             FittedTrace::new(&self.trace, &lab.drives()[0], self.fitting).map_err(unfit)?;
-        let name = self.targets[index].name.as_str();
-        lab::replay::replay(&mut lab, (index + 1, name), simulated, fitted)
+        let ReplayTarget { name, preconditioning, .. } = &self.targets[index];
+        lab::replay::replay(&mut lab, (index + 1, name), simulated, *preconditioning, fitted)
     }
 
     /// What came of it, as JSON.
@@ -200,7 +248,11 @@ impl ReplayTarget {
     /// What replaying costs.
     fn cost(&self) -> Cost {
         let Fitted { reads, writes, span_ns, .. } = self.fitted;
-        Cost::of_bytes(reads.bytes, writes.bytes, span_ns.map(Duration::from_nanos))
+        Cost::of_bytes(0, self.before_bytes, None).and(Cost::of_bytes(
+            reads.bytes,
+            writes.bytes,
+            span_ns.map(Duration::from_nanos),
+        ))
     }
 }
 

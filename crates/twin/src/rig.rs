@@ -75,6 +75,11 @@ impl SimulatedDrives {
         Ok(Self { drives, bank, facts, set })
     }
 
+    /// Flash that the first drive has beyond its capacity, in percent of it.
+    pub fn spare_percent(&self) -> f64 {
+        100.0 * self.bank.spec(0).spare_share()
+    }
+
     /// Geometry of each drive, in the order of the bank; a striped set is one drive.
     pub fn geometry(&self) -> &[Geometry] {
         self.set.as_ref().map_or(self.bank.drives(), |(_, geometry)| geometry)

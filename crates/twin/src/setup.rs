@@ -110,6 +110,21 @@ impl Setup {
         }
     }
 
+    /// Flash that the first of them has beyond its capacity, in percent of it. Drives don't tell, so of a real one it is what there is
+    /// up to the next size that flash comes in: dies hold 2^n bytes, and drives have 2^n or 3 x 2^n of them. What it keeps free for
+    /// itself counts, so it is rather less.
+    pub fn spare_percent(&self) -> f64 {
+        match &self.drives {
+            Drives::Simulated(drives) => drives.spare_percent(),
+            Drives::Real(..) => {
+                let capacity = self.geometry()[0].capacity_bytes.max(1);
+                let power = capacity.next_power_of_two();
+                let flash = if power / 4 * 3 >= capacity { power / 4 * 3 } else { power };
+                (flash as f64 / capacity as f64 - 1.0) * 100.0
+            }
+        }
+    }
+
     /// What is known of them.
     pub fn known(&self) -> Vec<Known> {
         let known = |facts: &Option<Facts>| facts.as_ref().map(Known::of_facts).unwrap_or_default();

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use load::quantity::{Pace, Size, Time};
 use load::trace::{Events, Format};
 use load::workload::{Arrival, Blocks, Content, Pattern, Priority};
+use twin::replay::Spare;
 
 use super::options::{
     AppsArguments, FillArguments, LinkArguments, MixArguments, NeighboursArguments, SniaArguments,
@@ -155,7 +156,7 @@ pub struct RunArguments {
     /// Weight of trims.
     #[arg(long, value_name = "WEIGHT", default_value_t = 0, help_heading = WORKLOAD, hide_short_help = true)]
     pub trim: u32,
-    /// Order of offsets: sequential, random, zipf:THETA, or hot:SPACE/ACCESSES in percent.
+    /// Order of offsets: sequential, random, zipf:THETA, hot:SPACE/ACCESSES or settling:SPARE in percent.
     #[arg(long, default_value = "sequential", help_heading = WORKLOAD)]
     pub pattern: Pattern,
     /// Block size, or several with weights: 4KiB:60,64KiB:40.
@@ -246,6 +247,13 @@ pub struct ReplayTraceArguments {
     /// Leave out what was recorded later than this after the first request.
     #[arg(long = "for", value_name = "TIME", help_heading = TRACE)]
     pub time: Option<Duration>,
+    /// Before the trace, write the whole target into the steady state of random writes, with as few writes as that takes.
+    ///
+    /// SPARE is the target's flash beyond its capacity in percent; auto, which is also what no value means, takes it from a
+    /// simulated drive's parameters, and guesses that of a real drive from its capacity. The target is trimmed first. It is
+    /// written as often as it has flash, in blocks as long as the trace's writes are on average.
+    #[arg(long, value_name = "SPARE", num_args = 0..=1, require_equals = true, default_missing_value = "auto", help_heading = PLACE)]
+    pub precondition: Option<Spare>,
     /// Divide the recorded times by this. Raise it above 1 to replay faster.
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = factor, conflicts_with = "asap", help_heading = PACE)]
     pub speed: f64,

@@ -78,5 +78,5 @@ fn look(arguments: &ReplayTraceArguments) -> Result<Replay> {
     let fitting = Fitting { speed, wrap: arguments.wrap, depth: arguments.depth };
     let options = setup_options(rig, arguments.size.0, None);
     let profiles = profiles::known().clone().placed_for(rig.place.place(), &rig.targets)?;
-    Ok(Replay::look(trace?, fitting, &options, &profiles)?)
+    Ok(Replay::look(trace?, fitting, arguments.precondition, &options, &profiles)?)
 }

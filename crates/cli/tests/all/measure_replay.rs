@@ -206,6 +206,48 @@ fn what_a_trace_would_overwrite_or_cannot_reach_is_refused_with_the_remedy() {
 }
 
 #[test]
+fn a_target_is_preconditioned_before_the_trace_and_only_with_permission() {
+    let folder = scratch();
+    write(&folder, "usr_0.csv", MSR);
+    let drive = LoopDevice::new(64 * MIB);
+    // A trace of reads writes the target all the same.
+    let words = format!("usr_0.csv {} --wrap --reads-only -o out --json", drive.text());
+    replay(&format!("{words} --precondition"), &folder)
+        .code(1)
+        .says(&["nothing was written", "--erase"]);
+    assert_eq!(drive.written(), 0);
+    let dry = replay(&format!("{words} --precondition=25 --dry-run"), &folder).code(0).json();
+    assert_eq!(
+        dry["targets"][0]["cost"]["written_bytes"],
+        64 * MIB,
+        "once, as nothing is written over"
+    );
+    let permitted = format!("--erase {}", drive.text());
+    let read = replay(&format!("{words} --precondition=25 {permitted}"), &folder).code(0).json();
+    assert_eq!(
+        (drive.written(), &read["targets"][0]["preconditioned"]["written_bytes"]),
+        (64 * MIB, &(64 * MIB).into())
+    );
+
+    let words = format!("usr_0.csv {} sim:ideal --wrap --precondition=25 -o two", drive.text());
+    let before = drive.written();
+    let ran = replay(&format!("{words} {permitted} --json"), &folder).code(0).json();
+    // As often as there is flash, and the trace's one write.
+    assert_eq!(drive.written() - before, 80 * MIB + 8192);
+    for target in ran["targets"].as_array().expect("two targets") {
+        let done = &target["preconditioned"];
+        assert_eq!((&done["block_bytes"], &done["spare_percent"]), (&8192.into(), &25.0.into()));
+        assert_eq!(done["notes"], serde_json::json!([]));
+    }
+    let text = replay(&format!("{words} {permitted} --resume -q"), &folder).code(0).text();
+    assert!(
+        text.contains("written before the trace in blocks of 8.19 kB, for 25.0 % spare flash"),
+        "{text}"
+    );
+    replay("usr_0.csv sim:ideal --precondition=-3", &folder).code(2).says(&["give 0 to 1000"]);
+}
+
+#[test]
 fn a_trace_comes_from_a_pipe_and_a_damaged_one_is_named() {
     let folder = scratch();
     write(&folder, "usr_0.csv", MSR);

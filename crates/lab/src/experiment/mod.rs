@@ -13,6 +13,7 @@ pub mod mix;
 pub mod neighbours;
 pub mod options;
 mod pace;
+pub mod preconditioning;
 pub(crate) mod preparation;
 pub mod scope;
 pub mod snia;
@@ -26,5 +27,6 @@ mod wishes;
 
 pub use any::{Experiment, ExperimentOutcome};
 pub use options::Options;
+pub use preconditioning::{Preconditioned, Preconditioning};
 pub use preparation::{Preparation, StartingState};
 pub use scope::Scope;

@@ -94,6 +94,9 @@ impl JobFile {
                 return;
             }
             Pattern::Random => {}
+            Pattern::Settling { .. } => {
+                self.cannot("an order of writes that settles a drive (fio writes anywhere)");
+            }
             Pattern::Zipf { theta } => {
                 // fio's formula divides by 1 - theta.
                 let allowed = if theta == 1.0 { 1.000_001 } else { theta };

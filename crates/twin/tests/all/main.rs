@@ -6,6 +6,7 @@ mod counters;
 mod fill_curves;
 mod findings;
 mod links;
+mod preconditioning;
 #[path = "../../../ssd/tests/all/laws/specs.rs"]
 mod specs;
 mod states;
