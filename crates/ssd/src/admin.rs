@@ -6,6 +6,7 @@
 mod fields;
 mod identify;
 mod log;
+mod placement;
 
 use std::fmt;
 
@@ -51,7 +52,8 @@ pub enum Query {
     },
     /// Get Log Page, whole.
     Log {
-        /// 00h supported pages, 02h SMART, 09h an endurance group.
+        /// 00h supported pages, 02h SMART, 09h an endurance group, 20h its placement's configurations, 22h what was written under
+        /// it.
         page: u8,
         /// The endurance group that the page is of, else 0.
         specific: u16,
@@ -126,10 +128,24 @@ impl Admin {
             }
             Query::Identify { cns: 0x19, specific, .. } => Ok(self.endurance_groups(specific)),
             Query::Identify { .. } => Err(Status::INVALID_FIELD),
-            Query::Log { page: 0x00, .. } => Ok(log::supported()),
+            Query::Log { page: 0x00, .. } => Ok(self.supported()),
             Query::Log { page: 0x02, .. } => Ok(self.smart()),
             Query::Log { page: 0x09, specific } => self.endurance_group(specific),
+            Query::Log { page: 0x20, specific } => self.placement_configurations(specific),
+            Query::Log { page: 0x22, specific } => self.placement_statistics(specific),
             Query::Log { .. } => Err(Status::INVALID_LOG_PAGE),
+        }
+    }
+
+    /// The value of a feature (Get Features): 1Dh, an endurance group's placement, is the only one.
+    ///
+    /// # Errors
+    /// The status with which the drive refuses.
+    pub fn feature(&self, id: u8, specific: u32) -> Result<u32, Status> {
+        let group = u16::try_from(specific).map_err(|_| Status::INVALID_FIELD)?;
+        match id {
+            0x1D => self.placed(group).map(|_| placement::ENABLED),
+            _ => Err(Status::INVALID_FIELD),
         }
     }
 

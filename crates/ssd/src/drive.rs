@@ -26,7 +26,7 @@ use crate::health::{Health, SetHealth};
 use crate::heat::Thermometer;
 use crate::link::Wire;
 use crate::queue::Queue;
-use crate::spec::{Media as Medium, Spec, SpecError};
+use crate::spec::{Media as Medium, Placement, Spec, SpecError};
 use crate::stripe::Stripe;
 pub use data::Data;
 use forced::Forced;
@@ -133,9 +133,14 @@ impl Set {
                 cache.first_bytes = (cache.first_bytes as f64 * shared) as u64;
                 cache
             }),
+            placement: spec.placement,
             unit_bytes: spec.mapping.unit_bytes,
             seed: slot.seed.wrapping_add(u64::from(index)),
         });
+        if let Some(Placement { handles, .. }) = spec.placement {
+            let own = namespaces.in_set(index);
+            own.for_each(|(namespace, first)| ftl.place_from(first, namespace % handles));
+        }
         match slot.start {
             Start::Full if !in_place => ftl.fill_in_order(),
             Start::Overwritten if !in_place => {

@@ -15,7 +15,7 @@ use base::random::Random;
 use crate::divisor::Divisor;
 use crate::map::{Map, NOWHERE};
 use crate::reverse::{Reverse, Spare};
-use crate::spec::{Cache, Collector};
+use crate::spec::{Cache, Collector, Placement};
 use crate::stripe::{Spot, Stripe};
 use collect::Victim;
 use free::{EraseAhead, Free};
@@ -61,7 +61,7 @@ pub enum Pace {
     Folding,
 }
 
-/// A log: data of one kind, in a superblock of its own.
+/// A log: data of one kind, in a superblock of its own; with placement, one for each reclaim unit handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// From the host into the cache.
@@ -100,10 +100,24 @@ pub struct Setup {
     pub reserve: u32,
     /// Part of the flash used with one bit a cell, in bytes of this set.
     pub cache: Option<Cache>,
+    /// Which data is written apart.
+    pub placement: Option<Placement>,
     /// Bytes of a unit, for the cache's sizes.
     pub unit_bytes: u32,
     /// What random choices follow from.
     pub seed: u64,
+}
+
+impl Stream {
+    /// Its place among open superblocks.
+    #[inline]
+    const fn of(self, handle: u32) -> usize {
+        match self {
+            Self::Cached => 0,
+            Self::Host => 1 + 2 * handle as usize,
+            Self::Copied => 2 + 2 * handle as usize,
+        }
+    }
 }
 
 /// What a translation layer has done, in units.
@@ -126,6 +140,8 @@ enum State {
 
 #[derive(Clone, Debug)]
 struct Superblock {
+    /// The reclaim unit handle whose data it holds.
+    handle: u32,
     state: State,
     slc: bool,
     /// Places that were filled when it was closed.
@@ -154,7 +170,9 @@ pub struct Ftl {
     /// Erases of all superblocks, and the most of one.
     erases: (u64, u32),
     free: Free,
-    open: [Option<Open>; 3],
+    open: Vec<Option<Open>>,
+    /// From which unit on data has which reclaim unit handle, in order of units.
+    handles: Vec<(u32, u32)>,
     victim: Option<Victim>,
     spare: Spare,
     mapped: u32,
@@ -172,6 +190,7 @@ impl Ftl {
     /// An empty one.
     pub fn new(setup: Setup) -> Self {
         let superblock = Superblock {
+            handle: 0,
             state: State::Free,
             slc: false,
             used: 0,
@@ -188,7 +207,8 @@ impl Ftl {
             superblocks: vec![superblock; setup.superblocks as usize],
             erases: (0, 0),
             free,
-            open: [None; 3],
+            open: vec![None; 1 + 2 * Placement::host_streams(setup.placement) as usize],
+            handles: Vec::new(),
             victim: None,
             spare: Spare::default(),
             mapped: 0,
@@ -208,13 +228,32 @@ impl Ftl {
         self.map.table_bytes() + back.sum::<u64>()
     }
 
+    /// Has data from a unit on written with a reclaim unit handle. Units are named in order.
+    pub fn place_from(&mut self, unit: u32, handle: u32) {
+        self.handles.push((unit, handle));
+    }
+
+    /// Where the units that have this one's reclaim unit handle end.
+    fn end_of_handle(&self, unit: u32) -> u32 {
+        let next = self.handles.iter().find(|&&(first, _)| first > unit);
+        next.map_or(self.setup.units, |&(first, _)| first)
+    }
+
+    /// The reclaim unit handle of a unit's data.
+    #[inline]
+    fn handle_of(&self, unit: u32) -> u32 {
+        let after = self.handles.partition_point(|&(first, _)| first <= unit);
+        if after == 0 { 0 } else { self.handles[after - 1].1 }
+    }
+
     /// Writes `count` units from `first` on, for the host.
     #[inline]
     pub fn write(&mut self, first: u32, count: u32, flash: &mut impl Flash) {
         let (mut unit, end) = (first, first + count);
+        let handle = self.handle_of(first);
         while unit < end {
             let stream = self.host_stream(flash);
-            let count = self.append(stream, unit, end - unit, flash);
+            let count = self.append((stream, handle), unit, end - unit, flash);
             self.done.host += u64::from(count);
             self.clock += u64::from(count);
             unit += count;
@@ -270,15 +309,16 @@ impl Ftl {
 
     /// Fills up the host's open wordlines with padding, so that all data is programmed.
     pub fn pad(&mut self, flash: &mut impl Flash) {
-        for stream in [Stream::Cached, Stream::Host] {
-            let Some(open) = self.open[stream as usize] else { continue };
-            let slc = stream == Stream::Cached;
+        let host = (0..Placement::host_streams(self.setup.placement)).map(|h| (Stream::Host, h));
+        for log in std::iter::once((Stream::Cached, 0)).chain(host) {
+            let Some(open) = self.open[log.0.of(log.1)] else { continue };
+            let slc = log.0 == Stream::Cached;
             let stripe = &self.setup.stripe;
             // With one page a wordline the dies before the next place are complete; else none is before the last page.
             let row = if slc { stripe.cell_units() } else { stripe.wordline_units(false) };
             let padding = open.next.next_multiple_of(row) - open.next;
             if padding > 0 {
-                self.append(stream, NOWHERE, padding, flash);
+                self.append(log, NOWHERE, padding, flash);
                 self.done.padding += u64::from(padding);
             }
         }
@@ -344,11 +384,18 @@ impl Ftl {
 
     /// Appends units (or padding) to a stream's superblock; returns how many it took. Opens and closes superblocks.
     #[inline]
-    fn append(&mut self, stream: Stream, first: u32, count: u32, flash: &mut impl Flash) -> u32 {
+    fn append(
+        &mut self,
+        log: (Stream, u32),
+        first: u32,
+        count: u32,
+        flash: &mut impl Flash,
+    ) -> u32 {
+        let (stream, at) = (log.0, log.0.of(log.1));
         let slc = stream == Stream::Cached;
-        let open = match self.open[stream as usize] {
+        let open = match self.open[at] {
             Some(open) => open,
-            None => self.open_superblock(stream, flash),
+            None => self.open_superblock(log, flash),
         };
         let capacity = self.setup.stripe.units(slc);
         let count = count.min(capacity - open.next);
@@ -386,9 +433,9 @@ impl Ftl {
             flash.program(Program { die, superblock, wordline, slc, host_units, pace });
         });
         if next == capacity {
-            self.close(stream, Open { superblock: open.superblock, next });
+            self.close(at, Open { superblock: open.superblock, next });
         } else {
-            self.open[stream as usize] = Some(Open { superblock: open.superblock, next });
+            self.open[at] = Some(Open { superblock: open.superblock, next });
         }
         if !self.emptied.is_empty() {
             self.free_emptied();
@@ -397,9 +444,10 @@ impl Ftl {
     }
 
     #[cold]
-    fn open_superblock(&mut self, stream: Stream, flash: &mut impl Flash) -> Open {
-        // The last free superblock belongs to the collector, or it could never free another.
-        while stream != Stream::Copied && self.free.len() < 2 {
+    fn open_superblock(&mut self, (stream, handle): (Stream, u32), flash: &mut impl Flash) -> Open {
+        // The last free superblocks belong to the collector, or it could never free another.
+        let copied = Placement::copied_streams(self.setup.placement);
+        while stream != Stream::Copied && self.free.len() <= copied {
             self.collect_one(flash);
         }
         if stream == Stream::Cached {
@@ -418,6 +466,7 @@ impl Ftl {
         }
         let superblock = &mut self.superblocks[index as usize];
         superblock.state = State::Open;
+        superblock.handle = handle;
         superblock.slc = stream == Stream::Cached;
         self.cache.superblocks += u32::from(superblock.slc);
         Open { superblock: index, next: 0 }
@@ -448,8 +497,8 @@ impl Ftl {
         self.erases = (self.erases.0 + 1, self.erases.1.max(*erases));
     }
 
-    fn close(&mut self, stream: Stream, open: Open) {
-        self.open[stream as usize] = None;
+    fn close(&mut self, at: usize, open: Open) {
+        self.open[at] = None;
         let superblock = &mut self.superblocks[open.superblock as usize];
         superblock.state = State::Closed;
         superblock.used = open.next;

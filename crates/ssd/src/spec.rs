@@ -37,6 +37,8 @@ pub struct Spec {
     pub cache: Option<Cache>,
     /// NVM Sets and namespaces.
     pub sets: Sets,
+    /// Flexible data placement, if it has that.
+    pub placement: Option<Placement>,
     /// How much writing it lives through.
     pub endurance: Endurance,
     /// What the drive writes for itself.
@@ -234,6 +236,26 @@ pub struct Namespace {
     pub sets: Vec<u32>,
 }
 
+/// Flexible data placement (NVMe technical proposal 4146, part of Base Specification 2.1): data of each reclaim unit handle is written
+/// into reclaim units, here superblocks, of its own. Writes carry no placement identifier, so that each goes to its namespace's first
+/// placement handle: namespace n, from 0, has reclaim unit handle n modulo their number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placement {
+    /// Reclaim unit handles; 1 at least.
+    pub handles: u32,
+    /// What the drive's own copying keeps apart.
+    pub isolation: Isolation,
+}
+
+/// Types of reclaim unit handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// Data is apart when it is written; what the collector copies of all handles comes together.
+    Initial,
+    /// It stays apart.
+    Persistent,
+}
+
 /// How much writing it lives through.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Endurance {
@@ -322,6 +344,26 @@ impl Sets {
             count: 1,
             namespaces: vec![Namespace { share: 1.0, sets: vec![0] }],
         }
+    }
+}
+
+impl Placement {
+    /// Streams of the host's data that are written apart.
+    pub fn host_streams(placement: Option<Self>) -> u32 {
+        placement.map_or(1, |placement| placement.handles)
+    }
+
+    /// The same of data that the collector copies.
+    pub fn copied_streams(placement: Option<Self>) -> u32 {
+        match placement {
+            Some(Self { handles, isolation: Isolation::Persistent }) => handles,
+            _ => 1,
+        }
+    }
+
+    /// Both together, each with an open superblock.
+    pub fn streams(placement: Option<Self>) -> u32 {
+        Self::host_streams(placement) + Self::copied_streams(placement)
     }
 }
 
@@ -414,8 +456,9 @@ impl Spec {
         if self.flash.media == Media::InPlace {
             return 0.0;
         }
-        // The host's and the collector's open superblocks are half full, and so hold one superblock of data.
-        let kept = f64::from(self.mapping.reserve_superblocks) + 1.0;
+        // The host's and the collector's open superblocks are half full: two of them hold one superblock of data.
+        let open = Placement::streams(self.placement);
+        let kept = f64::from(self.mapping.reserve_superblocks) + f64::from(open) / 2.0;
         let superblock = (self.flash.block_bytes() * u64::from(self.flash.dies())) as f64;
         let bits = f64::from(self.flash.pages_per_program);
         let cached = self.cache.map_or(0.0, |cache| cache.static_bytes as f64 * bits);

@@ -54,9 +54,8 @@ impl Answers for Simulated {
         let query = match question {
             Question::Identify { cns, nsid, specific } => Query::Identify { cns, nsid, specific },
             Question::Log { page, specific } => Query::Log { page, specific },
-            // It has none of the features that drives are asked for.
-            Question::Feature { .. } => {
-                return Err(CommandError::Status(ssd::admin::Status::INVALID_FIELD.0));
+            Question::Feature { id, cdw11 } => {
+                return self.0.feature(id, cdw11).map_err(|status| CommandError::Status(status.0));
             }
         };
         let whole = self.0.answer(query).map_err(|status| CommandError::Status(status.0))?;

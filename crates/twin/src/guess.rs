@@ -141,6 +141,7 @@ fn assumed(identity: &Identity) -> Spec {
         },
         cache: None,
         sets: Sets::none(),
+        placement: None,
         endurance: Endurance { cycles: CYCLES, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,

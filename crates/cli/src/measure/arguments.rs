@@ -267,7 +267,7 @@ pub struct ReplayTraceArguments {
     #[arg(long, help_heading = PLACE)]
     pub wrap: bool,
     /// Size of a new file [default: up to the end of the furthest request].
-    #[arg(long, value_name = "SIZE", default_value_t, hide_default_value = true, help_heading = PLACE)]
+    #[arg(long, value_name = "SIZE", default_value_t, hide_default_value = true, help_heading = PLACE, hide_short_help = true)]
     pub size: ByteSize,
 }
 

@@ -76,6 +76,7 @@ fn hidden(cache: bool) -> Spec {
             drain_mb_s: None,
         }),
         sets: Sets::none(),
+        placement: None,
         endurance: spec::Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,

@@ -110,9 +110,10 @@ mod tests {
 
     #[test]
     fn the_decay_is_that_of_the_write_amplification() {
-        for (flash, amplification) in [(1.15, 4.23), (1.25, 2.84), (2.0, 1.25)] {
+        // Desnoyers' of the oldest first.
+        for (flash, amplification) in [(1.07, 7.817), (1.15, 4.016), (1.28, 2.481), (1.5, 1.716)] {
             let found = flash / decay(flash);
-            assert!((found / amplification - 1.0_f64).abs() < 0.01, "{flash}: {found}");
+            assert!((found / amplification - 1.0_f64).abs() < 3e-4, "{flash}: {found}");
             assert!((1.0 - 1.0 / found - (-flash / found).exp()).abs() < 1e-9);
         }
     }

@@ -18,16 +18,17 @@ const SPARE_THRESHOLD_PERCENT: u8 = 10;
 const DATA_UNIT_BYTES: u64 = 512_000;
 const BILLION: u64 = 1_000_000_000;
 
-/// Supported log pages (00h): four bytes for each identifier, bit 0 says that it is there.
-pub(super) fn supported() -> Vec<u8> {
-    let mut log = Fields::new(1024);
-    for page in [0x00, 0x02, 0x09] {
-        log.u32(4 * page, 1);
-    }
-    log.bytes()
-}
-
 impl Admin {
+    /// Supported log pages (00h): four bytes for each identifier, bit 0 says that it is there.
+    pub(super) fn supported(&self) -> Vec<u8> {
+        let mut log = Fields::new(1024);
+        let placement: &[usize] = if self.spec.placement.is_some() { &[0x20, 0x22] } else { &[] };
+        for page in [0x00, 0x02, 0x09].iter().chain(placement) {
+            log.u32(4 * page, 1);
+        }
+        log.bytes()
+    }
+
     /// SMART / Health Information (02h) of the whole drive. Without simulated heat, temperatures stay 0, "not reported".
     pub(super) fn smart(&self) -> Vec<u8> {
         let health = &self.health;

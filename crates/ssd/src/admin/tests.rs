@@ -52,6 +52,7 @@ fn spec() -> Spec {
         },
         cache: None,
         sets: Sets::none(),
+        placement: None,
         endurance: Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,

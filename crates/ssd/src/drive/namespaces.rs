@@ -70,6 +70,14 @@ impl Namespaces {
         self.set_units[set as usize]
     }
 
+    /// Where each namespace begins in a set, by namespace; in order.
+    pub fn in_set(&self, set: u32) -> impl Iterator<Item = (u32, u32)> {
+        (0..).zip(&self.all).filter_map(move |(index, namespace)| {
+            let own = namespace.sets.iter().find(|(one, _)| *one == set)?;
+            Some((index, own.1))
+        })
+    }
+
     /// Bytes of namespaces in a set.
     pub fn set_bytes(&self, set: u32) -> u64 {
         u64::from(self.set_units(set)) << self.unit_bits

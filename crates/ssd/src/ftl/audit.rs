@@ -31,7 +31,7 @@ impl Ftl {
             })?;
         }
         for (stream, open) in self.open.iter().enumerate() {
-            let cached = stream == Stream::Cached as usize;
+            let cached = stream == Stream::Cached.of(0);
             ensure(
                 open.is_none_or(|open| self.superblocks[open.superblock as usize].slc == cached),
                 || format!("{open:?} has not the bits a cell of stream {stream}"),

@@ -21,7 +21,7 @@ impl Ftl {
         if self.setup.cache.is_none() {
             return Stream::Host;
         }
-        if self.open[Stream::Cached as usize].is_some() {
+        if self.open[Stream::Cached.of(0)].is_some() {
             return Stream::Cached;
         }
         self.cache_or_past(flash)

@@ -2,7 +2,7 @@
 
 use crate::ftl::{Flash, Ftl, Open, Pace, Program, State, Stream, Superblock};
 use crate::map::NOWHERE;
-use crate::spec::Collector;
+use crate::spec::{Collector, Placement};
 use crate::stripe::Stripe;
 
 /// Units that are copied at a time, so that the table's cache misses overlap; few enough to keep the host's wait short.
@@ -233,9 +233,12 @@ impl Ftl {
 
     /// Appends units that lie in a superblock to what was copied before; returns how many it took. Opens and closes superblocks.
     fn append_copies(&mut self, from: usize, units: &[u32], flash: &mut impl Flash) -> usize {
-        let Open { superblock, next } = match self.open[Stream::Copied as usize] {
+        let together = Placement::copied_streams(self.setup.placement) == 1;
+        let handle = if together { 0 } else { self.superblocks[from].handle };
+        let at = Stream::Copied.of(handle);
+        let Open { superblock, next } = match self.open[at] {
             Some(open) => open,
-            None => self.open_superblock(Stream::Copied, flash),
+            None => self.open_superblock((Stream::Copied, handle), flash),
         };
         let capacity = self.superblock_units.get();
         let count = units.len().min((capacity - next) as usize);
@@ -256,9 +259,9 @@ impl Ftl {
         });
         let open = Open { superblock, next: place };
         if place == capacity {
-            self.close(Stream::Copied, open);
+            self.close(at, open);
         } else {
-            self.open[Stream::Copied as usize] = Some(open);
+            self.open[at] = Some(open);
         }
         count
     }

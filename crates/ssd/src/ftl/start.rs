@@ -5,6 +5,7 @@ use base::random::Random;
 use crate::ftl::free::Free;
 use crate::ftl::{Flash, Ftl, Open, Program, State, Stream};
 use crate::map::{Map, NOWHERE};
+use crate::spec::Placement;
 use crate::steady;
 
 /// Does nothing: for what is to be there already.
@@ -38,8 +39,11 @@ impl Ftl {
     }
 
     fn write_in_order(&mut self) {
-        for first in (0..self.setup.units).step_by(RUN_UNITS as usize) {
-            self.write(first, RUN_UNITS.min(self.setup.units - first), &mut Nothing);
+        let mut first = 0;
+        while first < self.setup.units {
+            let end = self.end_of_handle(first).min(first + RUN_UNITS);
+            self.write(first, end - first, &mut Nothing);
+            first = end;
         }
         // What is there is on flash: nothing of it waits for the rest of its wordline.
         self.pad(&mut Nothing);
@@ -54,7 +58,8 @@ impl Ftl {
         assert_eq!(self.mapped, 0, "only an empty drive can be put into a state");
         let (units, superblock_units) = (self.setup.units, self.superblock_units.get());
         // Open superblocks take none: they hold what is just being written.
-        let closed = self.setup.superblocks - self.setup.reserve - 2;
+        let closed =
+            self.setup.superblocks - self.setup.reserve - Placement::streams(self.setup.placement);
         let rho = f64::from(units) / (f64::from(closed) * f64::from(superblock_units));
         let run = run.clamp(1, superblock_units);
         // What is written together is stale together.
@@ -89,6 +94,7 @@ impl Ftl {
         let mut settled = Self::new(self.setup);
         settled.scatter(run);
         settled.done = self.done;
+        settled.handles.clone_from(&self.handles);
         settled.erases = self.erases;
         for (new, old) in settled.superblocks.iter_mut().zip(&self.superblocks) {
             new.erases = old.erases;
@@ -154,7 +160,7 @@ impl Ftl {
             superblock.state = State::Open;
             superblock.valid = next;
             self.mapped += next;
-            self.open[Stream::Host as usize] = Some(Open { superblock: index, next });
+            self.open[Stream::Host.of(0)] = Some(Open { superblock: index, next });
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::RangeInclusive;
 
 use super::{
-    Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, SetLayout, Sets,
-    Spec, SpecError, Upkeep,
+    Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Placement,
+    SetLayout, Sets, Spec, SpecError, Upkeep,
 };
 
 /// Physical units must be fewer: two of a table's 2^32 entries mean something else than a place.
@@ -24,6 +24,9 @@ const TIME_MAX_US: f64 = 1e7;
 
 /// The largest variation: drives that differ more would not be sold as one model.
 const VARIATION_MAX: f64 = 0.2;
+
+/// Reclaim unit handles at most; drives on the market have 8 to 128.
+const HANDLES_MAX: u32 = 128;
 
 /// Share of bad blocks at most; makers promise 2 to 4 %.
 const BAD_BLOCKS_MAX: f64 = 0.05;
@@ -71,6 +74,9 @@ impl Spec {
                 format!("namespace {number} has no bytes: give it a share above {share}")
             })?;
         }
+        if let Some(placement) = &self.placement {
+            placement.check(self)?;
+        }
         self.check_room()?;
         self.check_buffer()?;
         if let Some(cache) = &self.cache {
@@ -111,7 +117,8 @@ impl Spec {
                 / u64::from(self.sets.count)
         };
         let cached = self.cache.as_ref().map_or(0, cells);
-        let kept = u64::from(self.mapping.reserve_superblocks) + OPEN_SUPERBLOCKS;
+        let streams = u64::from(Placement::streams(self.placement));
+        let kept = u64::from(self.mapping.reserve_superblocks) + OPEN_SUPERBLOCKS + streams - 2;
         for set in 0..self.sets.count {
             let data = self.bytes_in_set(set).saturating_add(cached);
             let needed = data.div_ceil(superblock) + kept;
@@ -362,6 +369,27 @@ impl Cache {
         let drain = self.drain_mb_s.unwrap_or(0.0);
         ensure((0.0..=1e6).contains(&drain), "cache.drain_mb_s", || {
             format!("{drain} is not between 0 and 10^6 (MB/s)")
+        })
+    }
+}
+
+impl Placement {
+    fn check(&self, spec: &Spec) -> Check {
+        let apart = spec.flash.media == Media::Nand && spec.cache.is_none();
+        ensure(apart, "placement.handles", || {
+            "flash with a cache, and media written in place, have no reclaim units: leave the section out"
+                .to_owned()
+        })?;
+        ensure((1..=HANDLES_MAX).contains(&self.handles), "placement.handles", || {
+            format!("{} is not between 1 and {HANDLES_MAX}", self.handles)
+        })?;
+        // Each stream of copies may need a superblock before any is freed.
+        let needed = 1 + Self::copied_streams(Some(*self));
+        ensure(spec.mapping.reserve_superblocks >= needed, "mapping.reserve_superblocks", || {
+            format!(
+                "{} are too few for what is copied apart: give {needed} or more",
+                spec.mapping.reserve_superblocks
+            )
         })
     }
 }
@@ -687,6 +715,13 @@ mod tests {
         refused("mapping.reserve_superblocks", "2 or more", |s| s.mapping.reserve_superblocks = 1);
         refused("mapping.collector", "choices-1", |s| s.mapping.collector = Collector::Choices(0));
         refused("endurance.rated_bytes", "leave", |s| s.endurance.rated_bytes = Some(0));
+        let placed =
+            |handles| Some(Placement { handles, isolation: crate::spec::Isolation::Persistent });
+        refused("placement.handles", "leave the section out", |s| s.placement = placed(2));
+        refused("placement.handles", "1 and 128", |s| (s.placement, s.cache) = (placed(0), None));
+        refused("mapping.reserve_superblocks", "give 9 or more", |s| {
+            (s.placement, s.cache) = (placed(8), None);
+        });
         refused("endurance.used", "from 0 to 1", |s| s.endurance.used = 1.5);
         refused("flash.retry_share", "from 0 to 1", |s| s.flash.retry_share = f64::NAN);
         refused("flash.bad_blocks", "1 %", |s| s.flash.bad_blocks = 0.06);

@@ -3,7 +3,7 @@
 use base::ByteSize;
 use profile::Value;
 
-use super::{Collector, Media, Namespace, SetLayout, WhenFull};
+use super::{Collector, Isolation, Media, Namespace, SetLayout, WhenFull};
 
 /// What a parameter's value may be.
 pub(super) trait Field: Sized {
@@ -121,6 +121,11 @@ words!(
 words!(
     WhenFull, "\"native\" or \"fold\"",
     "native" => WhenFull::Native, "fold" => WhenFull::Fold
+);
+
+words!(
+    Isolation, "\"initial\" or \"persistent\"",
+    "initial" => Isolation::Initial, "persistent" => Isolation::Persistent
 );
 
 impl Field for Collector {

@@ -59,7 +59,7 @@ const fn without(
 }
 
 /// Every parameter, in the order in which files are written.
-pub const PARAMETERS: [Known; 66] = [
+pub const PARAMETERS: [Known; 68] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
     needed(
         "controller",
@@ -180,6 +180,17 @@ pub const PARAMETERS: [Known; 66] = [
         "namespaces",
         "one on each set",
         "list of { share = of the capacity, sets = [numbers from 0] }",
+    ),
+    needed(
+        "placement",
+        "handles",
+        "reclaim unit handles; namespace n, from 0, has number n modulo these",
+    ),
+    or(
+        "placement",
+        "isolation",
+        "\"persistent\"",
+        "initial: what the drive copies comes together; persistent: it stays apart",
     ),
     needed("endurance", "cycles", "times that a block can be erased"),
     or("endurance", "used", "0.0", "share of its life that is used when it begins, 0 to 1"),

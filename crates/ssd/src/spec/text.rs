@@ -9,7 +9,7 @@ use super::field::{Field, Kind};
 use super::parameters::{Absent, Known, PARAMETERS};
 use super::{
     Buffer, Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Namespace,
-    Sets, Spec, SpecError, Upkeep,
+    Placement, Sets, Spec, SpecError, Upkeep,
 };
 
 impl Spec {
@@ -51,6 +51,14 @@ impl Spec {
             mapping: read.mapping()?,
             cache: read.cache()?,
             sets: read.sets()?,
+            placement: if read.given.has("placement") {
+                Some(Placement {
+                    handles: read.get("placement", "handles")?,
+                    isolation: read.get("placement", "isolation")?,
+                })
+            } else {
+                None
+            },
             endurance: Endurance {
                 cycles: read.get("endurance", "cycles")?,
                 used: read.get("endurance", "used")?,
@@ -104,6 +112,10 @@ impl Spec {
         all.put("sets", "layout", &self.sets.layout);
         all.put("sets", "count", &self.sets.count);
         all.put("sets", "namespaces", &self.sets.namespaces);
+        if let Some(Placement { handles, isolation }) = &self.placement {
+            all.put("placement", "handles", handles);
+            all.put("placement", "isolation", isolation);
+        }
         all.put("endurance", "cycles", &self.endurance.cycles);
         all.put("endurance", "used", &self.endurance.used);
         if let Some(rated) = &self.endurance.rated_bytes {
@@ -417,7 +429,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{SetLayout, WhenFull};
+    use crate::spec::{Isolation, SetLayout, WhenFull};
     use profile::{Value, library};
     use proptest::prelude::*;
 
@@ -516,6 +528,7 @@ mod tests {
             "mapping",
             "cache",
             "sets",
+            "placement",
             "endurance",
             "upkeep",
             "heat",
@@ -536,6 +549,7 @@ mod tests {
         spec.upkeep = Some(Upkeep { every_bytes: 2, bytes: 1, within_bytes: 1 });
         spec.heat = Some(heat(1.0));
         spec.endurance.rated_bytes = Some(1);
+        spec.placement = Some(Placement { handles: 2, isolation: Isolation::Initial });
         spec.cache = Some(Cache {
             static_bytes: 0,
             dynamic_bytes: 0,
@@ -667,6 +681,10 @@ mod tests {
                 },
                 cache,
                 sets,
+                placement: flags[3].then_some(Placement {
+                    handles: numbers[7],
+                    isolation: if flags[4] { Isolation::Initial } else { Isolation::Persistent },
+                }),
                 endurance: Endurance {
                     cycles: numbers[11],
                     used: times[3],

@@ -8,6 +8,7 @@ mod erasing;
 mod faults;
 mod heat;
 mod mapping;
+mod placement;
 mod power;
 mod retries;
 mod specs;

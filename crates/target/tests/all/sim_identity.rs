@@ -10,8 +10,8 @@ use device::nvme::identify::{Attribute, DeallocatedReads, OptionalCommand};
 use device::wear::Wear;
 use longtake_target::facts;
 use ssd::spec::{
-    Buffer, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Namespace,
-    SetLayout, Sets, Spec,
+    Buffer, Collector, Controller, Endurance, Flash, Heat, Isolation, Link, Mapping, Media,
+    Namespace, Placement, SetLayout, Sets, Spec,
 };
 use ssd::{Erases, Health, SetHealth, SimBank, Slot, Start};
 
@@ -58,6 +58,7 @@ fn spec() -> Spec {
         },
         cache: None,
         sets: Sets::none(),
+        placement: None,
         endurance: Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,
@@ -142,6 +143,35 @@ fn a_plain_drives_namespace_tells_its_blocks_and_what_suits_it() {
     let namespace = nvme.namespace.known().unwrap();
     assert_eq!(namespace.format().block_bytes, 4096);
     assert_eq!(namespace.size_bytes, 1_000_204_886_016);
+}
+
+#[test]
+fn placement_is_told_with_its_handles_and_what_was_written_under_it() {
+    assert_eq!(new(spec()).nvme.unwrap().placement, Answer::NotSupported);
+    let mut spec = spec();
+    spec.placement = Some(Placement { handles: 3, isolation: Isolation::Initial });
+    let set = SetHealth {
+        physical_bytes: 1_000_000,
+        written_bytes: 2_000_000,
+        media_written_bytes: 3_000_000,
+        erases_mean: 2.5,
+        ..SetHealth::default()
+    };
+    let facts = facts_of(spec.clone(), 0, Health { sets: vec![set], ..Health::default() });
+    let nvme = facts.nvme.unwrap();
+    assert!(nvme.controller.known().unwrap().has(Attribute::FlexibleDataPlacement));
+    let [placement] = &nvme.placement.known().unwrap()[..] else { panic!("one group") };
+    assert_eq!((placement.endurance_group_id, placement.enabled), (1, Some(true)));
+    assert_eq!(placement.configuration_in_use, Some(0));
+    let [configuration] = &placement.configurations[..] else { panic!("one configuration") };
+    assert_eq!((configuration.valid, configuration.reclaim_groups), (true, 1));
+    assert_eq!(configuration.reclaim_unit_handles, 3);
+    assert_eq!(configuration.isolation, [device::nvme::placement::Isolation::Initial; 3]);
+    let superblock = spec.flash.block_bytes() * u64::from(spec.flash.dies());
+    assert_eq!(configuration.reclaim_unit_bytes, superblock);
+    let written = placement.statistics.unwrap();
+    assert_eq!((written.host_written_bytes, written.media_written_bytes), (2_000_000, 3_000_000));
+    assert_eq!(written.media_erased_bytes, 2_500_000);
 }
 
 #[test]

@@ -58,6 +58,7 @@ pub fn ftl_of(spec: &Spec, seed: u64) -> (Ftl, Counted) {
         stripe,
         collector: spec.mapping.collector,
         reserve: spec.mapping.reserve_superblocks,
+        placement: spec.placement,
         cache: spec.cache,
         unit_bytes: spec.mapping.unit_bytes,
         seed,

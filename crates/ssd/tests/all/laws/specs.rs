@@ -2,8 +2,8 @@
 
 use longtake_ssd::Spec;
 use longtake_ssd::spec::{
-    Buffer, Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Namespace,
-    SetLayout, Sets, Upkeep, WhenFull,
+    Buffer, Cache, Collector, Controller, Endurance, Flash, Heat, Isolation, Link, Mapping, Media,
+    Namespace, Placement, SetLayout, Sets, Upkeep, WhenFull,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -73,6 +73,8 @@ struct Room {
     reserve: u32,
     /// For data.
     data: u32,
+    /// What is written apart.
+    placement: Option<Placement>,
     /// Beyond what there must be.
     spare: u32,
     trim_reads_zeros: bool,
@@ -84,6 +86,7 @@ impl Room {
         collector: Collector::Greedy,
         reserve: 2,
         data: 8,
+        placement: None,
         spare: 0,
         trim_reads_zeros: true,
     };
@@ -179,8 +182,13 @@ fn mapping() -> impl Strategy<Value = Room> {
         Just(Collector::Random),
     ];
     let unit = select(&[512_u32, 4096, 4096, 4096, 16_384][..]);
-    (unit, collector, 2..=5_u32, 4..=16_u32, 0..=6_u32, any_bool()).prop_map(
-        |(unit_bytes, collector, reserve, data, spare, trim_reads_zeros)| Room {
+    let isolation = prop_oneof![Just(Isolation::Initial), Just(Isolation::Persistent)];
+    let placement =
+        (1..=3_u32, isolation).prop_map(|(handles, isolation)| Placement { handles, isolation });
+    let placement = proptest::option::weighted(0.2, placement);
+    (unit, collector, 2..=5_u32, 4..=16_u32, 0..=6_u32, any_bool(), placement).prop_map(
+        |(unit_bytes, collector, reserve, data, spare, trim_reads_zeros, placement)| Room {
+            placement,
             unit_bytes,
             collector,
             reserve,
@@ -313,7 +321,10 @@ fn assemble(
     });
     let cells = cache.map_or(0, |cache| cache.static_bytes * u64::from(flash.pages_per_program));
     // What is kept free, one for each stream of data, one that is being emptied, one lost to rounding.
-    let beyond = u64::from(room.reserve + 4 + room.spare + 1) * superblock + cells;
+    let placement = room.placement.filter(|_| cache.is_none());
+    let reserve = room.reserve.max(1 + Placement::copied_streams(placement));
+    let streams = Placement::streams(placement) - 2;
+    let beyond = u64::from(reserve + 4 + streams + room.spare + 1) * superblock + cells;
     let beyond = beyond + superblock * bad(&flash, (capacity_bytes + beyond).div_ceil(superblock));
     Spec {
         name: "random".to_owned(),
@@ -330,12 +341,13 @@ fn assemble(
             unit_bytes: room.unit_bytes.clamp(outside.block_bytes, flash.planes * flash.page_bytes),
             over_provisioning: beyond as f64 / capacity_bytes as f64,
             collector: room.collector,
-            reserve_superblocks: room.reserve,
+            reserve_superblocks: reserve,
             trim_reads_zeros: room.trim_reads_zeros,
         },
         flash,
         cache,
         sets,
+        placement,
         endurance: Endurance { cycles: 3_000, used: 0.25, rated_bytes: None },
         upkeep,
         heat: None,

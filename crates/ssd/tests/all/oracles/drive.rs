@@ -61,6 +61,7 @@ impl Drive {
             stripe,
             collector,
             reserve: RESERVE,
+            placement: None,
             cache: None,
             unit_bytes: 4096,
             seed: 1,
