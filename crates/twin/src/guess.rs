@@ -229,7 +229,8 @@ impl MeasuredFigures<'_> {
                 if state.write_amplification < amplification { least = rho } else { most = rho }
             }
             let superblock = spec.flash.block_bytes() as f64 * f64::from(spec.flash.dies());
-            let kept = f64::from(spec.mapping.reserve_superblocks) + OPEN_SUPERBLOCKS;
+            // What is open holds half of what it could, in two superblocks.
+            let kept = f64::from(spec.mapping.reserve_superblocks) + 1.0;
             spec.mapping.over_provisioning =
                 1.0 / least - 1.0 + kept * superblock / spec.capacity_bytes as f64;
         }
