@@ -102,11 +102,34 @@ impl Preconditioning {
 impl Preconditioned {
     /// In words.
     pub fn sentence(&self) -> String {
+        let over = match self.trimmed_bytes {
+            0 => ", over what was there: it was not trimmed",
+            _ => "",
+        };
         format!(
-            "{} written before the trace in blocks of {}, for {:.1} % spare flash",
+            "{} written before the trace in blocks of {}, for {:.1} % spare flash{over}",
             ByteSize(self.written_bytes),
             ByteSize(self.how.block_bytes),
             self.how.spare_percent
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_was_not_trimmed_is_told() {
+        let how = Preconditioning { block_bytes: 4096, spare_percent: 7.0 };
+        let done =
+            Preconditioned { how, trimmed_bytes: 0, written_bytes: 1_070_000, notes: Vec::new() };
+        assert_eq!(
+            done.sentence(),
+            "1.07 MB written before the trace in blocks of 4.10 kB, for 7.0 % spare flash, over what was there: it was not \
+             trimmed"
+        );
+        let trimmed = Preconditioned { trimmed_bytes: 1_000_000, ..done };
+        assert!(trimmed.sentence().ends_with("7.0 % spare flash"));
     }
 }
