@@ -241,7 +241,7 @@ pub struct ReplayTraceArguments {
     /// Queue events are what programs asked for, issue events what the drive was sent after merging and splitting.
     #[arg(long, value_name = "EVENTS", help_heading = TRACE, hide_short_help = true)]
     pub events: Option<Events>,
-    /// Leave out writes. Needs no --erase.
+    /// Leave out writes. Without --precondition, this needs no --erase.
     #[arg(long, help_heading = TRACE)]
     pub reads_only: bool,
     /// Leave out what was recorded later than this after the first request.
