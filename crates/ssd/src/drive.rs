@@ -598,7 +598,8 @@ impl Drive {
                 ftl.rest(hands)
             });
         }
-        self.drain_at = self.now + self.draining_ns(copied(&self.sets) - before);
+        let drains_ns = self.draining_ns(copied(&self.sets) - before);
+        self.drain_at = self.now.saturating_add(drains_ns).min(NEVER);
         self.erase_ahead_everywhere();
         // Without anything begun, nothing would wake it again; there is nothing left to do then.
         if worked && !self.dies.working() {

@@ -179,7 +179,9 @@ fn idle_time_empties_it_no_faster_than_it_drains() {
     let idle_s = spec.cache.expect("a cache").idle_ms / 1e3;
     let all = 72.0 * 1.048_576;
     let within = 1.5 * superblock_bytes(&spec) as f64 / 1e6;
-    for (drain_mb_s, seconds) in [(2.0, 10), (2.0, 25), (2.0, 60), (0.0, 600), (50.0, 5)] {
+    for (drain_mb_s, seconds) in
+        [(2.0, 10), (2.0, 25), (2.0, 60), (0.0, 600), (1e-300, 600), (50.0, 5)]
+    {
         spec.cache.as_mut().expect("a cache").drain_mb_s = Some(drain_mb_s);
         let found = given_back(&spec, seconds) / 1e6;
         let expected = (drain_mb_s * (seconds as f64 - idle_s)).min(all);
