@@ -254,7 +254,10 @@ fn measured(spec: &Spec, rates: &[Rate]) -> Result<Profile> {
         trim_bytes: None,
         endurance_bytes: None,
     };
-    Ok(profiling::profile(&found.figures(), &identity, "2026-01-01", "simulated drives"))
+    let (when, place) = ("2026-01-01", "simulated drives");
+    let mut profile = profiling::profile(&found.figures(), &identity, when, place);
+    profile.fill = found.curve(&profiling::measured(when, place));
+    Ok(profile)
 }
 
 /// A requirement that a few to a few dozen of such drives meet.

@@ -86,6 +86,12 @@ const SAME_SHARE: f64 = 0.02;
 
 /// The curve of a pass over an empty drive, in few steps; None if nothing was written.
 pub fn fill_curve(pass: &Series, source: &Source) -> Option<FillCurve> {
+    let steps = fill_steps(pass);
+    (!steps.is_empty()).then(|| FillCurve { steps, source: source.clone() })
+}
+
+/// Its steps: bytes written when each ends, and its rate in bytes a second.
+pub(crate) fn fill_steps(pass: &Series) -> Vec<(u64, f64)> {
     let mut steps: Vec<(u64, f64)> = Vec::new();
     let (mut written, mut begun, mut spent_s) = (0, 0, 0.0);
     for point in pass.by_equal_bytes(STEPS_MAX).points() {
@@ -101,7 +107,7 @@ pub fn fill_curve(pass: &Series, source: &Source) -> Option<FillCurve> {
         written += point.bytes;
         steps.push((written, (written - begun) as f64 / spent_s));
     }
-    (!steps.is_empty()).then(|| FillCurve { steps, source: source.clone() })
+    steps
 }
 
 /// What a single workload tells of a drive: rates and latencies of sequential streams and of random reads, each running alone. A

@@ -2,6 +2,7 @@
 
 mod each;
 mod held;
+mod mission;
 mod obstacle;
 mod seen;
 
@@ -310,10 +311,13 @@ impl<'a> Case<'a> {
             !self.suffices(drives, placement) && self.holds(drives, placement) == Some(true);
         let waits = if held_alone {
             dips * self.dips_felt(placement) + seen
+        } else if self.requirement.wraps() {
+            (dips + self.backlog(drives, placement)).max(seen)
         } else {
-            // A mission is over before it is as bad as in five rounds.
-            let of_ring = if self.requirement.wraps() { seen } else { 0.0 };
-            (dips + self.backlog(drives, placement)).max(of_ring)
+            // A mission is over before it is as bad as in five rounds, and then no more waits than has come.
+            let waits = dips + self.backlog(drives, placement);
+            let between = self.between_dips(drives, placement);
+            waits.min(between.map_or(f64::INFINITY, |between| between.sum())).min(self.volume())
         };
         let apart = if self.subject.parts.is_some() { APART } else { 1.0 };
         self.pipeline_bytes(drives) + apart * waits
@@ -325,7 +329,7 @@ impl<'a> Case<'a> {
         let members = drives + self.requirement.parity;
         match placement {
             Placement::Stripe if phases.dips.is_some() || !phases.even => {
-                phases.dips.map_or(0.0, |dips| offered * dips.standstill_s(members))
+                phases.dips.map_or(0.0, |dips| offered * self.standstill_s(dips, members))
             }
             _ => phases.dip_bytes(offered, self.fill(drives), drives, self.left(drives)),
         }
@@ -351,6 +355,9 @@ impl<'a> Case<'a> {
 
     /// Bytes that wait because a phase is slower than the stream.
     pub fn backlog(&self, drives: u32, placement: Placement) -> f64 {
+        if let Some(waiting) = self.backlog_by_curve(drives) {
+            return waiting;
+        }
         let phases = &self.subject.phases;
         let (count, left) = (f64::from(drives), self.left(drives));
         let members = drives + self.requirement.parity;
@@ -398,7 +405,10 @@ impl<'a> Case<'a> {
     /// Whether what drives write and read at full speed suffices: striped, with the dips of all or else in the slowest moment of every
     /// phase; adaptive, by the means of phases; with what waits meanwhile in memory.
     pub fn suffices(&self, drives: u32, placement: Placement) -> bool {
-        self.readable(drives) && self.backlog(drives, placement) <= self.may_wait(drives, placement)
+        let by_phases = || self.backlog(drives, placement) <= self.may_wait(drives, placement);
+        let between_dips = || self.between_dips(drives, placement);
+        self.readable(drives)
+            && (by_phases() || between_dips().is_some_and(|waits| self.is_little(drives, waits)))
     }
 
     /// How many drives it takes.

@@ -1,7 +1,7 @@
 //! How the write rate of a drive depends on the amount written: into the cache, past it, with a shrinking cache, over stale data (REC-2).
 //! Also how much data waits in buffers when it arrives faster than that.
 
-use profile::{Profile, Trust, name};
+use profile::{FillCurve, Profile, SourceKind, Trust, name};
 use recorder::Placement;
 use serde::Serialize;
 
@@ -17,6 +17,10 @@ const DIPS_IN_A_ROW: f64 = 2.3;
 const MINUTE_SHARE: f64 = 0.98;
 /// Buffers last for as many dips at once as there are in all but this share of the time: a quarter of a second in eight years.
 const MORE_AT_ONCE: f64 = 1e-9;
+/// A curve tells of what ends at most so much later than itself.
+const CURVE_SHARE: f64 = 0.99;
+/// And for as many dips as there are in all but this share of missions.
+const MORE_IN_MISSION: f64 = 1e-3;
 
 /// What a drive goes through on its way from empty to going round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -60,6 +64,11 @@ pub struct Phases {
     pub dips: Option<Dips>,
     /// Whether it was measured that there are none.
     pub even: bool,
+    /// Steps of the pass over the empty drive: bytes on it where each ends, and how many it writes a second. Empty if they weren't measured,
+    /// or if it dips: another drive dips elsewhere.
+    pub curve: Vec<(f64, f64)>,
+    /// Bytes by which a drive without a cache is ahead of that after the first step: its write buffer, which holds as much at any rate.
+    pub buffer_bytes: f64,
     /// Other figures that they were made with.
     pub figures: Vec<Figure>,
     /// What to know before they are relied on.
@@ -77,23 +86,21 @@ pub struct Dips {
 }
 
 impl Dips {
-    /// As many of so many drives as dip at once in all but [`MORE_AT_ONCE`] of the time, if each dips when it likes: a binomial number.
+    /// As many of so many drives as dip at once in all but [`MORE_AT_ONCE`] of the time, if each dips when it likes.
     fn at_once(&self, drives: u32) -> u32 {
         let dipping = self.share / (1.0 + self.share);
-        let mut chance = (1.0 - dipping).powf(f64::from(drives));
-        // A drive that mostly dips, or so many that none is ever alone.
-        if dipping > 0.5 || chance == 0.0 {
-            return drives;
-        }
-        let mut up_to = chance;
-        let mut at_once = 0;
-        while at_once < drives && 1.0 - up_to > MORE_AT_ONCE {
-            chance *=
-                f64::from(drives - at_once) / f64::from(at_once + 1) * dipping / (1.0 - dipping);
-            at_once += 1;
-            up_to += chance;
-        }
-        at_once
+        // A drive that mostly dips.
+        if dipping > 0.5 { drives } else { binomial(drives, dipping, MORE_AT_ONCE) }
+    }
+
+    /// As many dips of so many drives as fall into so many seconds in all but [`MORE_IN_MISSION`] of the cases, if each drive dips regularly
+    /// and began when it liked.
+    pub fn within(&self, drives: u32, seconds: f64) -> f64 {
+        let period_s = self.together_s * (1.0 + self.share) / self.share;
+        let of_each = (seconds + self.together_s) / period_s;
+        let (sure, maybe) = (of_each.floor(), of_each.fract());
+        let more = binomial(drives, maybe, MORE_IN_MISSION);
+        f64::from(drives) * sure + f64::from(more)
     }
 
     /// The longest time in seconds for which a stripe over so many members stands still: dips of one after another.
@@ -173,9 +180,12 @@ impl Phases {
                 "how fast it writes is the datasheet's word, which need not hold for long (REC-1): {measure}"
             ));
         }
-        let mut all = Self { phases, dip_s: DIP_S, dips: None, even: false, figures, doubts };
+        let (dip_s, dips, even) = (DIP_S, None, false);
+        let (curve, buffer_bytes) = (Vec::new(), 0.0);
+        let mut all = Self { phases, dip_s, dips, even, curve, buffer_bytes, figures, doubts };
         all.assume_what_was_not_seen(profile, &measure);
         all.dip(candidate);
+        all.follow(candidate, &native);
         Some(all)
     }
 
@@ -216,8 +226,30 @@ impl Phases {
         ));
     }
 
-    /// The same with a share of the flash, which is a share of the rate.
+    /// Takes over the curve of a drive that was seen not to dip, as much worse as its rate past the cache is taken to be.
+    fn follow(&mut self, candidate: &Candidate, native: &Figure) {
+        let measured = |curve: &&FillCurve| curve.source.kind == SourceKind::Measured;
+        let Some(curve) = candidate.profile.fill.as_ref().filter(measured) else { return };
+        if !self.even {
+            return;
+        }
+        let stated =
+            candidate.profile.known(&native.name).map_or(native.value, |known| known.value);
+        let worse = native.value / stated;
+        self.curve = curve.steps.iter().map(|&(end, rate)| (end as f64, rate * worse)).collect();
+        let cached = self.phases.iter().any(|phase| phase.stage == Stage::Cache);
+        if let [(end, rate), (_, then), ..] = self.curve[..]
+            && then < rate
+            && !cached
+        {
+            self.buffer_bytes = (rate - then) * end / rate;
+            self.curve[0].1 = then;
+        }
+    }
+
+    /// The same with a share of the flash, which is a share of the rate. How parts share a cache the curve doesn't tell.
     pub fn slow(&mut self, share: f64) {
+        self.curve.clear();
         for phase in &mut self.phases {
             phase.mean_bytes_per_s *= share;
             phase.worst_bytes_per_s *= share;
@@ -293,39 +325,35 @@ impl Phases {
         drives: f64,
         rate_of: impl Fn(&Phase) -> f64,
     ) -> f64 {
-        let (mut come, mut written, mut most) = (0.0, 0.0, 0.0);
-        for phase in &self.phases {
-            let rate = rate_of(phase);
-            if rate <= 0.0 {
-                return f64::INFINITY;
-            }
-            let Some(end) = phase.ends_at_bytes else {
-                // The last phase goes on for as long as data comes.
-                let grown = (volume - come) * (1.0 - rate / offered);
-                let peak = if offered > rate { come - written + grown } else { 0.0 };
-                return if peak.is_nan() { f64::INFINITY } else { f64::max(most, peak) };
-            };
-            let end = (end * drives).min(volume);
-            if end <= written {
-                continue;
-            }
-            let waiting: f64 = come - written;
-            if offered > rate {
-                // Busy all the time: what waits grows until the phase, or what comes, ends.
-                let seconds = ((end - written) / rate).min((volume - come) / offered);
-                most = f64::max(most, waiting + seconds * (offered - rate));
-                come = (come + (end - written) / rate * offered).min(volume);
-            } else {
-                // What waits is worked off, if the phase lasts; then it writes what comes.
-                let seconds = (end - written) / rate;
-                come = f64::max((come + seconds * offered).min(volume), end);
-            }
-            written = end;
-            if written >= volume {
-                break;
-            }
+        let steps = self.phases.iter().map(|phase| (phase.ends_at_bytes, rate_of(phase)));
+        waiting(offered, volume, drives, steps)
+    }
+
+    /// The same by the curve, for a `volume` that ends; None if there is no curve, or if it ends before.
+    pub fn backlog_by_curve(
+        &self,
+        offered: f64,
+        volume: f64,
+        drives: f64,
+        share: f64,
+    ) -> Option<f64> {
+        let (last, _) = self.curve.last()?;
+        let step =
+            |&(end, rate): &(f64, f64)| ((end < *last).then_some(end), rate * drives * share);
+        let steps = self.curve.iter().map(step);
+        let waiting = || waiting(offered, volume, drives, steps) - self.buffer_bytes * drives;
+        (volume * CURVE_SHARE <= last * drives).then(|| waiting().max(0.0))
+    }
+
+    /// Seconds in which a drive writes its first bytes by the curve; None if there is no curve, or if it ends before.
+    pub fn seconds_by_curve(&self, bytes: f64) -> Option<f64> {
+        let (mut begin, mut seconds) = (0.0, 0.0);
+        let flash = (bytes - self.buffer_bytes).max(0.0);
+        for (end, rate) in &self.curve {
+            seconds += (end.min(flash) - begin).max(0.0) / rate;
+            begin = *end;
         }
-        most
+        (bytes * CURVE_SHARE <= begin && seconds > 0.0).then_some(seconds)
     }
 
     /// What each of so many members writes in a phase, in bytes a second. Under adaptive placement the others go on while one dips. In
@@ -384,6 +412,64 @@ impl Phases {
             .reduce(|a, b| if b.mean_bytes_per_s <= a.mean_bytes_per_s { b } else { a })
             .unwrap_or(&self.phases[0])
     }
+}
+
+/// The most bytes that wait while `offered` bytes a second come until `volume` have, and `drives` write them in steps: bytes on each drive
+/// where a step ends, None for the last that doesn't, and what all write a second.
+fn waiting(
+    offered: f64,
+    volume: f64,
+    drives: f64,
+    steps: impl Iterator<Item = (Option<f64>, f64)>,
+) -> f64 {
+    let (mut come, mut written, mut most) = (0.0, 0.0, 0.0);
+    for (end, rate) in steps {
+        if rate <= 0.0 {
+            return f64::INFINITY;
+        }
+        let Some(end) = end else {
+            // The last phase goes on for as long as data comes.
+            let grown = (volume - come) * (1.0 - rate / offered);
+            let peak = if offered > rate { come - written + grown } else { 0.0 };
+            return if peak.is_nan() { f64::INFINITY } else { f64::max(most, peak) };
+        };
+        let end = (end * drives).min(volume);
+        if end <= written {
+            continue;
+        }
+        let waiting: f64 = come - written;
+        if offered > rate {
+            // Busy all the time: what waits grows until the phase, or what comes, ends.
+            let seconds = ((end - written) / rate).min((volume - come) / offered);
+            most = f64::max(most, waiting + seconds * (offered - rate));
+            come = (come + (end - written) / rate * offered).min(volume);
+        } else {
+            // What waits is worked off, if the phase lasts; then it writes what comes.
+            let seconds = (end - written) / rate;
+            come = f64::max((come + seconds * offered).min(volume), end);
+        }
+        written = end;
+        if written >= volume {
+            break;
+        }
+    }
+    most
+}
+
+/// The number that so many tries, each of which comes out with this chance, stay at or below in all but `more` of the cases.
+fn binomial(tries: u32, chance: f64, more: f64) -> u32 {
+    let mut exactly = (1.0 - chance).powf(f64::from(tries));
+    // So many that none ever is.
+    if exactly == 0.0 {
+        return tries;
+    }
+    let (mut up_to, mut number) = (exactly, 0);
+    while number < tries && 1.0 - up_to > more {
+        exactly *= f64::from(tries - number) / f64::from(number + 1) * chance / (1.0 - chance);
+        number += 1;
+        up_to += exactly;
+    }
+    number
 }
 
 /// The rate over stale data: that of the slowest minute, if it was measured there. A ring runs into such a minute again and again, and no

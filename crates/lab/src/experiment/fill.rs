@@ -100,6 +100,9 @@ pub struct FillResult {
     pub empty: Vec<Point>,
     /// Writing over it, likewise.
     pub overwrite: Vec<Point>,
+    /// All of that pass in few steps: bytes written when each ends, and its rate in bytes a second.
+    #[serde(default)]
+    pub steps: Vec<(u64, f64)>,
     /// Bytes that each drive took in the empty pass.
     pub shares: Vec<u64>,
     /// What came of writing at given rates.
@@ -213,6 +216,7 @@ impl Fill {
             rests,
             empty: curve::thinned(&empty),
             overwrite: curve::thinned(&over),
+            steps: profiling::fill_steps(&empty),
             fill,
             shares,
             held,
@@ -309,11 +313,10 @@ impl Fill {
 }
 
 impl FillResult {
-    /// The curve of the empty pass; None if nothing was written, or if the result has not kept all of its intervals.
+    /// The curve of the empty pass; None if nothing was written.
     pub fn curve(&self, source: &Source) -> Option<FillCurve> {
-        let pass = Series::new(self.empty.clone()).ok()?;
-        let whole = pass.total_bytes() == self.fill.passes.first()?.total_bytes;
-        whole.then(|| profiling::fill_curve(&pass, source)).flatten()
+        let steps = self.steps.clone();
+        (!steps.is_empty()).then(|| FillCurve { steps, source: source.clone() })
     }
 }
 

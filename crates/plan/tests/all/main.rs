@@ -7,5 +7,6 @@ mod mission;
 mod proof;
 mod published;
 mod requirements;
+mod short;
 mod sweep;
 mod trials;

@@ -135,6 +135,7 @@ pub fn with_cache() -> FillResult {
         },
         empty: empty.points().to_vec(),
         overwrite: over.points().to_vec(),
+        steps: Vec::new(),
         fill,
         shares: vec![capacity],
         held: Vec::new(),

@@ -3,6 +3,7 @@
 use super::{Emptied, FillResult, Rests, sustained, worst};
 use crate::analysis::{self, FillInput, Series};
 use crate::experiment::curve;
+use crate::profiling;
 
 /// Seconds are told apart if intervals are about as short.
 const SECOND_NS: u64 = 1_000_000_000;
@@ -47,6 +48,7 @@ impl FillResult {
             },
             empty: curve::thinned(&empty),
             overwrite: curve::thinned(&over),
+            steps: profiling::fill_steps(&empty),
             fill,
             shares,
             held: Vec::new(),

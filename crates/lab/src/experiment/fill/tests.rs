@@ -51,6 +51,25 @@ fn run(fill: &Fill, drives: Vec<Geometry>, model: Model) -> (FillResult, Done) {
 }
 
 #[test]
+fn the_curve_of_a_fill_is_whole_however_many_intervals_it_took() {
+    let capacity = 16_384 * MIB;
+    let mut busy = Instant::START;
+    let even: Model = Box::new(move |command: &Command, now| {
+        let Operation::Write { length, .. } = command.operation else { return Ok(now) };
+        busy = busy.max(now) + Rate(4e8).time_for(length.into());
+        Ok(busy)
+    });
+    // It was taken to be far faster, and so has more intervals than meant.
+    let fill = Fill { scope: scope(20_000), block_bytes: 64 << 10, ..fill() };
+    let (result, _) = run(&fill, vec![drive(capacity)], even);
+    let kept: u64 = result.empty.iter().map(|point| point.bytes).sum();
+    assert!(kept < capacity, "all intervals are kept: the drive is too fast for this test");
+    let curve = result.curve(&crate::profiling::measured("2026-01-01", "here")).unwrap();
+    assert_eq!(curve.bytes(), capacity);
+    assert!((curve.mean_rate() / 4e8 - 1.0).abs() < 0.001, "{curve:?}");
+}
+
+#[test]
 fn cache_native_rate_overwriting_and_rests_are_found() {
     let capacity = 4096 * MIB;
     let rests = [500, 1_000, 2_000].map(Duration::from_millis).to_vec();

@@ -1,0 +1,81 @@
+//! What waits in a mission, which ends: by the fill curve of its drives, if it was measured, or by as many dips as there is time for.
+
+use recorder::Placement;
+
+use super::Case;
+use crate::explain::{bytes, rate, seconds};
+use crate::phases::Dips;
+
+/// What waits in a mission over drives that dip.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct BetweenDips {
+    /// Bytes because drives are slower than the stream even while none dips.
+    backlog: f64,
+    /// Bytes that drives would have written in the time that they dip.
+    dips: f64,
+}
+
+impl BetweenDips {
+    pub(super) fn sum(&self) -> f64 {
+        self.backlog + self.dips
+    }
+}
+
+impl Case<'_> {
+    /// Bytes that wait because drives are slower than the stream, by their curve. None of a ring, which outlasts it, and where nothing
+    /// that doesn't dip was measured so far.
+    pub(super) fn backlog_by_curve(&self, drives: u32) -> Option<f64> {
+        if self.requirement.wraps() {
+            return None;
+        }
+        let (count, offered) = (f64::from(drives), self.load.offered_bytes_per_s);
+        let volume = self.fill(drives) * count;
+        self.subject.phases.backlog_by_curve(offered, volume, count, self.left(drives))
+    }
+
+    /// What waits in a mission under adaptive placement whose drives dip.
+    pub(super) fn between_dips(&self, drives: u32, placement: Placement) -> Option<BetweenDips> {
+        let dips = self.subject.phases.dips?;
+        if self.requirement.wraps() || placement != Placement::Adaptive {
+            return None;
+        }
+        let phases = &self.subject.phases;
+        let (count, left) = (f64::from(drives), self.left(drives));
+        let volume = self.fill(drives) * count;
+        let level = |mean: f64| mean * (1.0 + dips.share) * left;
+        let offered = self.load.offered_bytes_per_s;
+        let backlog =
+            phases.backlog(offered, volume, count, |phase| level(phase.mean_bytes_per_s) * count);
+        let fastest = phases.reached(self.fill(drives)).iter().map(|phase| phase.mean_bytes_per_s);
+        let dipped_s = dips.within(drives, self.load.held_s) * dips.together_s;
+        Some(BetweenDips { backlog, dips: dipped_s * level(fastest.fold(0.0, f64::max)) })
+    }
+
+    /// Whether what waits of it because drives are too slow fits in as much memory as there is for dips anyway.
+    pub(super) fn is_little(&self, drives: u32, waits: BetweenDips) -> bool {
+        let there = self.requirement.host.memory.map(|memory| memory.0 as f64);
+        waits.backlog <= there.unwrap_or_else(|| self.pipeline_bytes(drives) + waits.dips)
+    }
+
+    /// The longest time in seconds for which a stripe over so many members stands still: a mission ends before more of them dip.
+    pub(super) fn standstill_s(&self, dips: Dips, members: u32) -> f64 {
+        let in_a_row_s = dips.standstill_s(members);
+        if self.requirement.wraps() {
+            return in_a_row_s;
+        }
+        in_a_row_s.min(dips.within(members, self.load.held_s) * dips.together_s)
+    }
+
+    /// What the curve tells of the mission, as a line.
+    pub(super) fn curve_words(&self, drives: u32) -> Option<String> {
+        self.backlog_by_curve(drives)?;
+        let fill = self.fill(drives);
+        let spent_s = self.subject.phases.seconds_by_curve(fill)?;
+        Some(format!(
+            "by its fill curve, an empty drive takes {} in {}, {} on average",
+            bytes(fill),
+            seconds(spent_s),
+            rate(fill / spent_s),
+        ))
+    }
+}

@@ -1,0 +1,108 @@
+//! Missions that are over soon: planned by the fill curve, and with as many dips as there is time for.
+
+use longtake_plan::Candidate;
+use longtake_plan::phases::Dips;
+use profile::{FillCurve, Source, SourceKind, name};
+
+use super::arithmetic::{EVEN, design, drive};
+
+/// A drive that was seen not to dip, with this curve.
+fn followed(kind: SourceKind, steps: &[(u64, f64)], more: &[(&str, f64)]) -> Candidate {
+    let figures = [&EVEN[..], &[(name::DIP_COUNT, 0.0)], more].concat();
+    let mut profile = drive(1_000_000_000_000, &figures).profile;
+    let source = Source { kind, origin: "the test".to_owned(), when: None };
+    profile.fill = Some(FillCurve { steps: steps.to_vec(), source });
+    Candidate::new(profile, None)
+}
+
+/// Drives and bytes of buffers of a requirement, and what is said of the rate.
+fn planned(text: &str, candidate: &Candidate) -> (u32, f64, String) {
+    let design = design(&format!("rate = \"10GB/s\"\nraw = \"64KiB\"\n{text}"), candidate);
+    let said = design.needs[0].arithmetic.join("\n");
+    let array = design.array.unwrap();
+    (array.data_drives, array.buffer_bytes, said)
+}
+
+#[test]
+fn a_mission_is_planned_by_the_curve_and_a_ring_by_the_phases() {
+    // No cache was found, as the drive got slower little by little. By its mean it is 2 GB/s.
+    let steps = [
+        (5_000_000_000, 2.6e9),
+        (10_000_000_000, 2.55e9),
+        (400_000_000_000, 2.1e9),
+        (1_000_000_000_000, 1.9e9),
+    ];
+    let measured = followed(SourceKind::Measured, &steps, &[]);
+    let (drives, _, said) = planned("mission = \"20s\"", &measured);
+    assert_eq!(drives, 5, "{said}");
+    let slow = steps.map(|(end, rate)| (end, rate * 0.9));
+    let (slower, _, said) =
+        planned("mission = \"20s\"", &followed(SourceKind::Measured, &slow, &[]));
+    assert_eq!(slower, 6, "{said}");
+    assert!(said.contains("by its fill curve, an empty drive takes 33.4 GB"), "{said}");
+    // A curve that somebody published, and none at all, as the phases tell.
+    for other in [followed(SourceKind::Published, &slow, &[]), drive(1_000_000_000_000, &EVEN)] {
+        let (drives, _, said) = planned("mission = \"20s\"", &other);
+        assert!(drives == 6 && !said.contains("fill curve"), "{said}");
+    }
+    // So is a ring, and a mission that writes more than was measured.
+    let (ring, _, said) = planned("keep = \"5s\"", &measured);
+    assert!(ring == 6 && !said.contains("fill curve"), "{said}");
+    let short = followed(SourceKind::Measured, &steps[..2], &[]);
+    let (.., said) = planned("mission = \"20s\"", &short);
+    assert!(!said.contains("fill curve"), "{said}");
+    // Another drive dips elsewhere.
+    let dips = [(name::DIP_COUNT, 3.0), (name::DIP_LOST, 2e8), (name::DIP_SHARE, 2.0)];
+    let (.., said) = planned("mission = \"20s\"", &followed(SourceKind::Measured, &steps, &dips));
+    assert!(!said.contains("fill curve"), "{said}");
+}
+
+#[test]
+fn a_write_buffer_takes_as_much_at_any_rate_and_a_cache_does_not() {
+    // Five drives get 2.002 GB/s each, 59 MB/s together more than they write. Chunks on their way hold 50 MB.
+    let level = 1.99e9;
+    let of = |seconds: f64, candidate: &Candidate| {
+        planned(&format!("mission = \"{seconds}s\""), candidate).0
+    };
+    let even = followed(SourceKind::Measured, &[(1_000_000_000_000, level)], &[]);
+    assert_eq!(of(1.0, &even), 6);
+    // 10 MB more in the time of the first 200 MB are in the buffer.
+    let steps = [(200_000_000, level / 0.95), (1_000_000_000_000, level)];
+    let buffered = followed(SourceKind::Measured, &steps, &[]);
+    assert_eq!(of(1.6, &buffered), 5);
+    assert_eq!(of(1.8, &buffered), 6);
+    // A cache that is twice as fast has its data only when it has come: 0.9 s remain.
+    let cache = [(name::WRITE_FAST, 4e9), (name::WRITE_CACHE, 2e8)];
+    let steps = [(200_000_000, 4e9), (1_000_000_000_000, level)];
+    assert_eq!(of(1.0, &followed(SourceKind::Measured, &steps, &cache)), 6);
+}
+
+#[test]
+fn a_mission_has_buffers_for_the_dips_that_fall_into_it() {
+    let dips = Dips { together_s: 0.25, share: 0.02 };
+    // One dip each in 12.75 s, which a second sees with a chance of 9.8 %: three of ten drives or less in 98.6 % of the cases, four in 99.8 %.
+    assert_eq!(dips.within(10, 1.0), 5.0);
+    // Where a mission is as long as ten periods, each drive dips ten times, or once more.
+    let long = dips.within(10, 127.5);
+    assert!((100.0..=103.0).contains(&long), "{long}");
+    let figures =
+        [&EVEN[..], &[(name::DIP_COUNT, 9.0), (name::DIP_LOST, 2.5e8), (name::DIP_SHARE, 2.0)]];
+    let dipping = drive(1_000_000_000_000, &figures.concat());
+    let buffers = |placement: &str, seconds: f64| {
+        let text = format!("mission = \"{seconds}s\"\nplacement = \"{placement}\"");
+        planned(&text, &dipping).1
+    };
+    for placement in ["adaptive", "stripe"] {
+        for seconds in [1.0, 2.0, 4.0, 8.0] {
+            // All that comes, and the chunks on their way.
+            let bytes = buffers(placement, seconds);
+            assert!(bytes < 10.1e9 * seconds + 0.2e9, "{placement} {seconds}: {bytes}");
+        }
+    }
+    // Of a second four dips of a quarter each are in the plan, of eight seconds more.
+    let of_stripe = [1.0, 2.0, 8.0].map(|seconds| buffers("stripe", seconds));
+    assert!(of_stripe[0] < of_stripe[2] / 1.3, "{of_stripe:?}");
+    // Fewer drives dip than ever will at once in years.
+    let ring = "keep = \"5s\"\nplacement = \"adaptive\"";
+    assert!(buffers("adaptive", 2.0) < planned(ring, &dipping).1 * 1.02);
+}
