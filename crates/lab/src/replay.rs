@@ -32,7 +32,7 @@ impl Replayed {
     }
 }
 
-/// Replays a trace on the lab's drive, as the `number`th of several targets, and preconditions the drive before if it is told how. A
+/// Replays a trace on the lab's drive, as the `number`th of several targets, and first preconditions it if asked to. A
 /// target whose result is there already is not replayed again.
 ///
 /// # Errors

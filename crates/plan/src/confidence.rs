@@ -6,7 +6,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use crate::limits::{Case, Subject};
 use crate::requirement::Requirement;
 
-/// Beside the planned number, a plan names the number of drives that is enough with this confidence.
+/// A plan also names the number of drives that is enough with this confidence.
 pub const SURE: f64 = 0.99;
 /// Standard deviations up to which figures are looked at: what lies beyond is rarer than any range tells.
 const DEVIATIONS_MAX: f64 = 4.0;

@@ -355,7 +355,7 @@ impl<'a> Case<'a> {
 
     /// Bytes that wait because a phase is slower than the stream.
     pub fn backlog(&self, drives: u32, placement: Placement) -> f64 {
-        if let Some(waiting) = self.backlog_by_curve(drives) {
+        if let Some(waiting) = self.backlog_by_curve(drives, placement) {
             return waiting;
         }
         let phases = &self.subject.phases;

@@ -19,6 +19,8 @@ const MINUTE_SHARE: f64 = 0.98;
 const MORE_AT_ONCE: f64 = 1e-9;
 /// A curve tells of what ends at most so much later than itself.
 const CURVE_SHARE: f64 = 0.99;
+/// Steps of a curve that have about as many bytes are intervals of the measurement.
+const SAME_BYTES: f64 = 1.1;
 /// And for as many dips as there are in all but this share of missions.
 const MORE_IN_MISSION: f64 = 1e-3;
 
@@ -180,13 +182,18 @@ impl Phases {
                 "how fast it writes is the datasheet's word, which need not hold for long (REC-1): {measure}"
             ));
         }
-        let (dip_s, dips, even) = (DIP_S, None, false);
-        let (curve, buffer_bytes) = (Vec::new(), 0.0);
-        let mut all = Self { phases, dip_s, dips, even, curve, buffer_bytes, figures, doubts };
+        let mut all = Self::of_means(phases, figures, doubts);
         all.assume_what_was_not_seen(profile, &measure);
         all.dip(candidate);
         all.follow(candidate, &native);
         Some(all)
+    }
+
+    /// Phases of which nothing is known but their means.
+    fn of_means(phases: Vec<Phase>, figures: Vec<Figure>, doubts: Vec<String>) -> Self {
+        let (dip_s, dips, even) = (DIP_S, None, false);
+        let (curve, buffer_bytes) = (Vec::new(), 0.0);
+        Self { phases, dip_s, dips, even, curve, buffer_bytes, figures, doubts }
     }
 
     /// Nothing was measured behind the end of a fill that stopped before the drive was full: from there on rates are assumed.
@@ -236,7 +243,8 @@ impl Phases {
         let stated =
             candidate.profile.known(&native.name).map_or(native.value, |known| known.value);
         let worse = native.value / stated;
-        self.curve = curve.steps.iter().map(|&(end, rate)| (end as f64, rate * worse)).collect();
+        let steps = curve.steps.iter().map(|&(end, rate)| (end as f64, rate * worse));
+        self.curve = sharp(&steps.collect::<Vec<_>>());
         let cached = self.phases.iter().any(|phase| phase.stage == Stage::Cache);
         if let [(end, rate), (_, then), ..] = self.curve[..]
             && then < rate
@@ -454,6 +462,29 @@ fn waiting(
         }
     }
     most
+}
+
+/// The curve with its edges: a short step between a faster and a slower one is where the rate changed, and wrote at the rate of the first until
+/// then, and at that of the second from then on.
+fn sharp(steps: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let begin = |index: usize| if index == 0 { 0.0 } else { steps[index - 1].0 };
+    let bytes = |index: usize| steps[index].0 - begin(index);
+    let mut sharp = Vec::with_capacity(steps.len());
+    for (index, &(end, rate)) in steps.iter().enumerate() {
+        if index > 0 && index + 1 < steps.len() {
+            let (before, after) = (steps[index - 1].1, steps[index + 1].1);
+            let is_between = before.min(after) < rate && rate < before.max(after);
+            let is_short = bytes(index) <= bytes(index - 1).min(bytes(index + 1)) * SAME_BYTES;
+            if is_between && is_short {
+                let at_second = (1.0 / rate - 1.0 / before) / (1.0 / after - 1.0 / before);
+                sharp.push((end - bytes(index) * at_second, before));
+                sharp.push((end, after));
+                continue;
+            }
+        }
+        sharp.push((end, rate));
+    }
+    sharp
 }
 
 /// The number that so many tries, each of which comes out with this chance, stay at or below in all but `more` of the cases.

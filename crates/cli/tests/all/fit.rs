@@ -264,6 +264,9 @@ fn over_provisioning_is_found_again_and_a_drive_without_a_cache_gets_none() {
     assert!(!profile.simulated.has("cache"));
     let spare = parameter(&said, "mapping.over_provisioning");
     assert_eq!(spare["determined"], true, "{spare}");
+    let [below, above] = [0, 1].map(|end| spare["worse_from"][end].as_f64().unwrap());
+    let hidden = truth.mapping.over_provisioning;
+    assert!(below < hidden && hidden < above, "{hidden}: {spare}");
     let left_out = said["not_fitted"].as_array().unwrap();
     assert!(left_out.iter().any(|part| part["name"] == "flash.read_us"), "{left_out:?}");
 }

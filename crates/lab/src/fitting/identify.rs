@@ -23,6 +23,8 @@ pub struct Reach {
     pub low: f64,
     /// The greatest.
     pub high: f64,
+    /// The values nearest to it, below and above, that were tried and made a noticeable difference; None if none did.
+    pub noticed: (Option<f64>, Option<f64>),
     /// It can't go far.
     pub determined: bool,
     /// The budget ended before it was known.
@@ -57,8 +59,9 @@ pub fn identify<M: Model>(
     for index in 0..bench.knobs.len() {
         let knob = &bench.knobs[index];
         let mut ends = [best.place[index]; 2];
+        let mut worse = [None::<f64>; 2];
         let mut slope = None;
-        for (end, sign) in ends.iter_mut().zip([-1.0, 1.0]) {
+        for ((end, worse), sign) in ends.iter_mut().zip(&mut worse).zip([-1.0, 1.0]) {
             // Where a far step is noticed, places between are tried.
             let mut noticed: Option<f64> = None;
             let mut further = distances(knob.scale).iter();
@@ -85,6 +88,7 @@ pub fn identify<M: Model>(
                 });
                 if tried.sum > limit {
                     noticed = Some(away);
+                    *worse = Some(to);
                 } else {
                     *end = to;
                 }
@@ -99,6 +103,7 @@ pub fn identify<M: Model>(
         reaches.push(Reach {
             low: knob.value(ends[0]),
             high: knob.value(ends[1]),
+            noticed: (worse[0].map(|at| knob.value(at)), worse[1].map(|at| knob.value(at))),
             determined: width < far && !unknown,
             unknown,
         });

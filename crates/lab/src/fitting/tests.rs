@@ -86,7 +86,12 @@ fn a_parameter_without_effect_is_not_determined_and_its_range_is_told() {
     let ample = &found.reaches[1];
     assert!(!ample.determined && ample.high > 300.0, "{ample:?}");
     assert!((1.9..2.8).contains(&ample.low), "{ample:?}");
-    assert!(found.reaches[0].determined);
+    let (below, above) = ample.noticed;
+    assert!(below.is_some_and(|below| below < ample.low) && above.is_none(), "{ample:?}");
+    let limit = &found.reaches[0];
+    let (below, above) = (limit.noticed.0.unwrap(), limit.noticed.1.unwrap());
+    assert!(limit.determined && below < limit.low && limit.high < above, "{limit:?}");
+    assert!(1.7 < below && above < 2.35, "{limit:?}");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     }
     let at_full_speed = smallest(|drives| case.suffices(drives, placement)).unwrap_or(drives);
     arithmetic.push(full_speed_words(case, placement, at_full_speed));
-    arithmetic.extend(case.curve_words(at_full_speed));
+    arithmetic.extend(case.curve_words(at_full_speed, placement));
     arithmetic.extend(phases.dips.map(dips_words));
     let waiting = case.backlog(at_full_speed, placement);
     if waiting > 0.0 && waiting.is_finite() {

@@ -24,11 +24,13 @@ impl BetweenDips {
 impl Case<'_> {
     /// Bytes that wait because drives are slower than the stream, by their curve. None of a ring, which outlasts it, and where nothing
     /// that doesn't dip was measured so far.
-    pub(super) fn backlog_by_curve(&self, drives: u32) -> Option<f64> {
+    pub(super) fn backlog_by_curve(&self, drives: u32, placement: Placement) -> Option<f64> {
         if self.requirement.wraps() {
             return None;
         }
-        let (count, offered) = (f64::from(drives), self.load.offered_bytes_per_s);
+        // The slowest moment of one drive is that of a whole stripe.
+        let more = if placement == Placement::Stripe { self.headroom() } else { 0.0 };
+        let (count, offered) = (f64::from(drives), self.load.offered_bytes_per_s * (1.0 + more));
         let volume = self.fill(drives) * count;
         self.subject.phases.backlog_by_curve(offered, volume, count, self.left(drives))
     }
@@ -67,8 +69,8 @@ impl Case<'_> {
     }
 
     /// What the curve tells of the mission, as a line.
-    pub(super) fn curve_words(&self, drives: u32) -> Option<String> {
-        self.backlog_by_curve(drives)?;
+    pub(super) fn curve_words(&self, drives: u32, placement: Placement) -> Option<String> {
+        self.backlog_by_curve(drives, placement)?;
         let fill = self.fill(drives);
         let spent_s = self.subject.phases.seconds_by_curve(fill)?;
         Some(format!(

@@ -58,6 +58,32 @@ fn a_mission_is_planned_by_the_curve_and_a_ring_by_the_phases() {
 }
 
 #[test]
+fn an_interval_in_which_the_cache_ended_is_fast_before_and_slow_behind() {
+    // 9.5 GB at 4 GB/s, and 1.5 GB/s from there on. Of the interval from 9 to 10 GB the mean is 2.18 GB/s, more than the 2.002 GB/s that each of
+    // five drives gets.
+    let mean = 1.0 / (0.5 / 4.0 + 0.5 / 1.5) * 1e9;
+    let steps = [(9_000_000_000, 4e9), (10_000_000_000, mean), (1_000_000_000_000, 1.5e9)];
+    let cache = [(name::WRITE_FAST, 4e9), (name::WRITE_CACHE, 9.5e9)];
+    let followed = followed(SourceKind::Measured, &steps, &cache);
+    let of = |mission: f64| planned(&format!("mission = \"{mission}s\""), &followed).0;
+    assert_eq!((of(4.7), of(4.8)), (5, 6));
+}
+
+#[test]
+fn a_stripe_is_a_quarter_of_a_percent_faster_than_its_curve_asks_for() {
+    // 9 MB/s too many for five drives: 36 MB in 4 s, and chunks on their way hold 50 MB. A quarter of a percent are 100 MB.
+    let of = |placement: &str, overwrite: f64| {
+        let steps = [(1_000_000_000_000, 2e9)];
+        let followed =
+            followed(SourceKind::Measured, &steps, &[(name::WRITE_OVERWRITE, overwrite)]);
+        planned(&format!("mission = \"4s\"\nplacement = \"{placement}\""), &followed).0
+    };
+    assert_eq!((of("adaptive", 1.8e9), of("stripe", 1.8e9)), (5, 6));
+    // A drive that is as fast over stale data has nothing to tidy up.
+    assert_eq!((of("adaptive", 2e9), of("stripe", 2e9)), (5, 5));
+}
+
+#[test]
 fn a_write_buffer_takes_as_much_at_any_rate_and_a_cache_does_not() {
     // Five drives get 2.002 GB/s each, 59 MB/s together more than they write. Chunks on their way hold 50 MB.
     let level = 1.99e9;

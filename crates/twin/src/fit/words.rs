@@ -3,7 +3,7 @@
 use base::units::grouped;
 use base::{ByteSize, Rate};
 use lab::Unit;
-use lab::fitting::{Target, difference};
+use lab::fitting::{Reach, Target, difference};
 use serde_json::{Value, json};
 
 use super::{Fitted, Miss, value};
@@ -35,7 +35,7 @@ impl Fitted<'_> {
     /// A row for each fitted parameter: its name, its value, and how sure it is.
     pub fn parameter_rows(&self) -> Vec<[String; 3]> {
         let row = |(at, part): (usize, &Part)| {
-            let sure = self.doubt(at).unwrap_or_else(|| "determined".to_owned());
+            let sure = self.doubt(at).unwrap_or_else(|| determined(&self.fit.reaches[at]));
             [part.name.to_owned(), value(part.value(&self.spec)), sure]
         };
         self.parts.iter().enumerate().map(row).collect()
@@ -102,6 +102,7 @@ impl Fitted<'_> {
                 "determined": reach.determined,
                 "range": [reach.low, reach.high],
                 "range_known": !reach.unknown,
+                "worse_from": [reach.noticed.0, reach.noticed.1],
                 "not_told_apart_from": partner.map(|pair| {
                     self.parts[if pair.first == at { pair.second } else { pair.first }].name
                 }),
@@ -121,6 +122,23 @@ impl Fitted<'_> {
             "notes": self.drive.measured.notes,
         })
     }
+}
+
+/// That nothing but what lies between two values fits as well.
+fn determined(reach: &Reach) -> String {
+    let (low, high) = reach.noticed;
+    match (low.map(short), high.map(short)) {
+        (Some(low), Some(high)) => format!("determined: between {low} and {high}"),
+        (Some(low), None) => format!("determined: above {low}"),
+        (None, Some(high)) => format!("determined: below {high}"),
+        (None, None) => "determined".to_owned(),
+    }
+}
+
+/// A value to three digits: where a difference begins to be noticed isn't known better.
+fn short(number: f64) -> String {
+    let unit = 10f64.powf(number.abs().log10().floor() - 2.0);
+    value(if unit > 0.0 { (number / unit).round() * unit } else { number })
 }
 
 fn figures<'a>(found: &'a Fitted<'_>) -> impl Iterator<Item = (&'a Target, Option<f64>)> {
@@ -159,5 +177,22 @@ fn quantity(value: f64, unit: Unit) -> String {
         Unit::Nanoseconds => format!("{:.1} us", value / 1e3),
         Unit::Percent => format!("{value:.1} %"),
         Unit::Count => format!("{value}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_determined_is_told_with_the_values_that_are_noticeably_worse() {
+        let said = |noticed| {
+            determined(&Reach { low: 9.0, high: 11.0, noticed, determined: true, unknown: false })
+        };
+        assert_eq!(said((Some(8.5), Some(12.0))), "determined: between 8.500 and 12.000");
+        assert_eq!(said((Some(8.5), None)), "determined: above 8.500");
+        assert_eq!(said((None, Some(43_960_259_151.0))), "determined: below 44,000,000,000");
+        assert_eq!(said((Some(0.0), Some(0.110_4))), "determined: between 0.000 and 0.110");
+        assert_eq!(said((None, None)), "determined");
     }
 }
