@@ -7,6 +7,7 @@ pub mod answer;
 pub mod beside;
 pub mod candidate;
 pub mod confidence;
+mod curve;
 pub mod described;
 pub mod duty;
 pub mod explain;

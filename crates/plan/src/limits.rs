@@ -408,7 +408,8 @@ impl<'a> Case<'a> {
         let by_phases = || self.backlog(drives, placement) <= self.may_wait(drives, placement);
         let between_dips = || self.between_dips(drives, placement);
         self.readable(drives)
-            && (by_phases() || between_dips().is_some_and(|waits| self.is_little(drives, waits)))
+            && (by_phases()
+                || between_dips().is_some_and(|waits| self.fits_beside_dips(drives, waits)))
     }
 
     /// How many drives it takes.

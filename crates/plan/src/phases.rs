@@ -1,11 +1,12 @@
 //! How the write rate of a drive depends on the amount written: into the cache, past it, with a shrinking cache, over stale data (REC-2).
 //! Also how much data waits in buffers when it arrives faster than that.
 
-use profile::{FillCurve, Profile, SourceKind, Trust, name};
+use profile::{Profile, Trust, name};
 use recorder::Placement;
 use serde::Serialize;
 
 use crate::candidate::{Candidate, Figure};
+use crate::curve::Curve;
 use crate::explain;
 
 /// How long a dip is taken to last where the profile doesn't tell: a figure of the worst second is of a second.
@@ -17,10 +18,6 @@ const DIPS_IN_A_ROW: f64 = 2.3;
 const MINUTE_SHARE: f64 = 0.98;
 /// Buffers last for as many dips at once as there are in all but this share of the time: a quarter of a second in eight years.
 const MORE_AT_ONCE: f64 = 1e-9;
-/// A curve tells of what ends at most so much later than itself.
-const CURVE_SHARE: f64 = 0.99;
-/// Steps of a curve that have about as many bytes are intervals of the measurement.
-const SAME_BYTES: f64 = 1.1;
 /// And for as many dips as there are in all but this share of missions.
 const MORE_IN_MISSION: f64 = 1e-3;
 
@@ -66,11 +63,9 @@ pub struct Phases {
     pub dips: Option<Dips>,
     /// Whether it was measured that there are none.
     pub even: bool,
-    /// Steps of the pass over the empty drive: bytes on it where each ends, and how many it writes a second. Empty if they weren't measured,
-    /// or if it dips: another drive dips elsewhere.
-    pub curve: Vec<(f64, f64)>,
-    /// Bytes by which a drive without a cache is ahead of that after the first step: its write buffer, which holds as much at any rate.
-    pub buffer_bytes: f64,
+    /// How an empty drive was seen to write; None if that wasn't measured, or if it dips: another drive dips elsewhere.
+    #[serde(skip)]
+    pub curve: Option<Curve>,
     /// Other figures that they were made with.
     pub figures: Vec<Figure>,
     /// What to know before they are relied on.
@@ -185,15 +180,14 @@ impl Phases {
         let mut all = Self::of_means(phases, figures, doubts);
         all.assume_what_was_not_seen(profile, &measure);
         all.dip(candidate);
-        all.follow(candidate, &native);
+        let cached = all.phases.iter().any(|phase| phase.stage == Stage::Cache);
+        all.curve = if all.even { Curve::of(candidate, &native, cached) } else { None };
         Some(all)
     }
 
     /// Phases of which nothing is known but their means.
     fn of_means(phases: Vec<Phase>, figures: Vec<Figure>, doubts: Vec<String>) -> Self {
-        let (dip_s, dips, even) = (DIP_S, None, false);
-        let (curve, buffer_bytes) = (Vec::new(), 0.0);
-        Self { phases, dip_s, dips, even, curve, buffer_bytes, figures, doubts }
+        Self { phases, dip_s: DIP_S, dips: None, even: false, curve: None, figures, doubts }
     }
 
     /// Nothing was measured behind the end of a fill that stopped before the drive was full: from there on rates are assumed.
@@ -233,31 +227,9 @@ impl Phases {
         ));
     }
 
-    /// Takes over the curve of a drive that was seen not to dip, as much worse as its rate past the cache is taken to be.
-    fn follow(&mut self, candidate: &Candidate, native: &Figure) {
-        let measured = |curve: &&FillCurve| curve.source.kind == SourceKind::Measured;
-        let Some(curve) = candidate.profile.fill.as_ref().filter(measured) else { return };
-        if !self.even {
-            return;
-        }
-        let stated =
-            candidate.profile.known(&native.name).map_or(native.value, |known| known.value);
-        let worse = native.value / stated;
-        let steps = curve.steps.iter().map(|&(end, rate)| (end as f64, rate * worse));
-        self.curve = sharp(&steps.collect::<Vec<_>>());
-        let cached = self.phases.iter().any(|phase| phase.stage == Stage::Cache);
-        if let [(end, rate), (_, then), ..] = self.curve[..]
-            && then < rate
-            && !cached
-        {
-            self.buffer_bytes = (rate - then) * end / rate;
-            self.curve[0].1 = then;
-        }
-    }
-
     /// The same with a share of the flash, which is a share of the rate. How parts share a cache the curve doesn't tell.
     pub fn slow(&mut self, share: f64) {
-        self.curve.clear();
+        self.curve = None;
         for phase in &mut self.phases {
             phase.mean_bytes_per_s *= share;
             phase.worst_bytes_per_s *= share;
@@ -337,33 +309,6 @@ impl Phases {
         waiting(offered, volume, drives, steps)
     }
 
-    /// The same by the curve, for a `volume` that ends; None if there is no curve, or if it ends before.
-    pub fn backlog_by_curve(
-        &self,
-        offered: f64,
-        volume: f64,
-        drives: f64,
-        share: f64,
-    ) -> Option<f64> {
-        let (last, _) = self.curve.last()?;
-        let step =
-            |&(end, rate): &(f64, f64)| ((end < *last).then_some(end), rate * drives * share);
-        let steps = self.curve.iter().map(step);
-        let waiting = || waiting(offered, volume, drives, steps) - self.buffer_bytes * drives;
-        (volume * CURVE_SHARE <= last * drives).then(|| waiting().max(0.0))
-    }
-
-    /// Seconds in which a drive writes its first bytes by the curve; None if there is no curve, or if it ends before.
-    pub fn seconds_by_curve(&self, bytes: f64) -> Option<f64> {
-        let (mut begin, mut seconds) = (0.0, 0.0);
-        let flash = (bytes - self.buffer_bytes).max(0.0);
-        for (end, rate) in &self.curve {
-            seconds += (end.min(flash) - begin).max(0.0) / rate;
-            begin = *end;
-        }
-        (bytes * CURVE_SHARE <= begin && seconds > 0.0).then_some(seconds)
-    }
-
     /// What each of so many members writes in a phase, in bytes a second. Under adaptive placement the others go on while one dips. In
     /// a stripe all wait for it, so each loses the time that the dips of all members cost, but for what it tidies up meanwhile. If that
     /// cost wasn't measured, a stripe is taken to be as slow as in the worst second, unless drives were seen not to dip.
@@ -424,7 +369,7 @@ impl Phases {
 
 /// The most bytes that wait while `offered` bytes a second come until `volume` have, and `drives` write them in steps: bytes on each drive
 /// where a step ends, None for the last that doesn't, and what all write a second.
-fn waiting(
+pub(crate) fn waiting(
     offered: f64,
     volume: f64,
     drives: f64,
@@ -462,29 +407,6 @@ fn waiting(
         }
     }
     most
-}
-
-/// The curve with its edges: a short step between a faster and a slower one is where the rate changed, and wrote at the rate of the first until
-/// then, and at that of the second from then on.
-fn sharp(steps: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let begin = |index: usize| if index == 0 { 0.0 } else { steps[index - 1].0 };
-    let bytes = |index: usize| steps[index].0 - begin(index);
-    let mut sharp = Vec::with_capacity(steps.len());
-    for (index, &(end, rate)) in steps.iter().enumerate() {
-        if index > 0 && index + 1 < steps.len() {
-            let (before, after) = (steps[index - 1].1, steps[index + 1].1);
-            let is_between = before.min(after) < rate && rate < before.max(after);
-            let is_short = bytes(index) <= bytes(index - 1).min(bytes(index + 1)) * SAME_BYTES;
-            if is_between && is_short {
-                let at_second = (1.0 / rate - 1.0 / before) / (1.0 / after - 1.0 / before);
-                sharp.push((end - bytes(index) * at_second, before));
-                sharp.push((end, after));
-                continue;
-            }
-        }
-        sharp.push((end, rate));
-    }
-    sharp
 }
 
 /// The number that so many tries, each of which comes out with this chance, stay at or below in all but `more` of the cases.

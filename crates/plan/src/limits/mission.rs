@@ -3,7 +3,6 @@
 use recorder::Placement;
 
 use super::Case;
-use crate::explain::{bytes, rate, seconds};
 use crate::phases::Dips;
 
 /// What waits in a mission over drives that dip.
@@ -22,8 +21,8 @@ impl BetweenDips {
 }
 
 impl Case<'_> {
-    /// Bytes that wait because drives are slower than the stream, by their curve. None of a ring, which outlasts it, and where nothing
-    /// that doesn't dip was measured so far.
+    /// Bytes that wait because drives are slower than the stream, by their curve. None of a ring, which outlasts it, and where there is no
+    /// curve, or it ends before.
     pub(super) fn backlog_by_curve(&self, drives: u32, placement: Placement) -> Option<f64> {
         if self.requirement.wraps() {
             return None;
@@ -32,7 +31,7 @@ impl Case<'_> {
         let more = if placement == Placement::Stripe { self.headroom() } else { 0.0 };
         let (count, offered) = (f64::from(drives), self.load.offered_bytes_per_s * (1.0 + more));
         let volume = self.fill(drives) * count;
-        self.subject.phases.backlog_by_curve(offered, volume, count, self.left(drives))
+        self.subject.phases.curve.as_ref()?.backlog(offered, volume, count, self.left(drives))
     }
 
     /// What waits in a mission under adaptive placement whose drives dip.
@@ -53,8 +52,8 @@ impl Case<'_> {
         Some(BetweenDips { backlog, dips: dipped_s * level(fastest.fold(0.0, f64::max)) })
     }
 
-    /// Whether what waits of it because drives are too slow fits in as much memory as there is for dips anyway.
-    pub(super) fn is_little(&self, drives: u32, waits: BetweenDips) -> bool {
+    /// Whether what waits because drives are too slow fits in as much memory as there is for dips anyway.
+    pub(super) fn fits_beside_dips(&self, drives: u32, waits: BetweenDips) -> bool {
         let there = self.requirement.host.memory.map(|memory| memory.0 as f64);
         waits.backlog <= there.unwrap_or_else(|| self.pipeline_bytes(drives) + waits.dips)
     }
@@ -66,18 +65,5 @@ impl Case<'_> {
             return in_a_row_s;
         }
         in_a_row_s.min(dips.within(members, self.load.held_s) * dips.together_s)
-    }
-
-    /// What the curve tells of the mission, as a line.
-    pub(super) fn curve_words(&self, drives: u32, placement: Placement) -> Option<String> {
-        self.backlog_by_curve(drives, placement)?;
-        let fill = self.fill(drives);
-        let spent_s = self.subject.phases.seconds_by_curve(fill)?;
-        Some(format!(
-            "by its fill curve, an empty drive takes {} in {}, {} on average",
-            bytes(fill),
-            seconds(spent_s),
-            rate(fill / spent_s),
-        ))
     }
 }

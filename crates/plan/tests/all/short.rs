@@ -45,7 +45,11 @@ fn a_mission_is_planned_by_the_curve_and_a_ring_by_the_phases() {
         let (drives, _, said) = planned("mission = \"20s\"", &other);
         assert!(drives == 6 && !said.contains("fill curve"), "{said}");
     }
-    // So is a ring, and a mission that writes more than was measured.
+    // Nor does it count for more than the figures beside it, if somebody has put others in their place.
+    let mut assumed = followed(SourceKind::Measured, &slow, &[]);
+    assumed.profile.figures.get_mut(name::WRITE_NATIVE).unwrap().source.kind = SourceKind::Assumed;
+    assert!(!planned("mission = \"20s\"", &assumed).2.contains("fill curve"));
+    // A ring, and a mission that writes more than was measured, are planned by the phases, too.
     let (ring, _, said) = planned("keep = \"5s\"", &measured);
     assert!(ring == 6 && !said.contains("fill curve"), "{said}");
     let short = followed(SourceKind::Measured, &steps[..2], &[]);
@@ -131,4 +135,24 @@ fn a_mission_has_buffers_for_the_dips_that_fall_into_it() {
     // Fewer drives dip than ever will at once in years.
     let ring = "keep = \"5s\"\nplacement = \"adaptive\"";
     assert!(buffers("adaptive", 2.0) < planned(ring, &dipping).1 * 1.02);
+}
+
+#[test]
+fn a_curve_of_any_rates_is_planned_with_and_ends_in_a_number() {
+    let (least, most, end) = (f64::from_bits(1), 1e308, 1_000_000_000_000);
+    let curves: [&[(u64, f64)]; 5] = [
+        &[(1_000, least), (2_000, 2.0 * least), (end, most)],
+        &[(1_000, most), (2_000, most / 1e8), (end, least)],
+        &[(1, 2e9), (2, 1e9), (3, 5e8), (end, 1e-300)],
+        &[(u64::MAX, 2e9)],
+        &[(end, most)],
+    ];
+    for steps in curves {
+        for placement in ["adaptive", "stripe"] {
+            let text = format!("mission = \"5s\"\nplacement = \"{placement}\"");
+            let candidate = followed(SourceKind::Measured, steps, &[]);
+            let (drives, buffers, _) = planned(&text, &candidate);
+            assert!(drives > 0 && buffers.is_finite(), "{steps:?}: {drives}, {buffers}");
+        }
+    }
 }

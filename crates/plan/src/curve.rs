@@ -1,0 +1,92 @@
+//! How an empty drive was seen to write, step by step: what a mission is planned by, which ends before the means of phases are reached.
+
+use profile::{FillCurve, SourceKind, Trust};
+
+use crate::candidate::{Candidate, Figure};
+use crate::phases::waiting;
+
+/// A curve counts for all that is written if it covers this share of it.
+const COVERED: f64 = 0.99;
+/// Steps of a curve that have about as many bytes are intervals of the measurement.
+const SAME_BYTES: f64 = 1.1;
+
+/// The pass over an empty drive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Curve {
+    /// Bytes on the drive where each step ends, and how many it writes a second; never empty.
+    steps: Vec<(f64, f64)>,
+    /// Bytes by which a drive without a cache is ahead of that after the first step: its write buffer, which holds as much at any rate.
+    buffer_bytes: f64,
+}
+
+impl Curve {
+    /// A drive's, as much worse as its rate past the cache is taken to be. None if either wasn't measured.
+    pub fn of(candidate: &Candidate, native: &Figure, cached: bool) -> Option<Self> {
+        let measured = |curve: &&FillCurve| curve.source.kind == SourceKind::Measured;
+        let curve = candidate.profile.fill.as_ref().filter(measured)?;
+        let stated = candidate.profile.known(&native.name)?.value;
+        if native.evidence < Trust::Measured {
+            return None;
+        }
+        let worse = native.value / stated;
+        let steps: Vec<(f64, f64)> =
+            curve.steps.iter().map(|&(end, rate)| (end as f64, rate * worse)).collect();
+        let (mut steps, mut buffer_bytes) = (with_edges(&steps), 0.0);
+        if let [(end, rate), (_, then), ..] = steps[..]
+            && then < rate
+            && !cached
+        {
+            buffer_bytes = (rate - then) * end / rate;
+            steps[0].1 = then;
+        }
+        (!steps.is_empty()).then_some(Self { steps, buffer_bytes })
+    }
+
+    /// The most bytes that wait while so many drives are offered `offered` bytes a second until `volume` have come, and have a share of their
+    /// time for them. None if the curve ends before.
+    pub fn backlog(&self, offered: f64, volume: f64, drives: f64, share: f64) -> Option<f64> {
+        let (last, _) = self.steps.last()?;
+        if volume * COVERED > last * drives {
+            return None;
+        }
+        let steps = self
+            .steps
+            .iter()
+            .map(|&(end, rate)| ((end < *last).then_some(end), rate * drives * share));
+        Some((waiting(offered, volume, drives, steps) - self.buffer_bytes * drives).max(0.0))
+    }
+
+    /// Seconds in which a drive writes its first bytes; None if the curve ends before.
+    pub fn seconds(&self, bytes: f64) -> Option<f64> {
+        let (mut begin, mut seconds) = (0.0, 0.0);
+        let flash = (bytes - self.buffer_bytes).max(0.0);
+        for (end, rate) in &self.steps {
+            seconds += (end.min(flash) - begin).max(0.0) / rate;
+            begin = *end;
+        }
+        (bytes * COVERED <= begin && seconds > 0.0).then_some(seconds)
+    }
+}
+
+/// Steps with their edges: a short one between a faster and a slower is where the rate changed, and wrote at the rate of the first until
+/// then, and at that of the second from then on.
+fn with_edges(steps: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let begin = |index: usize| if index == 0 { 0.0 } else { steps[index - 1].0 };
+    let bytes = |index: usize| steps[index].0 - begin(index);
+    let mut with_edges = Vec::with_capacity(steps.len());
+    for (index, &(end, rate)) in steps.iter().enumerate() {
+        if index > 0 && index + 1 < steps.len() {
+            let (before, after) = (steps[index - 1].1, steps[index + 1].1);
+            let is_between = before.min(after) < rate && rate < before.max(after);
+            let is_short = bytes(index) <= bytes(index - 1).min(bytes(index + 1)) * SAME_BYTES;
+            if is_between && is_short {
+                let at_second = (1.0 / rate - 1.0 / before) / (1.0 / after - 1.0 / before);
+                with_edges.push((end - bytes(index) * at_second, before));
+                with_edges.push((end, after));
+                continue;
+            }
+        }
+        with_edges.push((end, rate));
+    }
+    with_edges
+}
