@@ -87,14 +87,24 @@ struct Piece {
     last: bool,
 }
 
-/// A write that waits for room in the buffer.
+/// A write that waits for the controller, and then for room in the buffer.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     command: u32,
+    /// When it has passed the controller.
+    at: u64,
     offset: u64,
     end: u64,
     /// Units of its next part, once the buffer had no room for them.
     held_up: u64,
+}
+
+impl Waiting {
+    /// When it asks for room for the first time; [`NEVER`] if it was told to wait.
+    #[inline]
+    const fn asks_at(&self) -> u64 {
+        if self.held_up == 0 { self.at } else { NEVER }
+    }
 }
 
 /// Programs that a flush waits for.
@@ -440,15 +450,8 @@ impl Drive {
         } else {
             self.controller_until = start + self.write_step;
             let at = (self.controller_until >> FINE_BITS) + self.write_ns;
-            self.changes.push(at, index);
-            self.others_at = self.others_at.min(at);
-            next = next.min(at);
-            if let Operation::Write { offset, length, .. } = command.operation
-                && let Some((set, unit)) = self.namespaces.first_unit(namespace, offset)
-                && length <= SHORT_BYTES
-            {
-                self.sets[set as usize].ftl.expect(unit);
-            }
+            under_way.parts = self.pass_at(at, index, namespace, &command.operation);
+            next = next.min(self.others_at);
         }
         self.commands[index as usize] = under_way;
         next
@@ -465,6 +468,7 @@ impl Drive {
     fn find_others(&mut self) {
         self.others_at = (self.reads.next())
             .min(self.changes.next())
+            .min(self.asks_at())
             .min(self.received.next())
             .min(self.over.next())
             .min(self.idle_at)
@@ -538,7 +542,9 @@ impl Drive {
                 self.complete(piece.command, data.as_mut(), done);
             }
         } else if let Some(index) = self.changes.pop_at(now) {
-            self.begin_change(index, uplink, data);
+            self.begin_change(index, data);
+        } else if self.asks_at() == now {
+            self.admit(uplink);
         } else if let Some(index) = self.over.pop_at(now) {
             self.complete(index, data.as_mut(), done);
         } else if self.heat_at == now {

@@ -80,7 +80,8 @@ impl Drive {
     /// for room in the buffer: then what comes next for this die is nearer than the end of an erase.
     #[inline]
     pub(super) fn erase_ahead(&mut self, die: u32) {
-        if self.waiting.is_empty() && self.dies.is_without_work(die) {
+        let held_up = self.waiting.front().is_some_and(|first| first.held_up > 0);
+        if !held_up && self.dies.is_without_work(die) {
             self.erase_if_stale(die);
         }
     }

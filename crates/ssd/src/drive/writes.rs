@@ -5,36 +5,52 @@ use base::Operation;
 use super::data::Data;
 use super::hands::is_programming;
 use super::namespaces::Place;
-use super::{Drive, Epoch, Piece, Set, UnderWay, UplinkWires, Waiting};
+use super::{Drive, Epoch, Piece, SHORT_BYTES, Set, UnderWay, UplinkWires, Waiting};
 use crate::dies::Work;
 use crate::earliest::NEVER;
 use crate::map::NOWHERE;
 use crate::spec::{Media as Medium, Upkeep};
 
 impl Drive {
-    /// A write, trim or flush has passed the controller.
+    /// A write, trim or flush will have passed the controller at `at`. Returns the parts that its command begins with.
+    #[inline]
+    pub(super) fn pass_at(
+        &mut self,
+        at: u64,
+        index: u32,
+        namespace: u32,
+        operation: &Operation,
+    ) -> u32 {
+        let &Operation::Write { offset, length: length @ 1.., .. } = operation else {
+            self.changes.push(at, index);
+            self.others_at = self.others_at.min(at);
+            return 0;
+        };
+        // Behind others that wait for room it takes no event of its own.
+        let end = offset + u64::from(length);
+        self.waiting.push_back(Waiting { command: index, at, offset, end, held_up: 0 });
+        self.others_at = self.others_at.min(self.asks_at());
+        if length <= SHORT_BYTES
+            && let Some((set, unit)) = self.namespaces.first_unit(namespace, offset)
+        {
+            self.sets[set as usize].ftl.expect(unit);
+        }
+        // In place, a write is done when all of it is on the medium; one part stands for what has not arrived.
+        u32::from(self.spec.flash.media == Medium::InPlace)
+    }
+
+    /// A trim or flush has passed the controller, or a write of nothing.
     pub(super) fn begin_change<M: base::Buffers>(
         &mut self,
         index: u32,
-        uplink: &mut Option<UplinkWires>,
         data: &mut Option<Data<'_, M>>,
     ) {
         let UnderWay { command, namespace, .. } = self.commands[index as usize];
         match command.operation {
             Operation::Read { .. } => {}
-            Operation::Write { offset, length, .. } => {
+            Operation::Write { .. } => {
                 self.health.writes += 1;
-                self.health.written_bytes += u64::from(length);
-                if length == 0 {
-                    self.over.push(self.now, index);
-                    return;
-                }
-                // In place, a write is done when all of it is on the medium; one part stands for what has not arrived.
-                let in_place = self.spec.flash.media == Medium::InPlace;
-                self.commands[index as usize].parts = u32::from(in_place);
-                let end = offset + u64::from(length);
-                self.waiting.push_back(Waiting { command: index, offset, end, held_up: 0 });
-                self.admit(uplink);
+                self.over.push(self.now, index);
             }
             Operation::Trim { offset, length } => {
                 self.trim(namespace, offset, length);
@@ -80,12 +96,18 @@ impl Drive {
         self.epochs.push_back(Epoch::default());
     }
 
-    /// Takes waiting writes into the buffer as far as there is room, and sends for their data.
+    /// When the first of the waiting writes asks for room.
+    #[inline]
+    pub(super) fn asks_at(&self) -> u64 {
+        self.waiting.front().map_or(NEVER, Waiting::asks_at)
+    }
+
+    /// Takes writes that have passed the controller into the buffer as far as there is room, and sends for their data.
     #[inline]
     pub(super) fn admit(&mut self, uplink: &mut Option<UplinkWires>) {
         let unit = self.unit;
         let in_place = self.spec.flash.media == Medium::InPlace;
-        while let Some(waiting) = self.waiting.front_mut() {
+        while let Some(waiting) = self.waiting.front_mut().filter(|first| first.at <= self.now) {
             // Parts meet between units, so that none is written twice.
             let end = unit.floor(waiting.offset + self.piece_bytes).min(waiting.end);
             let units = unit.count(waiting.offset, end);
@@ -97,6 +119,7 @@ impl Drive {
                 self.buffered += units;
             }
             let length = (end - waiting.offset) as u32;
+            self.health.written_bytes += u64::from(length);
             let mut at = self.now;
             if let Some(uplink) = uplink {
                 at = uplink.write.transfer(at, length);
@@ -108,6 +131,7 @@ impl Drive {
             let (command, offset, last) = (waiting.command, waiting.offset, end == waiting.end);
             self.received.push(at, Piece { command, offset, length, last });
             if last {
+                self.health.writes += 1;
                 self.waiting.pop_front();
             } else {
                 waiting.offset = end;
