@@ -52,9 +52,9 @@ pub struct Arguments {
     /// Simulate drives in all their parts, instead of in fewer, larger ones as `plan --prove` does.
     #[arg(long)]
     fine: bool,
-    /// Also measure whether a drive holds what each drive of the plan gets, and what each would get of one drive less.
+    /// Plan once, from the fill alone, without asking the drive whether it holds the rates that the plan names.
     #[arg(long)]
-    held: bool,
+    once: bool,
     /// As many at a time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
@@ -132,7 +132,7 @@ fn case(number: u64, arguments: &Arguments) -> Result<Case> {
         .context("a fill tells how fast a drive overwrites")?;
     let draft = requirement(&mut random, &spec, sustained);
     let requirement = draft.check()?;
-    let profile = if arguments.held { held(profile, &spec, &requirement)? } else { profile };
+    let profile = if arguments.once { profile } else { held(profile, &spec, &requirement)? };
     let answer = plan::plan(&requirement, &[Candidate::new(profile.clone(), None)]);
     let profile = profile.to_toml()?;
     let design = &answer.designs[0];

@@ -349,8 +349,11 @@ impl<'a> Case<'a> {
     /// for those that hold parity as well.
     pub fn each_at_full_speed(&self, drives: u32, placement: Placement) -> f64 {
         let phases = &self.subject.phases;
-        let members = drives + self.requirement.parity;
-        phases.each(phases.slowest(self.fill(drives)), members, placement)
+        phases.each(
+            phases.slowest(self.fill(drives)),
+            self.others_felt(drives, placement),
+            placement,
+        )
     }
 
     /// Bytes that wait because a phase is slower than the stream.
@@ -360,8 +363,8 @@ impl<'a> Case<'a> {
         }
         let phases = &self.subject.phases;
         let (count, left) = (f64::from(drives), self.left(drives));
-        let members = drives + self.requirement.parity;
-        let rate = |phase: &Phase| phases.each(phase, members, placement) * count * left;
+        let others = self.others_felt(drives, placement);
+        let rate = |phase: &Phase| phases.each(phase, others, placement) * count * left;
         // A mission is over before its flushes and trims add up.
         let more = if self.requirement.wraps() { self.headroom() } else { 0.0 };
         let offered = self.load.offered_bytes_per_s * (1.0 + more);

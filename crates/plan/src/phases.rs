@@ -309,17 +309,16 @@ impl Phases {
         waiting(offered, volume, drives, steps)
     }
 
-    /// What each of so many members writes in a phase, in bytes a second. Under adaptive placement the others go on while one dips. In
-    /// a stripe all wait for it, so each loses the time that the dips of all members cost, but for what it tidies up meanwhile. If that
-    /// cost wasn't measured, a stripe is taken to be as slow as in the worst second, unless drives were seen not to dip.
-    pub fn each(&self, phase: &Phase, members: u32, placement: Placement) -> f64 {
+    /// What a drive that waits for the dips of so many others, each of them whole, writes in a phase, in bytes a second. Under adaptive
+    /// placement it waits for none. In a stripe it loses the time that they cost, but for what it tidies up meanwhile. If that cost wasn't
+    /// measured, a stripe is taken to be as slow as in the worst second, unless drives were seen not to dip.
+    pub fn each(&self, phase: &Phase, others: f64, placement: Placement) -> f64 {
         match (placement, &self.dips) {
             (Placement::Adaptive, _) => phase.mean_bytes_per_s,
             (Placement::Stripe, None) if self.even => phase.mean_bytes_per_s,
             (Placement::Stripe, None) => phase.worst_bytes_per_s,
             (Placement::Stripe, Some(Dips { share, .. })) => {
-                let waits = f64::from(members.saturating_sub(1)) * share;
-                let of_others = (waits - self.tidying(phase)).max(0.0);
+                let of_others = (others * share - self.tidying(phase)).max(0.0);
                 phase.mean_bytes_per_s * (1.0 + share) / (1.0 + share + of_others)
             }
         }

@@ -39,10 +39,7 @@ impl Case<'_> {
     /// that the dips of the others leave.
     pub fn to_hold(&self, drives: u32, placement: Placement) -> f64 {
         let others = match (placement, self.subject.phases.dips) {
-            (Placement::Stripe, Some(dips)) => {
-                let others = f64::from(drives + self.requirement.parity - 1);
-                others * dips.share * self.dips_felt(placement)
-            }
+            (Placement::Stripe, Some(dips)) => dips.share * self.others_felt(drives, placement),
             _ => 0.0,
         };
         let stale = self.subject.phases.slowest(self.fill(drives)).stage == Stage::Overwrite;
@@ -53,6 +50,19 @@ impl Case<'_> {
     /// Bytes a second that no drive must have failed to hold for so many to hold their shares.
     pub fn not_to_fail(&self, drives: u32) -> f64 {
         self.share(drives) * (1.0 + self.headroom())
+    }
+
+    /// The dips of how many others each of so many drives for data waits for, counted as whole ones. A dip that begins while another is
+    /// still covered ends soon after it: the stripe waits for both at once.
+    pub(super) fn others_felt(&self, drives: u32, placement: Placement) -> f64 {
+        let others = f64::from((drives + self.requirement.parity).saturating_sub(1));
+        let felt = self.dips_felt(placement);
+        let covered = 1.0 - felt;
+        let share = self.subject.phases.dips.map_or(0.0, |dips| dips.share);
+        let beside = others * share * covered / (1.0 + others * share);
+        // One begins in the middle of what is covered, on average, and ends by as much later.
+        let saved = (felt - covered / 2.0).max(0.0);
+        others * (felt - beside * saved)
     }
 
     /// The share of a drive's dips that others in a stripe feel: at the rate that it was seen to hold, its own buffer and the chunks under way

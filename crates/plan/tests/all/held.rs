@@ -110,15 +110,28 @@ fn the_rates_to_try_settle_how_many_drives_are_enough_whatever_a_drive_holds() {
     assert_eq!(beside.rates_to_try, [], "a rate is measured without readers");
 }
 
+/// Drives for data in a stripe whose drives dip for 0.2 s, 2 % of the time, and were seen to hold a rate while so many bytes waited.
+fn striped(rate: &str, held: f64, waiting: f64) -> u32 {
+    let mut figures = EVEN.to_vec();
+    figures.extend([(name::DIP_LOST, 2e8), (name::DIP_SHARE, 2.0)]);
+    figures.extend([(name::WRITE_HELD, held), (name::WRITE_HELD_WAITING, waiting)]);
+    let text = format!("rate = \"{rate}\"\nraw = \"64KiB\"\nkeep = \"1s\"\nplacement = \"stripe\"");
+    design(&text, &drive(4_000_000_000_000, &figures)).array.unwrap().data_drives
+}
+
+#[test]
+fn in_a_stripe_a_drive_waits_only_for_what_buffers_leave_of_the_dips_of_others() {
+    let with = |waiting: f64| striped("30.95GB/s", 1e9, f64::from(4 << 22) + waiting);
+    // 31.0 GB/s of 2.04 GB/s between dips: 2 % of the time for the dips of each drive, or of its own alone.
+    assert_eq!((with(2e8), with(0.0)), (22, 16));
+    // Of half of each: the dips of 17 others, each 0.1 s long, last as long as 7.96 whole ones, because some meet. 18 x 1.73 GB/s are
+    // enough then; as long as 8.5, they would not be.
+    assert_eq!(with(1e8), 18);
+}
+
 #[test]
 fn in_a_stripe_a_drive_gets_its_share_in_the_time_that_dips_of_others_leave() {
-    let rate_of = |held: f64, waiting: f64| {
-        let mut figures = EVEN.to_vec();
-        figures.extend([(name::DIP_LOST, 2e8), (name::DIP_SHARE, 2.0)]);
-        figures.extend([(name::WRITE_HELD, held), (name::WRITE_HELD_WAITING, waiting)]);
-        let text = "rate = \"10GB/s\"\nraw = \"64KiB\"\nkeep = \"1s\"\nplacement = \"stripe\"";
-        design(text, &drive(4_000_000_000_000, &figures)).array.unwrap().data_drives
-    };
+    let rate_of = |held: f64, waiting: f64| striped("10GB/s", held, waiting);
     // At full speed: 2.04 GB/s between dips, and 2 % of the time for those of each. 5.46 / (1 + 0.02 x n) drives are six.
     assert_eq!(rate_of(1e9, 1e9), 6);
     // All five feel each other's dips: 2.102 GB/s x (1 + 4 x 0.02) have to be held.
