@@ -10,7 +10,7 @@ use crate::phases::Dips;
 pub(super) struct BetweenDips {
     /// Bytes because drives are slower than the stream even while none dips.
     backlog: f64,
-    /// Bytes that drives would have written in the time that they dip.
+    /// Bytes that drives would have written in the time that they dip; in a stripe, all that come meanwhile.
     dips: f64,
 }
 
@@ -34,22 +34,34 @@ impl Case<'_> {
         self.subject.phases.curve.as_ref()?.backlog(offered, volume, count, self.left(drives))
     }
 
-    /// What waits in a mission under adaptive placement whose drives dip.
+    /// What waits in a mission whose drives dip. None of a stripe that may see more dips than would make it stand still in a row: it works
+    /// some of them off before it ends.
     pub(super) fn between_dips(&self, drives: u32, placement: Placement) -> Option<BetweenDips> {
-        let dips = self.subject.phases.dips?;
-        if self.requirement.wraps() || placement != Placement::Adaptive {
-            return None;
-        }
         let phases = &self.subject.phases;
+        let dips = phases.dips.filter(|_| !self.requirement.wraps())?;
         let (count, left) = (f64::from(drives), self.left(drives));
         let volume = self.fill(drives) * count;
         let level = |mean: f64| mean * (1.0 + dips.share) * left;
+        let dipped_s = |drives: u32| dips.within(drives, self.load.held_s) * dips.together_s;
         let offered = self.load.offered_bytes_per_s;
-        let backlog =
-            phases.backlog(offered, volume, count, |phase| level(phase.mean_bytes_per_s) * count);
-        let fastest = phases.reached(self.fill(drives)).iter().map(|phase| phase.mean_bytes_per_s);
-        let dipped_s = dips.within(drives, self.load.held_s) * dips.together_s;
-        Some(BetweenDips { backlog, dips: dipped_s * level(fastest.fold(0.0, f64::max)) })
+        let (more, dipped) = match placement {
+            Placement::Adaptive => {
+                let means = phases.reached(self.fill(drives)).iter();
+                let fastest = means.map(|phase| phase.mean_bytes_per_s).fold(0.0, f64::max);
+                (0.0, dipped_s(drives) * level(fastest))
+            }
+            Placement::Stripe => {
+                let members = drives + self.requirement.parity;
+                if dipped_s(members) > dips.standstill_s(members) {
+                    return None;
+                }
+                (self.headroom(), dipped_s(members) * offered)
+            }
+        };
+        let backlog = phases.backlog(offered * (1.0 + more), volume, count, |phase| {
+            level(phase.mean_bytes_per_s) * count
+        });
+        Some(BetweenDips { backlog, dips: dipped })
     }
 
     /// Whether what waits because drives are too slow fits in as much memory as there is for dips anyway.

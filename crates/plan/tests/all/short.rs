@@ -138,6 +138,24 @@ fn a_mission_has_buffers_for_the_dips_that_fall_into_it() {
 }
 
 #[test]
+fn a_stripe_that_sees_few_dips_has_buffers_for_them_and_drives_for_the_rate_between_them() {
+    let figures =
+        [&EVEN[..], &[(name::DIP_COUNT, 9.0), (name::DIP_LOST, 2e8), (name::DIP_SHARE, 2.0)]];
+    let dipping = drive(1_000_000_000_000, &figures.concat());
+    let stripe = |seconds: u32| {
+        let text = format!("mission = \"{seconds}s\"\nplacement = \"stripe\"");
+        planned(&text, &dipping)
+    };
+    // In 2 s all of four drives dip at most, in turn: 0.8 s x 10 GB/s. Between dips they are 1.85 GB/s too slow: another 3.7 GB. Three
+    // would be 3.89 GB/s too slow, and what waits because of that would be more than what waits for three dips.
+    let (drives, bytes, said) = stripe(2);
+    assert_eq!(drives, 4, "{said}");
+    assert!((11.7e9..12.1e9).contains(&bytes), "{bytes} {said}");
+    // In a minute each dips six times, and all of that has to be made up for.
+    assert_eq!(stripe(60).0, 6);
+}
+
+#[test]
 fn a_curve_of_any_rates_is_planned_with_and_ends_in_a_number() {
     let (least, most, end) = (f64::from_bits(1), 1e308, 1_000_000_000_000);
     let curves: [&[(u64, f64)]; 5] = [
