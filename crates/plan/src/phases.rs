@@ -309,9 +309,9 @@ impl Phases {
         waiting(offered, volume, drives, steps)
     }
 
-    /// What a drive that waits for the dips of so many others, each of them whole, writes in a phase, in bytes a second. Under adaptive
-    /// placement it waits for none. In a stripe it loses the time that they cost, but for what it tidies up meanwhile. If that cost wasn't
-    /// measured, a stripe is taken to be as slow as in the worst second, unless drives were seen not to dip.
+    /// What a drive writes in a phase, in bytes a second. In a stripe it waits for the dips of `others`, a number of drives that need not be
+    /// whole, and loses the time that they cost, but for what it tidies up meanwhile. If that cost wasn't measured, a stripe is taken to be
+    /// as slow as in the worst second, unless drives were seen not to dip. Under adaptive placement it waits for none.
     pub fn each(&self, phase: &Phase, others: f64, placement: Placement) -> f64 {
         match (placement, &self.dips) {
             (Placement::Adaptive, _) => phase.mean_bytes_per_s,

@@ -45,7 +45,7 @@ fn a_mission_is_planned_by_the_curve_and_a_ring_by_the_phases() {
         let (drives, _, said) = planned("mission = \"20s\"", &other);
         assert!(drives == 6 && !said.contains("fill curve"), "{said}");
     }
-    // Nor does it count for more than the figures beside it, if somebody has put others in their place.
+    // A curve is not used once one of the figures beside it was replaced by an assumption.
     let mut assumed = followed(SourceKind::Measured, &slow, &[]);
     assumed.profile.figures.get_mut(name::WRITE_NATIVE).unwrap().source.kind = SourceKind::Assumed;
     assert!(!planned("mission = \"20s\"", &assumed).2.contains("fill curve"));
