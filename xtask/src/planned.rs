@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +15,9 @@ use base::{Duration, Random, Rate};
 use lab::experiment::fill::Fill;
 use lab::profiling::{self, Identity};
 use lab::{Answer, BankRig, Go, Lab};
+use plan::mission::Mission;
 use plan::proof::least;
-use plan::trial::trials;
+use plan::trial::{DRAWS, depends_on_chance, draw, trials};
 use plan::{Candidate, Draft, Requirement};
 use profile::Profile;
 use ssd::{SimBank, Slot, Spec, Start};
@@ -170,10 +171,30 @@ fn case(number: u64, arguments: &Arguments) -> Result<Case> {
         Some(proof) => {
             case.found = Some(proof.drives);
             case.seen = proof.to_string();
+            if depends_on_chance(&trial.mission) {
+                let fewest = proof.drives.min(planned);
+                (case.found, case.seen) = by_draws(fewest..=planned + MORE, mission)?;
+            }
         }
         None => case.seen = format!("{} lose data too", planned + MORE),
     }
     Ok(case)
+}
+
+/// The fewest drives that are enough in all but as many draws as a plan may lose, and in how many draws fewer lost something.
+fn by_draws(
+    numbers: RangeInclusive<usize>,
+    mission: impl Fn(usize) -> Mission,
+) -> Result<(Option<usize>, String)> {
+    let mut seen = Vec::new();
+    for drives in numbers {
+        let drawn = draw(&mission(drives), DRAWS, |_| ControlFlow::Continue(()))?;
+        seen.push(format!("{drives} lose in {} of {} draws", drawn.lost, drawn.tried));
+        if drawn.enough() == Some(true) {
+            return Ok((Some(drives), seen.join(", ")));
+        }
+    }
+    Ok((None, seen.join(", ")))
 }
 
 /// A number from `low` to `high`, as likely near one end as near the other, by ratio.

@@ -145,6 +145,8 @@ pub struct Progress<'a> {
     pub buffers: u32,
     /// The first loss, if there was one.
     pub first_loss: Option<&'a FirstLoss>,
+    /// Which draw of what happens by chance it is, from 0, where a mission is recorded in several.
+    pub draw: u64,
 }
 
 /// Why a mission can't be run.
@@ -254,6 +256,7 @@ impl Mission {
                     sample: sample.as_ref(),
                     buffers: self.buffers,
                     first_loss: book.first_loss(),
+                    draw: 0,
                 };
                 if watch(told).is_break() {
                     book.broken_off(recording.now());

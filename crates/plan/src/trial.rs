@@ -7,12 +7,14 @@
 //!   rest before it begins, so that no spare flash is left erased, or empty and filled first.
 //! - Is enough held? The trial uses all drives, empty at the start, until the ring has wrapped.
 //!
-//! A trial of a mission answers one: it fits, and nothing is lost.
+//! A trial of a mission answers one: it fits, and nothing is lost. If that depends on when drives do their maintenance, and one drive less
+//! loses nothing either, both are recorded in more draws of those times.
 //!
 //! The cost of a trial is counted in simulated events, so a [`Budget`] ends it at the same moment on every machine. Within a budget, a
 //! trial of the rate ends when the drives have reached their steady state; any other trial uses the whole budget.
 
 mod budget;
+mod draws;
 mod enough;
 mod proofs;
 
@@ -33,6 +35,7 @@ use crate::proof::{Proof, prove};
 use crate::requirement::Requirement;
 
 pub use budget::Budget;
+pub use draws::{DRAWS, Drawn, depends_on_chance, draw};
 pub use enough::{Enough, Planned};
 pub use proofs::{Proofs, Unproved, of_answer};
 
@@ -103,6 +106,8 @@ pub struct Finding {
     pub planned: Duration,
     /// On as many drives, and on one less.
     pub proof: Proof,
+    /// In how many draws of what happens by chance one less loses something, if it didn't in the first.
+    pub draws: Option<Drawn>,
     /// How many are enough, if these are not.
     pub enough: Option<Enough>,
 }
@@ -209,7 +214,10 @@ impl Trial {
         budget.spend(proof.work());
         let planned = self.mission.duration;
         let (question, held) = (self.question, self.held);
-        let mut finding = Finding { question, held, planned, proof, enough: None };
+        let mut finding = Finding { question, held, planned, proof, draws: None, enough: None };
+        if finding.verdict() == TrialVerdict::TooMany && depends_on_chance(&self.mission) {
+            self.draw(&mut finding, budget, &mut watch)?;
+        }
         match finding.verdict() {
             TrialVerdict::TooFew => finding.enough = self.enough(&finding, budget, &mut watch)?,
             TrialVerdict::TooMany if finding.extent() == Extent::SteadyState => {
@@ -218,6 +226,33 @@ impl Trial {
             _ => {}
         }
         Ok(finding)
+    }
+
+    /// On one drive less in as many draws as it takes to tell, as far as the budget lasts; if it isn't enough, in as many on all of them.
+    fn draw(
+        &self,
+        finding: &mut Finding,
+        budget: &mut Budget,
+        watch: &mut impl FnMut(usize, Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<(), MissionError> {
+        let mut mission = self.mission.clone();
+        mission.drives.pop();
+        mission.work_max = budget.left();
+        let drives = mission.drives.len();
+        let drawn = draw(&mission, DRAWS, |progress| watch(drives, progress))?;
+        budget.spend(drawn.work);
+        if drawn.enough() == Some(false) {
+            finding.proof.without.clone_from(&drawn.loss);
+            let mut mission = self.mission.clone();
+            mission.work_max = budget.left();
+            let all = draw(&mission, drawn.tried, |progress| watch(drives + 1, progress))?;
+            budget.spend(all.work);
+            if all.enough() == Some(false) {
+                finding.proof.with = all.loss.unwrap_or_else(|| finding.proof.with.clone());
+            }
+        }
+        finding.draws = Some(drawn);
+        Ok(())
     }
 
     /// All of it on one drive less, as far as the budget lasts: one that is nearly enough loses nothing for long.
@@ -262,7 +297,10 @@ impl Finding {
             _ if cut(with) => TrialVerdict::CutShort,
             _ if !self.does(with) => TrialVerdict::TooFew,
             Some(less) if cut(less) => TrialVerdict::CutShort,
-            Some(less) if self.does(less) => TrialVerdict::TooMany,
+            Some(less) if self.does(less) => match &self.draws {
+                Some(drawn) if drawn.enough().is_none() => TrialVerdict::CutShort,
+                _ => TrialVerdict::TooMany,
+            },
             _ => TrialVerdict::Confirmed,
         }
     }
@@ -298,7 +336,8 @@ impl fmt::Display for Finding {
         let all = explain::drives(*drives as u32);
         write!(f, "{all} {}: {}", self.verdict(), self.told(with))?;
         if let Some(less) = without {
-            write!(f, "; on {}: {}", drives - 1, self.told(less))?;
+            let draws = self.draws.as_ref().map_or(String::new(), ToString::to_string);
+            write!(f, "; on {}{draws}: {}", drives - 1, self.told(less))?;
         }
         match &self.enough {
             Some(Enough::Drives(drives, outcome)) => {

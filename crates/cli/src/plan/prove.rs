@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use anyhow::Result;
 use longtake::planning::{Answer, Budget, Planning, Proofs, Proving};
 use plan::explain;
+use plan::trial::DRAWS;
 use report::planned::proof;
 
 use crate::{printer, progress};
@@ -22,10 +23,18 @@ pub fn prove(planning: &Planning, answer: &Answer, long: bool, shown: bool) -> R
         let text = match proving {
             Proving::Trial { number, of, drive, drives, progress } => {
                 let (at, whole) = (progress.at, progress.duration);
-                bar.set_position(1000 * at.as_nanos() / whole.as_nanos().max(1));
                 let drives = explain::drives(drives);
                 let what = format!("{number} of {of}: {drive}, {drives}");
-                progress::say(&bar, &format!("{what}, {at} of {whole} recorded"));
+                match progress.draw {
+                    0 => {
+                        bar.set_position(1000 * at.as_nanos() / whole.as_nanos().max(1));
+                        progress::say(&bar, &format!("{what}, {at} of {whole} recorded"));
+                    }
+                    draw => {
+                        bar.set_position(1000 * draw / DRAWS);
+                        progress::say(&bar, &format!("{what}, {draw} of {DRAWS} draws recorded"));
+                    }
+                }
                 return ControlFlow::Continue(());
             }
             Proving::Found(found) => proof::text(found),

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod budget;
+mod draws;
 mod held;
 mod mission;
 mod proof;

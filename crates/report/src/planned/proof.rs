@@ -19,7 +19,8 @@ pub fn text((drive, finding): &(String, Finding)) -> String {
 /// Whether there was too little work for all that was to be recorded.
 fn is_cut_short(finding: &Finding) -> bool {
     let undecided = matches!(finding.enough, Some(Enough::Undecided(_)));
-    undecided || finding.extent() == Extent::Beginning
+    let drawn_on = finding.draws.as_ref().is_some_and(|drawn| drawn.enough().is_none());
+    undecided || drawn_on || finding.extent() == Extent::Beginning
 }
 
 /// A design that was not proved, in words.
@@ -41,6 +42,7 @@ pub fn json((drive, finding): &(String, Finding)) -> Value {
         "work": finding.proof.work(),
         "with": mission::outcome_json(&finding.proof.with),
         "without": finding.proof.without.as_ref().map(mission::outcome_json),
+        "draws": finding.draws.as_ref().map(|drawn| json!({ "tried": drawn.tried, "lost": drawn.lost })),
         "enough": finding.enough.as_ref().map(enough_json),
     })
 }
