@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use lab::profiling::{self, Identity};
 use lab::{Answer, BankRig, Go, Lab};
 use plan::mission::Mission;
 use plan::proof::least;
-use plan::trial::{DRAWS, depends_on_chance, draw, trials};
+use plan::trial::{draw, draws, trials};
 use plan::{Candidate, Draft, Requirement};
 use profile::Profile;
 use ssd::{SimBank, Slot, Spec, Start};
@@ -171,9 +171,8 @@ fn case(number: u64, arguments: &Arguments) -> Result<Case> {
         Some(proof) => {
             case.found = Some(proof.drives);
             case.seen = proof.to_string();
-            if depends_on_chance(&trial.mission) {
-                let fewest = proof.drives.min(planned);
-                (case.found, case.seen) = by_draws(fewest..=planned + MORE, mission)?;
+            if proof.drives < planned && draws(&trial.mission) > 1 {
+                (case.found, case.seen) = by_draws(planned, mission)?;
             }
         }
         None => case.seen = format!("{} lose data too", planned + MORE),
@@ -181,20 +180,24 @@ fn case(number: u64, arguments: &Arguments) -> Result<Case> {
     Ok(case)
 }
 
-/// The fewest drives that are enough in all but as many draws as a plan may lose, and in how many draws fewer lost something.
-fn by_draws(
-    numbers: RangeInclusive<usize>,
-    mission: impl Fn(usize) -> Mission,
-) -> Result<(Option<usize>, String)> {
-    let mut seen = Vec::new();
-    for drives in numbers {
-        let drawn = draw(&mission(drives), DRAWS, |_| ControlFlow::Continue(()))?;
-        seen.push(format!("{drives} lose in {} of {} draws", drawn.lost, drawn.tried));
-        if drawn.enough() == Some(true) {
-            return Ok((Some(drives), seen.join(", ")));
+/// The fewest drives that are enough where that depends on chance, as a trial tells it, and in how many draws fewer lost something. None if
+/// those planned are not enough in as many draws as it takes one less to lose.
+fn by_draws(planned: usize, mission: impl Fn(usize) -> Mission) -> Result<(Option<usize>, String)> {
+    let try_draws =
+        |drives: usize, draws| draw(&mission(drives), draws, |_| ControlFlow::Continue(()));
+    for drives in (1..planned).rev() {
+        let less = try_draws(drives, draws(&mission(drives)))?;
+        if less.enough() == Some(false) {
+            let enough = drives + 1;
+            let with = try_draws(enough, less.tried)?;
+            let seen = format!(
+                "{enough} lose in {} of {} draws, {drives} in {} of {}",
+                with.lost, with.tried, less.lost, less.tried
+            );
+            return Ok(((with.enough() != Some(false)).then_some(enough), seen));
         }
     }
-    Ok((None, seen.join(", ")))
+    Ok((Some(1), "one drive is enough".to_owned()))
 }
 
 /// A number from `low` to `high`, as likely near one end as near the other, by ratio.

@@ -145,8 +145,8 @@ pub struct Progress<'a> {
     pub buffers: u32,
     /// The first loss, if there was one.
     pub first_loss: Option<&'a FirstLoss>,
-    /// Which draw of what happens by chance it is, from 0, where a mission is recorded in several.
-    pub draw: u64,
+    /// Which draw of what happens by chance it is, from 0, and of how many.
+    pub draw: (u64, u64),
 }
 
 /// Why a mission can't be run.
@@ -256,7 +256,7 @@ impl Mission {
                     sample: sample.as_ref(),
                     buffers: self.buffers,
                     first_loss: book.first_loss(),
-                    draw: 0,
+                    draw: (0, 1),
                 };
                 if watch(told).is_break() {
                     book.broken_off(recording.now());

@@ -7,8 +7,10 @@
 //!   rest before it begins, so that no spare flash is left erased, or empty and filled first.
 //! - Is enough held? The trial uses all drives, empty at the start, until the ring has wrapped.
 //!
-//! A trial of a mission answers one: it fits, and nothing is lost. If that depends on when drives do their maintenance, and one drive less
-//! loses nothing either, both are recorded in more draws of those times.
+//! A trial of a mission answers one: it fits, and nothing is lost.
+//!
+//! Where the answer depends on when drives do their maintenance, and one drive less loses nothing either, both are recorded in more draws
+//! of those times.
 //!
 //! The cost of a trial is counted in simulated events, so a [`Budget`] ends it at the same moment on every machine. Within a budget, a
 //! trial of the rate ends when the drives have reached their steady state; any other trial uses the whole budget.
@@ -35,7 +37,7 @@ use crate::proof::{Proof, prove};
 use crate::requirement::Requirement;
 
 pub use budget::Budget;
-pub use draws::{DRAWS, Drawn, depends_on_chance, draw};
+pub use draws::{Drawn, draw, draws};
 pub use enough::{Enough, Planned};
 pub use proofs::{Proofs, Unproved, of_answer};
 
@@ -215,7 +217,7 @@ impl Trial {
         let planned = self.mission.duration;
         let (question, held) = (self.question, self.held);
         let mut finding = Finding { question, held, planned, proof, draws: None, enough: None };
-        if finding.verdict() == TrialVerdict::TooMany && depends_on_chance(&self.mission) {
+        if finding.verdict() == TrialVerdict::TooMany && draws(&self.mission) > 1 {
             self.draw(&mut finding, budget, &mut watch)?;
         }
         match finding.verdict() {
@@ -239,7 +241,7 @@ impl Trial {
         mission.drives.pop();
         mission.work_max = budget.left();
         let drives = mission.drives.len();
-        let drawn = draw(&mission, DRAWS, |progress| watch(drives, progress))?;
+        let drawn = draw(&mission, draws(&self.mission), |progress| watch(drives, progress))?;
         budget.spend(drawn.work);
         if drawn.enough() == Some(false) {
             finding.proof.without.clone_from(&drawn.loss);

@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 use anyhow::Result;
 use longtake::planning::{Answer, Budget, Planning, Proofs, Proving};
 use plan::explain;
-use plan::trial::DRAWS;
 use report::planned::proof;
 
 use crate::{printer, progress};
@@ -26,13 +25,13 @@ pub fn prove(planning: &Planning, answer: &Answer, long: bool, shown: bool) -> R
                 let drives = explain::drives(drives);
                 let what = format!("{number} of {of}: {drive}, {drives}");
                 match progress.draw {
-                    0 => {
+                    (0, _) => {
                         bar.set_position(1000 * at.as_nanos() / whole.as_nanos().max(1));
                         progress::say(&bar, &format!("{what}, {at} of {whole} recorded"));
                     }
-                    draw => {
-                        bar.set_position(1000 * draw / DRAWS);
-                        progress::say(&bar, &format!("{what}, {draw} of {DRAWS} draws recorded"));
+                    (draw, draws) => {
+                        bar.set_position(1000 * draw / draws);
+                        progress::say(&bar, &format!("{what}, {draw} of {draws} draws recorded"));
                     }
                 }
                 return ControlFlow::Continue(());

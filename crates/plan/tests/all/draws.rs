@@ -1,4 +1,4 @@
-//! Missions that depend on when drives do their maintenance: a plan that is right in all but one of a thousand isn't refuted because one
+//! Recordings that depend on when drives do their maintenance: a plan that is right in all but one of a thousand isn't refuted because one
 //! drive less is lucky.
 
 use std::ops::ControlFlow;
@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use base::{Duration, Rate};
 use longtake_plan::mission::Mission;
 use longtake_plan::trial::{
-    Budget, DRAWS, Extent, Finding, Question, Trial, TrialVerdict, depends_on_chance, draw,
+    Budget, Drawn, Extent, Finding, Question, Trial, TrialVerdict, draw, draws,
 };
 use profile::library;
 use recorder::{Placement, WhenFull};
@@ -71,7 +71,7 @@ fn one_less_that_loses_in_none_of_a_thousand_draws_refutes_a_plan() {
     let finding = run(&mission(2, Placement::Adaptive, 40, 32), Budget::unlimited());
     assert_eq!(finding.verdict(), TrialVerdict::TooMany, "{finding}");
     let drawn = finding.draws.as_ref().unwrap();
-    assert_eq!((drawn.tried, drawn.lost), (DRAWS, 0));
+    assert_eq!((drawn.tried, drawn.lost), (1000, 0));
     assert!(finding.to_string().contains("; on 1, in each of 1000 draws: no loss"), "{finding}");
 }
 
@@ -87,7 +87,7 @@ fn a_budget_that_ends_before_the_draws_do_decides_nothing() {
 }
 
 #[test]
-fn rings_and_drives_without_maintenance_are_recorded_once() {
+fn what_does_not_depend_on_chance_is_recorded_once() {
     let of = mission(2, Placement::Adaptive, 40, 32);
     let mut ring = of.clone();
     ring.when_full = WhenFull::Wrap;
@@ -95,30 +95,41 @@ fn rings_and_drives_without_maintenance_are_recorded_once() {
     for slot in &mut even.drives {
         slot.spec.upkeep = None;
     }
-    assert!(depends_on_chance(&of) && !depends_on_chance(&ring) && !depends_on_chance(&even));
+    let mut stripe = ring.clone();
+    stripe.placement = Placement::Stripe;
+    assert_eq!([&of, &stripe, &ring, &even].map(draws), [1000, 20, 1, 1]);
     let finding = run(&even, Budget::unlimited());
     assert_eq!(finding.verdict(), TrialVerdict::TooMany, "{finding}");
     assert!(finding.draws.is_none());
 }
 
 #[test]
+fn draws_are_told_as_what_was_recorded() {
+    let told = |tried, lost| Drawn { of: 20, tried, lost, loss: None, work: 0 }.to_string();
+    assert_eq!(told(0, 0), "");
+    assert_eq!(told(7, 0), ", in each of 7 draws");
+    assert_eq!(told(20, 1), ", in all but 1 of 20 draws");
+    assert_eq!(told(7, 2), ", in 2 of 7 draws");
+}
+
+#[test]
 fn each_draw_is_told_and_has_times_of_its_own_and_the_same_ones_again() {
     let mut one = mission(1, Placement::Adaptive, 1000, 16);
     let mut told = Vec::new();
-    let first = draw(&one, DRAWS, |progress| {
-        told.push(progress.draw);
+    let first = draw(&one, 1000, |progress| {
+        told.push(progress.draw.0);
         ControlFlow::Continue(())
     })
     .unwrap();
     assert!(told.is_sorted() && told.last() >= Some(&2), "{told:?}");
-    let again = draw(&one, DRAWS, |_| ControlFlow::Continue(())).unwrap();
+    let again = draw(&one, 1000, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((again.tried, again.work), (first.tried, first.work));
     one.seed += 1;
-    let other = draw(&one, DRAWS, |_| ControlFlow::Continue(())).unwrap();
+    let other = draw(&one, 1000, |_| ControlFlow::Continue(())).unwrap();
     assert_ne!(other.work, first.work);
     // Whoever watches may end it.
-    let broken = draw(&one, DRAWS, |progress| match progress.draw {
-        1 => ControlFlow::Break(()),
+    let broken = draw(&one, 1000, |progress| match progress.draw {
+        (1, 1000) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     assert_eq!(broken.unwrap().tried, 1);
