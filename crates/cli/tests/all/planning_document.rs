@@ -61,9 +61,12 @@ fn plans_in_the_document_come_out_as_they_stand_there() {
 #[test]
 fn proofs_in_the_document_come_out_as_they_stand_there() {
     let proofs = examples().into_iter().filter(|(command, _)| command.contains("--prove"));
-    let [confirmed, refuted] = &proofs.collect::<Vec<_>>()[..] else { panic!("two examples") };
+    let [drawn, confirmed, refuted] = &proofs.collect::<Vec<_>>()[..] else {
+        panic!("three examples")
+    };
     // Those that cost least.
     let drives = [
+        (drawn, "samsung-pm1725b-1.6tb", 0),
         (confirmed, "intel-d7-p5510-3.84tb", 0),
         (confirmed, "samsung-970-evo-plus-1tb", 0),
         (refuted, "samsung-pm1725b-1.6tb", 3),
