@@ -92,6 +92,11 @@ impl Ran {
         self
     }
 
+    /// Whether it ended with this code.
+    pub fn is_code(&self, code: i32) -> bool {
+        self.code == code
+    }
+
     /// What it printed, as text.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.stdout).into_owned()
