@@ -154,7 +154,7 @@ fn targets_stand_below_each_other_and_what_is_left_out_is_named() {
     let folder = scratch();
     write(&folder, "usr_0.csv", MSR);
     // A new file has room for the whole trace.
-    let ran = replay("usr_0.csv drive.bin sim:ideal -q -o out", &folder).code(0);
+    let ran = replay_on_device("usr_0.csv drive.bin sim:ideal -q -o out", &folder);
     let ran = ran.says(&[
         "MSR Cambridge CSV",
         "device usr_0: 2 reads",
@@ -174,7 +174,7 @@ fn targets_stand_below_each_other_and_what_is_left_out_is_named() {
     assert!(text.contains("sim:ideal: 1 request widened to whole blocks"), "{text}");
     line("report @/out -y -o @/page.html", folder.path()).code(0);
     // A target that has results is not measured again.
-    let again = replay("usr_0.csv drive.bin sim:ideal -q -o out --resume", &folder).code(0);
+    let again = replay_on_device("usr_0.csv drive.bin sim:ideal -q -o out --resume", &folder);
     assert_eq!(again.text(), text);
 }
 
