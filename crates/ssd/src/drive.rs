@@ -182,7 +182,8 @@ fn piece_bytes(spec: &Spec) -> u64 {
     // What waits for the rest of its wordline, in the cache or past it, takes room until more comes.
     let unit_bytes = u64::from(spec.mapping.unit_bytes);
     let cached = spec.cache.map_or(0, |_| u64::from(spec.flash.planes * spec.flash.page_bytes));
-    let stuck = u64::from(spec.flash.dies()) * (spec.flash.program_bytes() + cached);
+    let streams = u64::from(Placement::host_streams(spec.placement));
+    let stuck = u64::from(spec.flash.dies()) * (streams * spec.flash.program_bytes() + cached);
     let in_place = spec.flash.media == Medium::InPlace;
     let room = if in_place { u64::MAX } else { spec.buffer.bytes.saturating_sub(stuck) };
     // Parts smaller than what a program takes would only be more of them.

@@ -149,10 +149,12 @@ impl Spec {
         if self.flash.media == Media::InPlace {
             return Ok(());
         }
-        let needed = 2 * self.flash.program_bytes() * u64::from(self.flash.dies());
+        // What waits for the rest of its wordline takes room, in each stream; the next program comes beside it.
+        let programs = 1 + u64::from(Placement::host_streams(self.placement));
+        let needed = programs * self.flash.program_bytes() * u64::from(self.flash.dies());
         ensure(self.buffer.bytes >= needed, "buffer.bytes", || {
             format!(
-                "{} can't keep the dies busy: give at least two programs of each die, {needed} bytes",
+                "{} can't keep the dies busy: give at least {programs} programs of each die, {needed} bytes",
                 self.buffer.bytes
             )
         })
@@ -654,7 +656,7 @@ mod tests {
 
     #[test]
     fn a_buffer_too_small_to_keep_the_dies_busy_is_refused() {
-        refused("buffer.bytes", "two programs", |s| {
+        refused("buffer.bytes", "2 programs", |s| {
             s.buffer = Buffer { bytes: 1 << 20, protected: true };
         });
     }
@@ -718,6 +720,10 @@ mod tests {
         let placed =
             |handles| Some(Placement { handles, isolation: crate::spec::Isolation::Persistent });
         refused("placement.handles", "leave the section out", |s| s.placement = placed(2));
+        refused("buffer.bytes", "3 programs", |s| {
+            (s.placement, s.cache) = (placed(2), None);
+            s.buffer.bytes = 2 * s.flash.program_bytes() * u64::from(s.flash.dies());
+        });
         refused("placement.handles", "1 and 128", |s| (s.placement, s.cache) = (placed(0), None));
         refused("mapping.reserve_superblocks", "give 9 or more", |s| {
             (s.placement, s.cache) = (placed(8), None);

@@ -73,6 +73,29 @@ fn a_ring_of_its_own_handle_is_hardly_copied_and_leaves_its_spare_flash_to_the_o
     assert!(initial > persistent && together > 1.4 * initial, "{together} {initial} {persistent}");
 }
 
+#[test]
+fn data_of_each_handle_that_waits_for_the_rest_of_its_wordline_leaves_room_for_more() {
+    let mut spec = two_namespaces(two_handles(Isolation::Initial));
+    let unit = u64::from(spec.mapping.unit_bytes);
+    let row = spec.flash.program_bytes() * u64::from(spec.flash.dies());
+    // The least: one row for each handle, and one that is programmed.
+    spec.buffer.bytes = 3 * row;
+    spec.check().unwrap();
+    let mut run = Run::new(&[work::slot_of(spec, Start::Full, 1)], None, 1);
+    let mut offset = 0;
+    // All but a unit of a row, of both handles, and then more than is left.
+    for length in [row - unit, row - unit, 2 * row, 3 * row] {
+        for drive in [0, 1] {
+            while !run.submit(DriveId(drive), write(offset, length as u32)) {
+                run.wait(None);
+            }
+        }
+        offset += length;
+    }
+    run.drain();
+    run.bank.audit(0).unwrap();
+}
+
 /// Superblocks that hold data of both halves of the units after these are written over at random for long.
 fn mixed(placement: Option<Placement>) -> usize {
     let spec = two_namespaces(placement);

@@ -334,7 +334,9 @@ fn assemble(
         controller: outside.controller,
         link: outside.link,
         buffer: Buffer {
-            bytes: outside.buffer_programs * flash.program_bytes() * u64::from(flash.dies()),
+            bytes: (outside.buffer_programs + u64::from(Placement::host_streams(placement)) - 1)
+                * flash.program_bytes()
+                * u64::from(flash.dies()),
             protected: outside.protected,
         },
         mapping: Mapping {
