@@ -171,8 +171,11 @@ fn case(number: u64, arguments: &Arguments) -> Result<Case> {
         Some(proof) => {
             case.found = Some(proof.drives);
             case.seen = proof.to_string();
-            if proof.drives < planned && draws(&trial.mission) > 1 {
-                (case.found, case.seen) = by_draws(planned, mission)?;
+            // A ring takes too long to draw again where one less lost something at once.
+            let again = proof.drives < planned || !requirement.wraps();
+            if again && draws(&trial.mission) > 1 {
+                let seen = by_draws(planned, proof.drives < planned, mission)?;
+                (case.found, case.seen) = seen;
             }
         }
         None => case.seen = format!("{} lose data too", planned + MORE),
@@ -180,11 +183,20 @@ fn case(number: u64, arguments: &Arguments) -> Result<Case> {
     Ok(case)
 }
 
-/// The fewest drives that are enough where that depends on chance, as a trial tells it, and in how many draws fewer lost something. None if
-/// those planned are not enough in as many draws as it takes one less to lose.
-fn by_draws(planned: usize, mission: impl Fn(usize) -> Mission) -> Result<(Option<usize>, String)> {
+/// The fewest drives, not more than planned, that are enough where that depends on chance, and in how many draws fewer lost something;
+/// `lucky` if fewer lost nothing in the first. None if those planned lose something in more draws than they may.
+fn by_draws(
+    planned: usize,
+    lucky: bool,
+    mission: impl Fn(usize) -> Mission,
+) -> Result<(Option<usize>, String)> {
     let try_draws =
         |drives: usize, draws| draw(&mission(drives), draws, |_| ControlFlow::Continue(()));
+    let all = try_draws(planned, draws(&mission(planned)))?;
+    let seen = format!("{planned} lose in {} of {} draws", all.lost, all.tried);
+    if all.enough() == Some(false) || !lucky {
+        return Ok(((all.enough() == Some(true)).then_some(planned), seen));
+    }
     for drives in (1..planned).rev() {
         let less = try_draws(drives, draws(&mission(drives)))?;
         if less.enough() == Some(false) {

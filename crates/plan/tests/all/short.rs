@@ -45,7 +45,7 @@ fn a_mission_is_planned_by_the_curve_and_a_ring_by_the_phases() {
         let (drives, _, said) = planned("mission = \"20s\"", &other);
         assert!(drives == 6 && !said.contains("fill curve"), "{said}");
     }
-    // A curve is not used once one of the figures beside it was replaced by an assumption.
+    // If one of the figures beside a curve is only assumed, the curve is not used.
     let mut assumed = followed(SourceKind::Measured, &slow, &[]);
     assumed.profile.figures.get_mut(name::WRITE_NATIVE).unwrap().source.kind = SourceKind::Assumed;
     assert!(!planned("mission = \"20s\"", &assumed).2.contains("fill curve"));
