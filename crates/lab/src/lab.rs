@@ -301,6 +301,34 @@ impl<'a> Lab<'a> {
         self.step_until(experiment, name, workload, watch)
     }
 
+    /// [`Lab::point_until`] in a whole deterministic window of a drive: see [`Rig::begin_window`]. Returns whether the drive is in it in the
+    /// end, which a step that was measured before doesn't tell.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn point_in_window(
+        &mut self,
+        experiment: &str,
+        name: &str,
+        workload: &Workload,
+        drive: u16,
+        watch: &mut dyn FnMut(&Interval) -> Go,
+    ) -> Result<(Step, Option<bool>), LabError> {
+        let measured = self.has(experiment, name);
+        self.rig.restore();
+        self.rig.begin_window(drive)?;
+        let step = self.step_until(experiment, name, workload, watch)?;
+        Ok((step, (!measured).then(|| self.rig.is_in_window(drive))))
+    }
+
+    /// [`Rig::begin_window`].
+    ///
+    /// # Errors
+    /// The rig's.
+    pub fn begin_window(&mut self, drive: u16) -> Result<bool, LabError> {
+        Ok(self.rig.begin_window(drive)?)
+    }
+
     /// Puts the drives on other links, if the rig can do that: see [`Rig::relink`].
     ///
     /// # Errors

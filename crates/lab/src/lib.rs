@@ -25,5 +25,5 @@ pub use answer::{Answer, Figure, Unit};
 pub use cost::Cost;
 pub use finding::{Contradiction, Finding, FindingKind, Quantity};
 pub use lab::{Lab, LabError, Progress, Step};
-pub use rig::{BankRig, Go, Rig, RigError};
+pub use rig::{BankRig, Go, Rig, RigError, Windows};
 pub use threads::{ThreadOptions, ThreadRig};

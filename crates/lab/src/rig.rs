@@ -105,6 +105,20 @@ pub trait Rig {
         Ok(false)
     }
 
+    /// Puts a drive into a whole deterministic window (NVMe's Predictable Latency Mode), once it has recovered from the last. Returns
+    /// whether it has such windows.
+    ///
+    /// # Errors
+    /// If the bank fails.
+    fn begin_window(&mut self, _drive: u16) -> Result<bool, RigError> {
+        Ok(false)
+    }
+
+    /// Whether a drive is in a deterministic window still.
+    fn is_in_window(&mut self, _drive: u16) -> bool {
+        false
+    }
+
     /// Remembers the drives' present state for [`Rig::restore`]. Returns whether that can be done.
     fn save(&mut self) -> bool {
         false
@@ -166,6 +180,16 @@ pub struct BankRig<B, M> {
     copy: Option<fn(&B) -> Option<B>>,
     saved: Option<Box<B>>,
     written: Option<fn(&B) -> Written>,
+    windows: Option<Windows<B>>,
+}
+
+/// How a bank's drives are put into deterministic windows: see [`Rig::begin_window`] and [`Rig::is_in_window`].
+#[derive(Debug)]
+pub struct Windows<B> {
+    /// Puts a drive into one, if it has any.
+    pub begin: fn(&mut B, u16) -> Result<bool, BankError>,
+    /// Whether a drive is in one.
+    pub is_in: fn(&B, u16) -> bool,
 }
 
 /// Makes a bank of the same drives on other links.
@@ -224,6 +248,7 @@ impl<B: Bank, M: Buffers> BankRig<B, M> {
             copy: None,
             saved: None,
             written: None,
+            windows: None,
         }
     }
 
@@ -252,6 +277,12 @@ impl<B: Bank, M: Buffers> BankRig<B, M> {
     #[must_use]
     pub fn counting(self, written: fn(&B) -> Written) -> Self {
         Self { written: Some(written), ..self }
+    }
+
+    /// The same, with a way to put drives into deterministic windows.
+    #[must_use]
+    pub fn windowing(self, windows: Windows<B>) -> Self {
+        Self { windows: Some(windows), ..self }
     }
 
     /// The bank.
@@ -368,6 +399,15 @@ impl<B: Bank, M: Buffers> Rig for BankRig<B, M> {
 
     fn renew(&mut self) -> Result<bool, RigError> {
         self.relink(None)
+    }
+
+    fn begin_window(&mut self, drive: u16) -> Result<bool, RigError> {
+        let Some(Windows { begin, .. }) = &self.windows else { return Ok(false) };
+        Ok(begin(&mut self.bank, drive)?)
+    }
+
+    fn is_in_window(&mut self, drive: u16) -> bool {
+        self.windows.as_ref().is_some_and(|windows| (windows.is_in)(&self.bank, drive))
     }
 
     fn save(&mut self) -> bool {

@@ -7,6 +7,7 @@ mod fields;
 mod identify;
 mod log;
 mod placement;
+mod windows;
 
 use std::fmt;
 
@@ -52,10 +53,10 @@ pub enum Query {
     },
     /// Get Log Page, whole.
     Log {
-        /// 00h supported pages, 02h SMART, 09h an endurance group, 20h its placement's configurations, 22h what was written under
-        /// it.
+        /// 00h supported pages, 02h SMART, 09h an endurance group, 0Ah an NVM Set's windows, 20h an endurance group's configurations of
+        /// placement, 22h what was written under it.
         page: u8,
-        /// The endurance group that the page is of, else 0.
+        /// The endurance group or NVM Set that the page is of, else 0.
         specific: u16,
     },
 }
@@ -131,19 +132,23 @@ impl Admin {
             Query::Log { page: 0x00, .. } => Ok(self.supported()),
             Query::Log { page: 0x02, .. } => Ok(self.smart()),
             Query::Log { page: 0x09, specific } => self.endurance_group(specific),
+            Query::Log { page: 0x0A, specific } => self.predictable_latency(specific),
             Query::Log { page: 0x20, specific } => self.placement_configurations(specific),
             Query::Log { page: 0x22, specific } => self.placement_statistics(specific),
             Query::Log { .. } => Err(Status::INVALID_LOG_PAGE),
         }
     }
 
-    /// The value of a feature (Get Features): 1Dh, an endurance group's placement, is the only one.
+    /// The value of a feature (Get Features): 13h, whether an NVM Set has Predictable Latency Mode on; 14h, its window; or 1Dh, an endurance
+    /// group's placement.
     ///
     /// # Errors
     /// The status with which the drive refuses.
     pub fn feature(&self, id: u8, specific: u32) -> Result<u32, Status> {
         let group = u16::try_from(specific).map_err(|_| Status::INVALID_FIELD)?;
         match id {
+            0x13 => self.window_of(group).map(|(_, window)| u32::from(window.is_some())),
+            0x14 => self.window_of(group).map(|(_, window)| windows::number(window)),
             0x1D => self.placed(group).map(|_| placement::ENABLED),
             _ => Err(Status::INVALID_FIELD),
         }

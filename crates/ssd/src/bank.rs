@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use base::{Bank, BankError, Buffers, Command, Completion, Full, Geometry, Instant, NoBuffers};
+use base::{
+    Bank, BankError, Buffers, Command, Completion, DriveId, Full, Geometry, Instant, NoBuffers,
+};
 
-use crate::drive::{Data, Drive, UplinkWires};
+use crate::drive::{Data, Drive, UplinkWires, Window};
 use crate::earliest::NEVER;
 use crate::health::Health;
 use crate::media::Media;
@@ -216,6 +218,22 @@ impl<M: Buffers> SimBank<M> {
         }
         self.refused.clear();
         self.under_way = 0;
+    }
+
+    /// Turns Predictable Latency Mode off for an NVM Set, from 0, of a slot's drive (None), or asks for a window of it: Set Features 13h and
+    /// 14h, in no time. Returns the window that the set is in then, which is deterministic only if it was ready for that. None if the drive
+    /// has no such mode, or it is off.
+    pub fn set_window(&mut self, slot: usize, set: u32, window: Option<Window>) -> Option<Window> {
+        let drive = &mut self.drives[slot].drive;
+        let now = drive.set_window(self.now, set, window);
+        self.next.set(slot, drive.next());
+        now
+    }
+
+    /// The slot of one of the bank's drives, and its NVM Sets there.
+    pub fn sets_of(&self, drive: DriveId) -> (usize, Vec<u32>) {
+        let Namespace { device, namespace, .. } = self.namespaces[drive.index()];
+        (device, self.drives[device].drive.sets_of(namespace).collect())
     }
 
     /// Puts all drives into the steady state of endless uniform random writes of so many bytes each, computed instead of simulated.

@@ -11,6 +11,7 @@ mod namespaces;
 mod power;
 mod reads;
 mod unit;
+mod windows;
 mod writes;
 
 use std::collections::VecDeque;
@@ -33,6 +34,8 @@ use forced::Forced;
 use hands::Active;
 use namespaces::Namespaces;
 use unit::Unit;
+pub use windows::Window;
+use windows::Windows;
 
 /// Bytes of a write that are taken into the buffer and moved at a time, if the buffer is not too small for it.
 const PIECE_BYTES: u64 = 256 << 10;
@@ -273,6 +276,8 @@ pub struct Drive {
     health: Health,
     /// If its heat is simulated.
     thermometer: Option<Thermometer>,
+    /// If it has Predictable Latency Mode.
+    windows: Option<Windows>,
 }
 
 impl Drive {
@@ -337,6 +342,7 @@ impl Drive {
             health: Health::default(),
             thermometer: spec.heat.map(|heat| Thermometer::new(heat, spec.link.bytes_per_s())),
             heat_at: NEVER,
+            windows: spec.predictable.map(|limits| Windows::new(limits, spec.sets.count)),
             namespaces,
             sets,
             spec,
@@ -351,6 +357,11 @@ impl Drive {
     /// Bytes of a namespace.
     pub fn bytes(&self, namespace: u32) -> u64 {
         self.namespaces.bytes(namespace)
+    }
+
+    /// The NVM Sets of a namespace.
+    pub fn sets_of(&self, namespace: u32) -> impl Iterator<Item = u32> {
+        self.namespaces.sets(namespace)
     }
 
     /// Buffers of the commands under way.
@@ -383,6 +394,7 @@ impl Drive {
                 erases_max,
                 life_used: self.spec.endurance.used
                     + erases_mean / f64::from(self.spec.endurance.cycles),
+                window: self.set_window_health(index as u32, now),
             }
         };
         let mut health = self.health.clone();
@@ -427,6 +439,10 @@ impl Drive {
             next = self.next();
         } else {
             self.under_way += 1;
+        }
+        if self.windows.as_ref().is_some_and(|windows| windows.ends_at != NEVER) {
+            self.count_in_windows(now, namespace, &command.operation);
+            next = self.next();
         }
         let mut under_way = UnderWay { command, namespace, parts: 0, through: 0 };
         let index = match self.free_commands.pop() {
@@ -473,7 +489,8 @@ impl Drive {
             .min(self.received.next())
             .min(self.over.next())
             .min(self.idle_at)
-            .min(self.heat_at);
+            .min(self.heat_at)
+            .min(self.windows.as_ref().map_or(NEVER, |windows| windows.ends_at));
     }
 
     /// Lets happen what happens up to `until`, or until something is completed and nothing more happens at that time; appends what
@@ -550,6 +567,8 @@ impl Drive {
             self.complete(index, data.as_mut(), done);
         } else if self.heat_at == now {
             self.look_at_heat(now);
+        } else if self.windows.as_ref().is_some_and(|windows| windows.ends_at == now) {
+            self.end_windows();
         } else {
             self.rest();
         }
@@ -596,7 +615,10 @@ impl Drive {
         self.idle_at = NEVER;
         let copied = |sets: &[Set]| sets.iter().map(|set| set.ftl.done().copied).sum::<u64>();
         let (mut worked, before) = (false, copied(&self.sets));
-        for set in 0..self.sets.len() {
+        for set in (0..self.sets.len())
+            .filter(|&set| !self.is_deterministic(set as u32))
+            .collect::<Vec<_>>()
+        {
             let protected = self.spec.buffer.protected;
             worked |= self.with_flash(set, |ftl, hands| {
                 if !protected {

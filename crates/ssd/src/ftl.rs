@@ -174,6 +174,10 @@ pub struct Ftl {
     /// From which unit on data has which reclaim unit handle, in order of units.
     handles: Vec<(u32, u32)>,
     victim: Option<Victim>,
+    /// Superblocks that are kept free for a deterministic window, beside the reserve.
+    kept: u32,
+    /// Whether nothing is collected or folded while more than the reserve is free.
+    still: bool,
     spare: Spare,
     mapped: u32,
     done: Done,
@@ -210,6 +214,8 @@ impl Ftl {
             open: vec![None; 1 + 2 * Placement::host_streams(setup.placement) as usize],
             handles: Vec::new(),
             victim: None,
+            kept: 0,
+            still: false,
             spare: Spare::default(),
             mapped: 0,
             done: Done::default(),

@@ -1,7 +1,8 @@
 //! What a drive has been through: the counters behind SMART and endurance logs.
 
-use base::Duration;
+use base::{Duration, Instant};
 
+use crate::drive::Window;
 use crate::heat::Thermal;
 
 /// A drive's counters since it was made.
@@ -66,6 +67,25 @@ pub struct SetHealth {
     pub erases_max: u32,
     /// Share of its life that is used, 0 for new; it can pass 1.
     pub life_used: f64,
+    /// Its window, if Predictable Latency Mode is on for it.
+    pub window: Option<SetWindow>,
+}
+
+/// The window of an NVM Set in Predictable Latency Mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SetWindow {
+    /// Which it is in.
+    pub window: Window,
+    /// When that began.
+    pub since: Instant,
+    /// Reads of 4 KiB that are left of a deterministic window; 0 outside one.
+    pub reads_left: u64,
+    /// Writes of the size that suits the set that are left of it.
+    pub writes_left: u64,
+    /// Milliseconds that are left of it.
+    pub ms_left: u64,
+    /// Deterministic windows that the drive ended by itself, because one of these was used up.
+    pub ended: u64,
 }
 
 impl SetHealth {

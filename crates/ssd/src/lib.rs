@@ -25,5 +25,6 @@ mod words;
 
 pub use admin::Admin;
 pub use bank::{SimBank, Slot, Start, Uplink};
+pub use drive::Window;
 pub use health::{Erases, Health, SetHealth};
 pub use spec::{Spec, SpecError};

@@ -39,6 +39,8 @@ pub struct Spec {
     pub sets: Sets,
     /// Flexible data placement, if it has that.
     pub placement: Option<Placement>,
+    /// Predictable Latency Mode, if it has that.
+    pub predictable: Option<Predictable>,
     /// How much writing it lives through.
     pub endurance: Endurance,
     /// What the drive writes for itself.
@@ -256,6 +258,22 @@ pub enum Isolation {
     Persistent,
 }
 
+/// Predictable Latency Mode (NVM Express Base Specification 2.0, section 8.16): what a deterministic window of an NVM Set has room for, and
+/// how long the set takes to recover from it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Predictable {
+    /// Reads of 4 KiB in a whole window (DTWIN Reads Typical); 1 at least.
+    pub reads: u64,
+    /// Writes of the size that suits the set in a whole window (DTWIN Writes Typical).
+    pub writes: u64,
+    /// Length of a whole window in milliseconds (DTWIN Time Maximum).
+    pub longest_ms: f64,
+    /// Milliseconds after a whole window until the next can be whole (NDWIN Time Minimum High).
+    pub recovery_ms: f64,
+    /// Milliseconds after any window until the next can begin (NDWIN Time Minimum Low).
+    pub recovery_least_ms: f64,
+}
+
 /// How much writing it lives through.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Endurance {
@@ -450,6 +468,13 @@ impl Spec {
         (0..self.flash.dies()).filter(in_set).collect()
     }
 
+    /// Superblocks of a set that are kept free for the writes of a deterministic window.
+    pub fn window_superblocks(&self) -> u64 {
+        // Programs of all its dies at a time, as superblocks are made of them.
+        let programs = u64::from(self.flash.pages_per_block / self.flash.pages_per_program);
+        self.predictable.map_or(0, |windows| windows.writes.div_ceil(programs.max(1)))
+    }
+
     /// Flash that data is spread over beyond the capacity, as a share of it: without what is kept free, what is open, and what a cache
     /// always has. 0 for in-place media.
     pub fn spare_share(&self) -> f64 {
@@ -458,7 +483,9 @@ impl Spec {
         }
         // The host's and the collector's open superblocks are half full: two of them hold one superblock of data.
         let open = Placement::streams(self.placement);
-        let kept = f64::from(self.mapping.reserve_superblocks) + f64::from(open) / 2.0;
+        let kept = f64::from(self.mapping.reserve_superblocks)
+            + f64::from(open) / 2.0
+            + self.window_superblocks() as f64;
         let superblock = (self.flash.block_bytes() * u64::from(self.flash.dies())) as f64;
         let bits = f64::from(self.flash.pages_per_program);
         let cached = self.cache.map_or(0.0, |cache| cache.static_bytes as f64 * bits);

@@ -142,6 +142,7 @@ fn assumed(identity: &Identity) -> Spec {
         cache: None,
         sets: Sets::none(),
         placement: None,
+        predictable: None,
         endurance: Endurance { cycles: CYCLES, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,

@@ -5,17 +5,19 @@ mod error;
 use std::sync::Arc;
 
 use base::striped::{StripedError, StripedSet};
-use base::{Bank, BufferId, Buffers, Geometry, NoBuffers, StripedBank};
+use base::{
+    Bank, BankError, BufferId, Buffers, DriveId, Duration, Geometry, NoBuffers, StripedBank,
+};
 use device::facts::Facts;
 use device::{Pages, Pool};
 use lab::counters::Written;
 use lab::rig::{Clock, PcieMode};
 use lab::run::Subject;
-use lab::{BankRig, Rig, RigError};
+use lab::{BankRig, Rig, RigError, Windows};
 use load::workload::Content;
 use load::{Plan, Workload};
 use ssd::spec::Link;
-use ssd::{SimBank, Spec};
+use ssd::{SimBank, Spec, Window};
 use target::{Profiles, SimDrives, SimTarget, Uplink};
 
 use crate::known::{Known, subject, subject_of_set};
@@ -125,7 +127,8 @@ impl SimulatedDrives {
             let rig = BankRig::without_data(self.bank)
                 .settling(SimBank::settle)
                 .copying(SimBank::copy)
-                .counting(written);
+                .counting(written)
+                .windowing(Windows { begin: begin_window, is_in: is_in_window });
             let drives = self.drives;
             return Ok(SimulatedRig::Time(rig.relinking(move |mode| relinked(&drives, mode))));
         };
@@ -164,6 +167,33 @@ pub(crate) fn striped(
     let bank = StripedBank::without_data(bank, set)?;
     let counted = |set: &TimeSet| written(set.members());
     Ok(BankRig::without_data(bank).settling(settle).copying(copy).counting(counted))
+}
+
+/// Puts the sets of one of a bank's drives into whole deterministic windows, once they have recovered from the last.
+fn begin_window<M: Buffers>(bank: &mut SimBank<M>, drive: u16) -> Result<bool, BankError> {
+    let (slot, sets) = bank.sets_of(DriveId(drive));
+    let Some(windows) = bank.spec(slot).predictable else { return Ok(false) };
+    for &set in &sets {
+        bank.set_window(slot, set, Some(Window::NonDeterministic));
+    }
+    let recovered = bank.now() + Duration::from_secs_f64(windows.recovery_ms / 1e3);
+    let mut done = Vec::new();
+    while bank.now() < recovered {
+        bank.wait(Some(recovered), &mut done)?;
+    }
+    for &set in &sets {
+        bank.set_window(slot, set, Some(Window::Deterministic));
+    }
+    Ok(true)
+}
+
+fn is_in_window<M: Buffers>(bank: &SimBank<M>, drive: u16) -> bool {
+    let (slot, sets) = bank.sets_of(DriveId(drive));
+    let health = bank.health(slot);
+    let deterministic = |set: &u32| {
+        health.sets[*set as usize].window.is_some_and(|it| it.window == Window::Deterministic)
+    };
+    sets.iter().all(deterministic)
 }
 
 /// What was written to all drives of a bank, exactly.

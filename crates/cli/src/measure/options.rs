@@ -153,6 +153,12 @@ pub struct NeighboursArguments {
     /// Longest time of an extended point [default: ten times --point].
     #[arg(long, value_name = "TIME", help_heading = EXPERIMENT)]
     pub longest: Option<Duration>,
+    /// Read in deterministic windows of a simulated drive.
+    ///
+    /// That is NVMe's Predictable Latency Mode. Before each point, the reader's NVM Sets recover from the last window. Points that outlast
+    /// their window are listed.
+    #[arg(long, hide_short_help = true, help_heading = EXPERIMENT)]
+    pub deterministic: bool,
 }
 
 /// `measure viewers`.
@@ -274,6 +280,7 @@ impl NeighboursArguments {
             overwrite: self.overwrite,
             percentile: self.percentile,
             longest: self.longest,
+            deterministic: self.deterministic,
         })
     }
 }

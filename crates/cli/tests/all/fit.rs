@@ -77,6 +77,7 @@ fn hidden(cache: bool) -> Spec {
         }),
         sets: Sets::none(),
         placement: None,
+        predictable: None,
         endurance: spec::Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,

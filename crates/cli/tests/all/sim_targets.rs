@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::harness::{Ran, new_in, number, ran, scratch};
+use crate::harness::{Ran, new_in, number, ran, scratch, unbroken};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -252,6 +252,42 @@ fn namespaces_in_sets_of_their_own_are_neighbours_that_share_less() {
     let relations: Vec<_> =
         result["beside"].as_array().unwrap().iter().map(|b| b["relation"].clone()).collect();
     assert_eq!(relations, ["same", "other-set"]);
+}
+
+#[test]
+fn reads_in_deterministic_windows_meet_no_housekeeping() {
+    let folder = scratch();
+    let path = new_in(&folder, "windows.toml");
+    let windows = "[simulated.predictable]\nreads = 200000\nwrites = 200\nlongest_ms = 2000.0\nrecovery_ms = 3000.0\n";
+    fs::write(&path, format!("{TWO_SETS}\n{windows}")).unwrap();
+    let tail = |name: &str, options: &str| {
+        let output = new_in(&folder, name);
+        let arguments = format!(
+            "measure neighbours sim:DRIVE@1 --overwrite random --rate 20MB/s --depth 1 --point 1s --output {} {options}",
+            output.display()
+        );
+        let text = unbroken(&command(&arguments, &path).code(0).text());
+        let result = fs::read(output.join("neighbours/result.json")).unwrap();
+        let result: Value = serde_json::from_slice(&result).unwrap();
+        assert_eq!(result["notes"].as_array().map(Vec::len), Some(0), "{result}");
+        let percentiles = &result["beside"][0]["points"][0]["response"]["percentiles"];
+        let p99 = percentiles.as_array().unwrap().iter().find(|pair| pair[0] == 99.0).unwrap();
+        (p99[1].as_f64().unwrap(), text)
+    };
+    let (usual, _) = tail("usual", "");
+    let (inside, text) = tail("inside", "--deterministic");
+    assert!(text.contains("measured in deterministic windows"), "{text}");
+    assert!(inside < usual, "{inside} ns in a window, {usual} without");
+    // One that is too short is named, and a drive without any is refused.
+    let short = windows.replace("2000.0", "500.0");
+    fs::write(&path, format!("{TWO_SETS}\n{short}")).unwrap();
+    let arguments =
+        "measure neighbours sim:DRIVE@1 --depth 1 --point 1s --size 64MiB --deterministic";
+    let text = unbroken(&command(arguments, &path).code(0).text());
+    assert!(text.contains("the deterministic window ended before the point did"), "{text}");
+    command(arguments, &drive(&folder))
+        .code(1)
+        .says(&["no deterministic windows", "[simulated.predictable]"]);
 }
 
 #[test]

@@ -98,6 +98,8 @@ pub struct Neighbours {
     pub percentile: Option<f64>,
     /// How long a point that is drawn out may take; None for ten times a point.
     pub longest: Option<Duration>,
+    /// Read in deterministic windows of the reader's NVM Sets, one for each point.
+    pub deterministic: bool,
 }
 
 impl Default for Neighbours {
@@ -115,6 +117,7 @@ impl Default for Neighbours {
             overwrite: None,
             percentile: None,
             longest: None,
+            deterministic: false,
         }
     }
 }
@@ -142,6 +145,9 @@ pub struct NeighboursResult {
     /// The percentile that points were drawn out for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percentile: Option<f64>,
+    /// Whether reads were measured in deterministic windows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deterministic: bool,
     /// The reader alone, by depth.
     pub alone: Vec<ReadPoint>,
     /// The reader beside each writer.
@@ -235,6 +241,13 @@ impl Neighbours {
     pub fn run(&self, lab: &mut Lab<'_>) -> Result<NeighboursResult, LabError> {
         let drives = lab.drives().to_vec();
         self.suits(&drives)?;
+        if self.deterministic && !lab.begin_window(self.reader)? {
+            let reason = format!(
+                "{} has no deterministic windows (Predictable Latency Mode) that can be asked for: leave them out, or read a simulated drive with [simulated.predictable]",
+                drives[usize::from(self.reader)].name
+            );
+            return Err(LabError::Unsuitable { experiment: NAME, reason });
+        }
         let scope = self.scope.fitted(&drives);
         let before = self.written_before();
         let preparation = if self.prepare {
@@ -267,6 +280,7 @@ impl Neighbours {
             preparation,
             overwritten,
             percentile: self.percentile,
+            deterministic: self.deterministic,
             alone,
             beside,
             notes,
@@ -324,7 +338,18 @@ impl Neighbours {
                 Go::On
             }
         };
-        let step = lab.point_until(NAME, name, &workload, &mut watch)?;
+        let step = if self.deterministic {
+            let (step, held) =
+                lab.point_in_window(NAME, name, &workload, self.reader, &mut watch)?;
+            if held == Some(false) {
+                notes.push(format!(
+                    "{words}: the deterministic window ended before the point did: measure for less time (--point), or read less"
+                ));
+            }
+            step
+        } else {
+            lab.point_until(NAME, name, &workload, &mut watch)?
+        };
         notes.extend(troubles(words, &step));
         Ok(point(depth, &step))
     }

@@ -69,6 +69,8 @@ pub struct NeighboursOptions {
     pub percentile: Option<f64>,
     /// How long a point may take until it is.
     pub longest: Option<Duration>,
+    /// Read in deterministic windows.
+    pub deterministic: bool,
 }
 
 /// Options of `viewers`.
@@ -266,6 +268,7 @@ impl NeighboursOptions {
         neighbours.overwrite = self.overwrite.or(neighbours.overwrite);
         neighbours.percentile = self.percentile.or(neighbours.percentile);
         neighbours.longest = self.longest.or(neighbours.longest);
+        neighbours.deterministic |= self.deterministic;
     }
 }
 

@@ -30,13 +30,18 @@ impl Admin {
             (kelvin(heat.light_c), kelvin(heat.heavy_c))
         });
         let placement = u32::from(spec.placement.is_some());
+        let predictable = u32::from(spec.predictable.is_some());
         let mut data = Fields::new(BYTES);
         data.text(4, 20, &identity.serial) // SN
             .text(24, 40, &identity.model) // MN
             .text(64, 8, &identity.firmware) // FR
             .u8(77, 0) // MDTS: no limit; it is the host that splits transfers
             .u32(80, 0x0002_0000) // VER: 2.0
-            .u32(96, 1 << 4 | u32::from(self.tells_sets()) << 2 | placement << 19) // CTRATT: endurance groups, NVM Sets, FDPS
+            // CTRATT: endurance groups, NVM Sets, Predictable Latency Mode, FDPS
+            .u32(
+                96,
+                1 << 4 | u32::from(self.tells_sets()) << 2 | predictable << 5 | placement << 19,
+            )
             .u8(111, 1) // CNTRLTYPE: I/O controller
             .u8(260, 1 << 1 | 1) // FRMW: one firmware slot, read-only
             .u8(261, 1 << 5 | 1 << 2) // LPA: supported log pages, long logs

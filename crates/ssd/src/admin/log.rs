@@ -23,7 +23,8 @@ impl Admin {
     pub(super) fn supported(&self) -> Vec<u8> {
         let mut log = Fields::new(1024);
         let placement: &[usize] = if self.spec.placement.is_some() { &[0x20, 0x22] } else { &[] };
-        for page in [0x00, 0x02, 0x09].iter().chain(placement) {
+        let predictable: &[usize] = if self.spec.predictable.is_some() { &[0x0A] } else { &[] };
+        for page in [0x00, 0x02, 0x09].iter().chain(predictable).chain(placement) {
             log.u32(4 * page, 1);
         }
         log.bytes()

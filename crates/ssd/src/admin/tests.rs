@@ -53,6 +53,7 @@ fn spec() -> Spec {
         cache: None,
         sets: Sets::none(),
         placement: None,
+        predictable: None,
         endurance: Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,

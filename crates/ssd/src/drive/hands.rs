@@ -89,7 +89,7 @@ impl Drive {
     #[inline(never)]
     fn erase_if_stale(&mut self, die: u32) {
         let (set, number) = self.places[die as usize];
-        if self.sets[set as usize].ftl.is_stale() {
+        if self.sets[set as usize].ftl.is_stale() && !self.is_deterministic(set) {
             self.with_flash(set as usize, |ftl, hands| ftl.erase_ahead(number, hands));
         }
     }

@@ -78,6 +78,11 @@ impl Namespaces {
         })
     }
 
+    /// The sets that a namespace lies in.
+    pub fn sets(&self, namespace: u32) -> impl Iterator<Item = u32> {
+        self.all[namespace as usize].sets.iter().map(|&(set, _)| set)
+    }
+
     /// Bytes of namespaces in a set.
     pub fn set_bytes(&self, set: u32) -> u64 {
         u64::from(self.set_units(set)) << self.unit_bits

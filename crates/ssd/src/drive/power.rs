@@ -59,6 +59,7 @@ impl Drive {
         let lost = self.buffered > 0 && !self.spec.buffer.protected;
         self.health.unsafe_shutdowns += u64::from(lost);
         self.forget(now);
+        self.forget_windows();
         for set in &mut self.sets {
             // Wordlines that were being filled are not used any further.
             set.ftl.pad(&mut Nothing);

@@ -242,10 +242,10 @@ impl Drive {
     pub(super) fn keep_up(&mut self, bytes: u64) {
         let dies = self.spec.flash.dies();
         for _ in 0..bytes.div_ceil(self.spec.flash.program_bytes()) {
-            self.dies.add(self.now, self.upkeep_die, Work::Upkeep);
-            let set = self.sets.iter_mut().find(|set| set.dies.contains(&self.upkeep_die));
-            if let Some(set) = set {
-                set.upkeep_programs += 1;
+            let (set, _) = self.places[self.upkeep_die as usize];
+            if !self.owe(set) {
+                self.dies.add(self.now, self.upkeep_die, Work::Upkeep);
+                self.sets[set as usize].upkeep_programs += 1;
             }
             self.upkeep_die = (self.upkeep_die + 1) % dies;
         }

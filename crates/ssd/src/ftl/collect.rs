@@ -28,6 +28,9 @@ impl Ftl {
     /// Copies as much as `count` units from the host call for.
     #[inline]
     pub(super) fn keep_pace(&mut self, count: u32, flash: &mut impl Flash) {
+        if self.still && !self.is_short() {
+            return;
+        }
         if self.victim.is_none() {
             if !self.is_short() && !self.must_shrink() {
                 return;
@@ -53,7 +56,24 @@ impl Ftl {
     /// Whether the next superblock to be opened would be one of those that are kept free.
     #[inline]
     fn is_short(&self) -> bool {
-        self.free.len() <= self.setup.reserve
+        self.free.len() <= self.setup.reserve + self.kept
+    }
+
+    /// Keeps so many superblocks free beside the reserve, and collects until they are; or stands `still` while more than the reserve is
+    /// free.
+    #[cold]
+    pub fn keep_for_window(&mut self, kept: u32, still: bool, flash: &mut impl Flash) {
+        (self.kept, self.still) = (kept, still);
+        if self.kept == 0 {
+            return;
+        }
+        // What a random choice empties may have been full.
+        for _ in 0..self.superblocks.len() {
+            if !self.is_short() || !self.superblocks.iter().any(|one| one.state == State::Closed) {
+                return;
+            }
+            self.collect_one(flash);
+        }
     }
 
     /// Empties one superblock to the end.

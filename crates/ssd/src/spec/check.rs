@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::{
     Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Placement,
-    SetLayout, Sets, Spec, SpecError, Upkeep,
+    Predictable, SetLayout, Sets, Spec, SpecError, Upkeep,
 };
 
 /// Physical units must be fewer: two of a table's 2^32 entries mean something else than a place.
@@ -27,6 +27,10 @@ const VARIATION_MAX: f64 = 0.2;
 
 /// Reclaim unit handles at most; drives on the market have 8 to 128.
 const HANDLES_MAX: u32 = 128;
+
+/// More reads or writes, and longer, than a deterministic window of any drive: a week.
+const COUNT_MAX: u64 = 1_000_000_000_000;
+const MS_MAX: f64 = 604_800_000.0;
 
 /// Share of bad blocks at most; makers promise 2 to 4 %.
 const BAD_BLOCKS_MAX: f64 = 0.05;
@@ -77,6 +81,9 @@ impl Spec {
         if let Some(placement) = &self.placement {
             placement.check(self)?;
         }
+        if let Some(predictable) = &self.predictable {
+            predictable.check(self)?;
+        }
         self.check_room()?;
         self.check_buffer()?;
         if let Some(cache) = &self.cache {
@@ -118,7 +125,8 @@ impl Spec {
         };
         let cached = self.cache.as_ref().map_or(0, cells);
         let streams = u64::from(Placement::streams(self.placement));
-        let kept = u64::from(self.mapping.reserve_superblocks) + OPEN_SUPERBLOCKS + streams - 2;
+        let kept = u64::from(self.mapping.reserve_superblocks) + OPEN_SUPERBLOCKS + streams - 2
+            + self.window_superblocks();
         for set in 0..self.sets.count {
             let data = self.bytes_in_set(set).saturating_add(cached);
             let needed = data.div_ceil(superblock) + kept;
@@ -393,6 +401,29 @@ impl Placement {
                 spec.mapping.reserve_superblocks
             )
         })
+    }
+}
+
+impl Predictable {
+    fn check(&self, spec: &Spec) -> Check {
+        let sets = spec.flash.media == Media::Nand && spec.sets.count > 1;
+        ensure(sets, "predictable.reads", || {
+            "windows are of NVM Sets, and this drive has none: give sets.count 2 or more".to_owned()
+        })?;
+        ensure((1..=COUNT_MAX).contains(&self.reads), "predictable.reads", || {
+            format!("{} is not between 1 and 10^12", self.reads)
+        })?;
+        ensure(self.writes <= COUNT_MAX, "predictable.writes", || {
+            format!("{} is more than 10^12", self.writes)
+        })?;
+        let between = |name: &str, value: f64, least: f64, most: f64| {
+            ensure((least..=most).contains(&value), &format!("predictable.{name}"), || {
+                format!("{value} is not between {least} and {most} ms")
+            })
+        };
+        between("longest_ms", self.longest_ms, 1.0, MS_MAX)?;
+        between("recovery_ms", self.recovery_ms, 0.0, MS_MAX)?;
+        between("recovery_least_ms", self.recovery_least_ms, 0.0, self.recovery_ms)
     }
 }
 

@@ -59,7 +59,7 @@ const fn without(
 }
 
 /// Every parameter, in the order in which files are written.
-pub const PARAMETERS: [Known; 68] = [
+pub const PARAMETERS: [Known; 73] = [
     or("controller", "block_bytes", "512", "LBA size in bytes: 512 or 4096"),
     needed(
         "controller",
@@ -192,6 +192,11 @@ pub const PARAMETERS: [Known; 68] = [
         "\"persistent\"",
         "initial: what the drive copies comes together; persistent: it stays apart",
     ),
+    needed("predictable", "reads", "reads of 4 KiB that a whole deterministic window has room for"),
+    needed("predictable", "writes", "writes of the size that suits the set that it has room for"),
+    needed("predictable", "longest_ms", "length of a whole deterministic window, milliseconds"),
+    needed("predictable", "recovery_ms", "time from its end until another can be whole"),
+    or("predictable", "recovery_least_ms", "0.0", "time until another can begin at all"),
     needed("endurance", "cycles", "times that a block can be erased"),
     or("endurance", "used", "0.0", "share of its life that is used when it begins, 0 to 1"),
     without(

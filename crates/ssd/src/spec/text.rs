@@ -9,7 +9,7 @@ use super::field::{Field, Kind};
 use super::parameters::{Absent, Known, PARAMETERS};
 use super::{
     Buffer, Cache, Collector, Controller, Endurance, Flash, Heat, Link, Mapping, Media, Namespace,
-    Placement, Sets, Spec, SpecError, Upkeep,
+    Placement, Predictable, Sets, Spec, SpecError, Upkeep,
 };
 
 impl Spec {
@@ -55,6 +55,17 @@ impl Spec {
                 Some(Placement {
                     handles: read.get("placement", "handles")?,
                     isolation: read.get("placement", "isolation")?,
+                })
+            } else {
+                None
+            },
+            predictable: if read.given.has("predictable") {
+                Some(Predictable {
+                    reads: read.get("predictable", "reads")?,
+                    writes: read.get("predictable", "writes")?,
+                    longest_ms: read.get("predictable", "longest_ms")?,
+                    recovery_ms: read.get("predictable", "recovery_ms")?,
+                    recovery_least_ms: read.get("predictable", "recovery_least_ms")?,
                 })
             } else {
                 None
@@ -115,6 +126,13 @@ impl Spec {
         if let Some(Placement { handles, isolation }) = &self.placement {
             all.put("placement", "handles", handles);
             all.put("placement", "isolation", isolation);
+        }
+        if let Some(predictable) = &self.predictable {
+            all.put("predictable", "reads", &predictable.reads);
+            all.put("predictable", "writes", &predictable.writes);
+            all.put("predictable", "longest_ms", &predictable.longest_ms);
+            all.put("predictable", "recovery_ms", &predictable.recovery_ms);
+            all.put("predictable", "recovery_least_ms", &predictable.recovery_least_ms);
         }
         all.put("endurance", "cycles", &self.endurance.cycles);
         all.put("endurance", "used", &self.endurance.used);
@@ -529,6 +547,7 @@ mod tests {
             "cache",
             "sets",
             "placement",
+            "predictable",
             "endurance",
             "upkeep",
             "heat",
@@ -550,6 +569,7 @@ mod tests {
         spec.heat = Some(heat(1.0));
         spec.endurance.rated_bytes = Some(1);
         spec.placement = Some(Placement { handles: 2, isolation: Isolation::Initial });
+        spec.predictable = Some(windows(1.0));
         spec.cache = Some(Cache {
             static_bytes: 0,
             dynamic_bytes: 0,
@@ -572,6 +592,16 @@ mod tests {
         let listed: BTreeSet<String> =
             PARAMETERS.iter().map(|known| format!("{}.{}", known.section, known.name)).collect();
         assert_eq!(given, listed);
+    }
+
+    fn windows(times: f64) -> Predictable {
+        Predictable {
+            reads: 1,
+            writes: 2,
+            longest_ms: times,
+            recovery_ms: 2.0 * times,
+            recovery_least_ms: times,
+        }
     }
 
     fn heat(times: f64) -> Heat {
@@ -685,6 +715,7 @@ mod tests {
                     handles: numbers[7],
                     isolation: if flags[4] { Isolation::Initial } else { Isolation::Persistent },
                 }),
+                predictable: flags[0].then(|| windows(times[1])),
                 endurance: Endurance {
                     cycles: numbers[11],
                     used: times[3],

@@ -14,4 +14,5 @@ mod retries;
 mod specs;
 mod variation;
 mod wear;
+mod windows;
 mod work;

@@ -51,6 +51,7 @@ pub fn small() -> Spec {
         cache: None,
         sets: Sets::none(),
         placement: None,
+        predictable: None,
         endurance: Endurance { cycles: 3_000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,

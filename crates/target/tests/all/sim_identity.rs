@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
-use base::Duration;
+use base::{Duration, Instant};
 use device::facts::{Answer, Facts};
 use device::identity::Kind;
 use device::link::LinkVerdict;
 use device::nvme::identify::{Attribute, DeallocatedReads, OptionalCommand};
+use device::nvme::log::Window;
 use device::wear::Wear;
 use longtake_target::facts;
+use ssd::health::SetWindow;
 use ssd::spec::{
     Buffer, Collector, Controller, Endurance, Flash, Heat, Isolation, Link, Mapping, Media,
-    Namespace, Placement, SetLayout, Sets, Spec,
+    Namespace, Placement, Predictable, SetLayout, Sets, Spec,
 };
 use ssd::{Erases, Health, SetHealth, SimBank, Slot, Start};
 
@@ -59,6 +61,7 @@ fn spec() -> Spec {
         cache: None,
         sets: Sets::none(),
         placement: None,
+        predictable: None,
         endurance: Endurance { cycles: 1000, used: 0.0, rated_bytes: None },
         upkeep: None,
         heat: None,
@@ -172,6 +175,51 @@ fn placement_is_told_with_its_handles_and_what_was_written_under_it() {
     let written = placement.statistics.unwrap();
     assert_eq!((written.host_written_bytes, written.media_written_bytes), (2_000_000, 3_000_000));
     assert_eq!(written.media_erased_bytes, 2_500_000);
+}
+
+#[test]
+fn the_window_of_each_set_is_told_with_what_is_left_of_it() {
+    let mut spec = spec();
+    spec.capacity_bytes = 1 << 40;
+    let namespace = |set| Namespace { share: 0.5, sets: vec![set] };
+    spec.sets = Sets {
+        layout: SetLayout::Horizontal,
+        count: 2,
+        namespaces: vec![namespace(0), namespace(1)],
+    };
+    spec.predictable = Some(Predictable {
+        reads: 1000,
+        writes: 20,
+        longest_ms: 300.0,
+        recovery_ms: 400.0,
+        recovery_least_ms: 50.0,
+    });
+    let window = SetWindow {
+        window: ssd::Window::Deterministic,
+        since: Instant::START,
+        reads_left: 7,
+        writes_left: 0,
+        ms_left: 9,
+        ended: 0,
+    };
+    let in_it = SetHealth { window: Some(window), ..SetHealth::default() };
+    let health = Health { sets: vec![in_it, SetHealth::default()], ..Health::default() };
+    let nvme = facts_of(spec, 0, health).nvme.unwrap();
+    assert!(nvme.controller.known().unwrap().has(Attribute::PredictableLatencyMode));
+    let [first, second] = &nvme.predictable_latency.known().unwrap()[..] else { panic!("two") };
+    assert_eq!((first.nvm_set_id, second.nvm_set_id), (1, 2));
+    assert_eq!((first.window, second.window), (Window::Deterministic, Window::NotUsed));
+    assert_eq!((first.deterministic_reads, first.deterministic_writes), (Some(1000), Some(20)));
+    assert_eq!(first.deterministic_max_ms, Some(300));
+    assert_eq!(first.housekeeping_min_high_ms, Some(400));
+    assert_eq!(first.housekeeping_min_low_ms, Some(50));
+    assert_eq!(
+        (first.deterministic_reads_left, first.deterministic_writes_left),
+        (Some(7), Some(0))
+    );
+    assert_eq!((first.deterministic_ms_left, second.deterministic_ms_left), (Some(9), None));
+    let logs: Vec<u8> = nvme.supported_logs.known().unwrap().iter().map(|log| log.id).collect();
+    assert_eq!(logs, [0x00, 0x02, 0x09, 0x0A]);
 }
 
 #[test]

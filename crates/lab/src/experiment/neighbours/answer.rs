@@ -154,6 +154,10 @@ impl Answer for NeighboursResult {
             said.push(Finding::new("neighbours.alone", FindingKind::States, quantities, &sentence));
         }
         said.extend(self.beside.iter().flat_map(|beside| self.findings_beside(beside)));
+        if self.deterministic {
+            let sentence = "Reads were measured in deterministic windows (Predictable Latency Mode), one for each point.";
+            said.push(Finding::remark(sentence.to_owned()));
+        }
         said.extend(self.unknown());
         said.extend(self.preparation.findings(if self.beside.is_empty() {
             ""
