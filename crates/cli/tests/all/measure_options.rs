@@ -123,6 +123,24 @@ fn a_sweep_that_can_not_be_is_refused_with_what_could() {
 }
 
 #[test]
+fn a_rate_is_to_be_held_in_the_chunks_that_record_writes() {
+    let folder = scratch();
+    let output = folder.path().join("held");
+    let options = format!("--size 64MiB --rate 100MB/s -o {}", output.display());
+    measure(&format!("fill sim:ideal {options}")).code(0);
+    let step: Value =
+        serde_json::from_slice(&fs::read(output.join("fill/held-100000000.json")).unwrap())
+            .unwrap();
+    let stream = &step["measurement"]["workload"]["stream"][0];
+    let plan = "plan --rate 1GB/s --mission 1s --drive samsung-970-pro-512gb --json";
+    let plan: Value = serde_json::from_str(&ran(plan.split_whitespace()).code(0).text()).unwrap();
+    let take = &plan["designs"][0]["array"]["take"];
+    let chunk = take["chunk_bytes"].as_u64().unwrap();
+    assert_eq!(stream["block"], format!("{}KiB", chunk >> 10), "{stream}");
+    assert_eq!((&stream["depth"], &stream["flush"]), (&take["buffers"], &Value::from("1s")));
+}
+
+#[test]
 fn neighbours_take_depths_rates_overwriting_and_a_percentile() {
     let folder = scratch();
     let output = folder.path().join("neighbours");
