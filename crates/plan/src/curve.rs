@@ -1,6 +1,6 @@
 //! How an empty drive was seen to write, step by step: what a mission is planned by, which ends before the means of phases are reached.
 
-use profile::{FillCurve, SourceKind, Trust};
+use profile::{FillCurve, Profile, SourceKind, Trust};
 
 use crate::candidate::{Candidate, Figure};
 use crate::phases::waiting;
@@ -66,6 +66,28 @@ impl Curve {
         }
         (bytes * COVERED <= begin && seconds > 0.0).then_some(seconds)
     }
+}
+
+/// The rate in bytes a second at which or faster half of what an empty drive was written between two places was: the level between dips.
+/// None if no measured curve goes through all of that.
+pub fn level(profile: &Profile, begins: f64, ends: f64) -> Option<f64> {
+    let curve = profile.fill.as_ref().filter(|curve| curve.source.kind == SourceKind::Measured)?;
+    let (mut begin, mut inside) = (0.0_f64, Vec::new());
+    for &(end, rate) in &curve.steps {
+        inside.push((rate, ((end as f64).min(ends) - begin.max(begins)).max(0.0)));
+        begin = end as f64;
+    }
+    let all: f64 = inside.iter().map(|(_, bytes)| bytes).sum();
+    if all < COVERED * (ends - begins) {
+        return None;
+    }
+    inside.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let mut faster = 0.0;
+    let half = inside.iter().find(|(_, bytes)| {
+        faster += bytes;
+        faster >= all / 2.0
+    });
+    half.map(|(rate, _)| *rate)
 }
 
 /// Steps with their edges: a short one between a faster and a slower is where the rate changed, and wrote at the rate of the first until

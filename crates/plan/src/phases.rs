@@ -6,7 +6,7 @@ use recorder::Placement;
 use serde::Serialize;
 
 use crate::candidate::{Candidate, Figure};
-use crate::curve::Curve;
+use crate::curve::{self, Curve};
 use crate::explain;
 
 /// How long a dip is taken to last where the profile doesn't tell: a figure of the worst second is of a second.
@@ -46,6 +46,9 @@ pub struct Phase {
     pub mean_bytes_per_s: f64,
     /// What it writes in its slowest moments.
     pub worst_bytes_per_s: f64,
+    /// What it was seen to write between dips, if a measured curve goes through the phase.
+    #[serde(skip)]
+    level_bytes_per_s: Option<f64>,
     /// Where the mean comes from.
     pub figure: Figure,
     /// Whether a measurement went so far.
@@ -148,6 +151,7 @@ impl Phases {
                 ends_at_bytes,
                 mean_bytes_per_s: rate,
                 worst_bytes_per_s: rate,
+                level_bytes_per_s: None,
                 figure: figure.clone(),
                 seen: true,
             });
@@ -180,6 +184,7 @@ impl Phases {
         let mut all = Self::of_means(phases, figures, doubts);
         all.assume_what_was_not_seen(profile, &measure);
         all.dip(candidate);
+        all.see_levels(candidate);
         let cached = all.phases.iter().any(|phase| phase.stage == Stage::Cache);
         all.curve = if all.even { Curve::of(candidate, &native, cached) } else { None };
         Some(all)
@@ -233,6 +238,7 @@ impl Phases {
         for phase in &mut self.phases {
             phase.mean_bytes_per_s *= share;
             phase.worst_bytes_per_s *= share;
+            phase.level_bytes_per_s = phase.level_bytes_per_s.map(|level| level * share);
         }
     }
 
@@ -284,6 +290,27 @@ impl Phases {
                 "how long its dips last is not known; taken as {DIP_S} s, and all drives as dipping at once"
             )),
         }
+    }
+
+    /// Notes what an empty drive was seen to write between dips, as much worse as means are taken to be.
+    fn see_levels(&mut self, candidate: &Candidate) {
+        let mut begins = 0.0;
+        for phase in &mut self.phases {
+            let Some(ends) = phase.ends_at_bytes else { break };
+            let stated = candidate.profile.known(&phase.figure.name).map(|known| known.value);
+            phase.level_bytes_per_s = stated
+                .zip(curve::level(&candidate.profile, begins, ends))
+                .map(|(stated, level)| level * phase.mean_bytes_per_s / stated);
+            begins = ends;
+        }
+    }
+
+    /// What a drive writes in a phase while it doesn't dip, in bytes a second: more than the mean by the time that dips cost in the long
+    /// run, but not more than was seen, where the pass that the mean is of met fewer of them.
+    pub fn level(&self, phase: &Phase) -> f64 {
+        let share = self.dips.map_or(0.0, |dips| dips.share);
+        let level = phase.mean_bytes_per_s * (1.0 + share);
+        phase.level_bytes_per_s.map_or(level, |seen| seen.clamp(phase.mean_bytes_per_s, level))
     }
 
     /// Those that a drive goes through on its way to so many bytes; infinitely many reach them all.

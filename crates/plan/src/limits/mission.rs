@@ -3,7 +3,7 @@
 use recorder::Placement;
 
 use super::Case;
-use crate::phases::Dips;
+use crate::phases::{Dips, Phase};
 
 /// What waits in a mission over drives that dip.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,14 +41,14 @@ impl Case<'_> {
         let dips = phases.dips.filter(|_| !self.requirement.wraps())?;
         let (count, left) = (f64::from(drives), self.left(drives));
         let volume = self.fill(drives) * count;
-        let level = |mean: f64| mean * (1.0 + dips.share) * left;
+        let level = |phase: &Phase| phases.level(phase) * left;
         let dipped_s = |drives: u32| dips.within(drives, self.load.held_s) * dips.together_s;
         let offered = self.load.offered_bytes_per_s;
         let (more, dipped) = match placement {
             Placement::Adaptive => {
-                let means = phases.reached(self.fill(drives)).iter();
-                let fastest = means.map(|phase| phase.mean_bytes_per_s).fold(0.0, f64::max);
-                (0.0, dipped_s(drives) * level(fastest))
+                let reached = phases.reached(self.fill(drives)).iter();
+                let fastest = reached.map(level).fold(0.0, f64::max);
+                (0.0, dipped_s(drives) * fastest)
             }
             Placement::Stripe => {
                 let members = drives + self.requirement.parity;
@@ -58,9 +58,8 @@ impl Case<'_> {
                 (self.headroom(), dipped_s(members) * offered)
             }
         };
-        let backlog = phases.backlog(offered * (1.0 + more), volume, count, |phase| {
-            level(phase.mean_bytes_per_s) * count
-        });
+        let offered = offered * (1.0 + more);
+        let backlog = phases.backlog(offered, volume, count, |phase| level(phase) * count);
         Some(BetweenDips { backlog, dips: dipped })
     }
 
