@@ -10,7 +10,7 @@ use crate::phases::{Dips, Phase};
 pub(super) struct BetweenDips {
     /// Bytes because drives are slower than the stream even while none dips.
     backlog: f64,
-    /// Bytes that drives would have written in the time that they dip; in a stripe, all that come meanwhile.
+    /// Bytes that drives would have written in the time that they dip; in a stripe, that all would have.
     dips: f64,
 }
 
@@ -44,18 +44,17 @@ impl Case<'_> {
         let level = |phase: &Phase| phases.level(phase) * left;
         let dipped_s = |drives: u32| dips.within(drives, self.load.held_s) * dips.together_s;
         let offered = self.load.offered_bytes_per_s;
+        let reached = phases.reached(self.fill(drives)).iter();
+        let fastest = reached.map(level).fold(0.0, f64::max);
         let (more, dipped) = match placement {
-            Placement::Adaptive => {
-                let reached = phases.reached(self.fill(drives)).iter();
-                let fastest = reached.map(level).fold(0.0, f64::max);
-                (0.0, dipped_s(drives) * fastest)
-            }
+            Placement::Adaptive => (0.0, dipped_s(drives) * fastest),
             Placement::Stripe => {
                 let members = drives + self.requirement.parity;
                 if dipped_s(members) > dips.standstill_s(members) {
                     return None;
                 }
-                (self.headroom(), dipped_s(members) * offered)
+                // What drives that are too slow wouldn't have written waits already.
+                (self.headroom(), dipped_s(members) * offered.min(count * fastest))
             }
         };
         let offered = offered * (1.0 + more);
