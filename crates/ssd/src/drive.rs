@@ -257,7 +257,7 @@ pub struct Drive {
     waiting: VecDeque<Waiting>,
     // Flushes.
     epochs: VecDeque<Epoch>,
-    first_epoch: u64,
+    first_epoch: u32,
     /// Writes with Force Unit Access that wait for their programs.
     forced: Vec<Forced>,
     // Commands.
@@ -512,7 +512,7 @@ impl Drive {
                 match self.dies.step() {
                     Done::Access(access, through) => self.ready_at(through, access, uplink),
                     Done::Work(work, die) => {
-                        self.worked(work, uplink, &mut data);
+                        self.worked(work, die, uplink, &mut data);
                         self.erase_ahead(die);
                         self.find_others();
                     }

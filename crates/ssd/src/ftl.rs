@@ -23,7 +23,7 @@ use free::{EraseAhead, Free};
 /// What the flash does for a translation layer.
 pub trait Flash {
     /// A die writes a wordline.
-    fn program(&mut self, program: Program);
+    fn program(&mut self, die: u32, program: Program);
     /// A die reads `units` units of one cell that are to be copied.
     fn copy(&mut self, die: u32, slc: bool, units: u32);
     /// A die erases its block of a superblock that is about to be programmed.
@@ -35,8 +35,6 @@ pub trait Flash {
 /// A program of one wordline on one die.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// The die, from 0 in the set.
-    pub die: u32,
     /// The superblock.
     pub superblock: u32,
     /// The wordline.
@@ -44,7 +42,7 @@ pub struct Program {
     /// Whether it is written with one bit a cell.
     pub slc: bool,
     /// Units that it takes out of the host's buffer: all but padding, and none if they are copies.
-    pub host_units: u32,
+    pub host_units: u16,
     /// How long it takes.
     pub pace: Pace,
 }
@@ -436,7 +434,10 @@ impl Ftl {
                 }
                 _ => stripe.program_units(slc),
             };
-            flash.program(Program { die, superblock, wordline, slc, host_units, pace });
+            flash.program(
+                die,
+                Program { superblock, wordline, slc, host_units: host_units as u16, pace },
+            );
         });
         if next == capacity {
             self.close(at, Open { superblock: open.superblock, next });

@@ -78,11 +78,11 @@ impl Drive {
 
     /// A program is done: writes that waited for it alone are, too.
     #[inline]
-    pub(super) fn forced_by(&mut self, set: u16, program: &Program) {
+    pub(super) fn forced_by(&mut self, set: u16, die: u32, program: &Program) {
         if self.forced.is_empty() {
             return;
         }
-        let Program { superblock, die, wordline, .. } = *program;
+        let Program { superblock, wordline, .. } = *program;
         let done = Wordline { set, superblock, die, wordline };
         let Self { forced, over, now, .. } = self;
         forced.retain_mut(|write| {

@@ -16,26 +16,25 @@ pub(super) struct Active {
 /// Passes what a translation layer wants on to the dies of its set.
 pub(super) struct Hands<'a> {
     now: u64,
-    set: u16,
     own: &'a [u32],
     dies: &'a mut Dies,
     active: &'a mut Vec<Active>,
-    epoch: u64,
+    epoch: u32,
     programs: &'a mut u64,
     unit_bytes: u32,
 }
 
 impl Flash for Hands<'_> {
     #[inline(always)]
-    fn program(&mut self, program: Program) {
+    fn program(&mut self, die: u32, program: Program) {
         let entry = self.active.iter_mut().find(|one| one.superblock == program.superblock);
         match entry {
             Some(active) => active.under_way += 1,
-            None => self.activate(program.superblock, program.die, program.wordline),
+            None => self.activate(program.superblock, die, program.wordline),
         }
         *self.programs += 1;
-        let work = Work::Program { set: self.set, program, epoch: self.epoch };
-        self.dies.add(self.now, self.own[program.die as usize], work);
+        let work = Work::Program { program, epoch: self.epoch };
+        self.dies.add(self.now, self.own[die as usize], work);
     }
 
     #[inline]
@@ -108,12 +107,11 @@ impl Drive {
         set: usize,
         run: impl FnOnce(&mut Ftl, &mut Hands<'_>) -> T,
     ) -> T {
-        let epoch = self.first_epoch + self.epochs.len() as u64 - 1;
+        let epoch = self.first_epoch.wrapping_add(self.epochs.len() as u32 - 1);
         let Some(last) = self.epochs.back_mut() else { unreachable!("there is always an epoch") };
         let Set { ftl, dies: own, active, .. } = &mut self.sets[set];
         let mut hands = Hands {
             now: self.now,
-            set: set as u16,
             own,
             dies: &mut self.dies,
             active,

@@ -37,6 +37,7 @@ impl Drive {
         &self,
         data: &mut Data<'_, M>,
         set: u16,
+        die: u32,
         program: &Program,
     ) {
         if self.spec.buffer.protected {
@@ -44,7 +45,7 @@ impl Drive {
         }
         let ftl = &self.sets[usize::from(set)].ftl;
         let first = program.superblock * ftl.setup().stripe.units(false);
-        for (from, to) in ftl.setup().stripe.places(program.die, program.wordline, program.slc) {
+        for (from, to) in ftl.setup().stripe.places(die, program.wordline, program.slc) {
             for place in from..to {
                 for media in data.media.iter_mut() {
                     media.save((set, first + place));

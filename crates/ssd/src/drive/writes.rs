@@ -255,25 +255,27 @@ impl Drive {
     pub(super) fn worked<M: base::Buffers>(
         &mut self,
         work: Work,
+        die: u32,
         uplink: &mut Option<UplinkWires>,
         data: &mut Option<Data<'_, M>>,
     ) {
-        if let Work::Program { set, program, epoch } = work {
-            let owner = &mut self.sets[usize::from(set)];
+        if let Work::Program { program, epoch } = work {
+            let (set, number) = self.places[die as usize];
+            let owner = &mut self.sets[set as usize];
             let found = owner.active.iter().position(|one| one.superblock == program.superblock);
             if let Some(at) = found {
                 let active = &mut owner.active[at];
-                active.programmed[program.die as usize] = program.wordline + 1;
+                active.programmed[number as usize] = program.wordline + 1;
                 active.under_way -= 1;
                 if active.under_way == 0 {
                     owner.active.swap_remove(at);
                 }
             }
             if let Some(data) = data {
-                self.saved(data, set, &program);
+                self.saved(data, set as u16, number, &program);
             }
             self.programmed(epoch);
-            self.forced_by(set, &program);
+            self.forced_by(set as u16, number, &program);
             if program.host_units > 0 {
                 self.buffered -= u64::from(program.host_units);
                 let has_room = |first: &Waiting| self.buffered + first.held_up <= self.buffer_units;
@@ -289,11 +291,20 @@ impl Drive {
     }
 
     /// A program that flushes may wait for is done.
-    pub(super) fn programmed(&mut self, epoch: u64) {
-        self.epochs[(epoch - self.first_epoch) as usize].programs -= 1;
+    #[inline(always)]
+    pub(super) fn programmed(&mut self, epoch: u32) {
+        self.epochs[epoch.wrapping_sub(self.first_epoch) as usize].programs -= 1;
+        if self.epochs.len() > 1 {
+            self.end_epochs();
+        }
+    }
+
+    /// Completes the flushes that wait for no program any more.
+    #[cold]
+    fn end_epochs(&mut self) {
         while self.epochs.len() > 1 && self.epochs[0].programs == 0 {
             if let Some(epoch) = self.epochs.pop_front() {
-                self.first_epoch += 1;
+                self.first_epoch = self.first_epoch.wrapping_add(1);
                 for index in epoch.flushes {
                     self.over.push(self.now, index);
                 }

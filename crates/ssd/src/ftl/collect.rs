@@ -275,7 +275,7 @@ impl Ftl {
             place += length;
         }
         self.setup.stripe.programs(next, place, false, |die, wordline| {
-            flash.program(Program { die, superblock, wordline, slc: false, host_units: 0, pace });
+            flash.program(die, Program { superblock, wordline, slc: false, host_units: 0, pace });
         });
         let open = Open { superblock, next: place };
         if place == capacity {

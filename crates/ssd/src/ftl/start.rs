@@ -13,7 +13,7 @@ use crate::steady;
 pub struct Nothing;
 
 impl Flash for Nothing {
-    fn program(&mut self, _program: Program) {}
+    fn program(&mut self, _die: u32, _program: Program) {}
     fn copy(&mut self, _die: u32, _slc: bool, _units: u32) {}
     fn erase(&mut self, _die: u32, _superblock: u32) {}
     fn erase_ahead(&mut self, _die: u32, _superblock: u32) {}

@@ -28,6 +28,9 @@ const VARIATION_MAX: f64 = 0.2;
 /// Reclaim unit handles at most; drives on the market have 8 to 128.
 const HANDLES_MAX: u32 = 128;
 
+/// Units of a program at most; drives on the market have a few dozen.
+const PROGRAM_UNITS_MAX: u64 = u16::MAX as u64;
+
 /// More reads or writes, and longer, than a deterministic window of any drive: a week.
 const COUNT_MAX: u64 = 1_000_000_000_000;
 const MS_MAX: f64 = 604_800_000.0;
@@ -288,6 +291,12 @@ impl Mapping {
         if flash.media == Media::InPlace {
             return Ok(());
         }
+        let units = flash.program_bytes() / u64::from(unit);
+        ensure(units <= PROGRAM_UNITS_MAX, "mapping.unit_bytes", || {
+            format!(
+                "a program of a die would hold {units} units: give units so large that it holds {PROGRAM_UNITS_MAX} at most"
+            )
+        })?;
         let spare = self.over_provisioning;
         ensure((0.0..=100.0).contains(&spare), "mapping.over_provisioning", || {
             format!("{spare} is not between 0 and 100; 0.07 is 7 %")
@@ -623,6 +632,10 @@ mod tests {
         refused("mapping.unit_bytes", "no multiple", |s| {
             s.flash.planes = 3;
             s.mapping.unit_bytes = 32_768;
+        });
+        refused("mapping.unit_bytes", "holds 65535 at most", |s| {
+            (s.flash.planes, s.flash.page_bytes) = (64, 1 << 20);
+            (s.flash.pages_per_program, s.flash.pages_per_block) = (4, 4 * s.flash.pages_per_block);
         });
     }
 

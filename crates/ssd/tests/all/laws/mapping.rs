@@ -26,8 +26,8 @@ pub struct Counted {
 }
 
 impl Flash for Counted {
-    fn program(&mut self, program: Program) {
-        let Program { die, superblock, wordline, .. } = program;
+    fn program(&mut self, die: u32, program: Program) {
+        let Program { superblock, wordline, .. } = program;
         let next = self.blocks.entry((die, superblock)).or_insert(0);
         assert!(wordline >= *next, "{program:?} is programmed again before its block is erased");
         *next = wordline + 1;

@@ -15,7 +15,7 @@ const NOT_CLOSED: u32 = RESERVE + 2;
 struct Counted;
 
 impl Flash for Counted {
-    fn program(&mut self, _program: Program) {}
+    fn program(&mut self, _die: u32, _program: Program) {}
     fn copy(&mut self, _die: u32, _slc: bool, _units: u32) {}
     fn erase(&mut self, _die: u32, _superblock: u32) {}
     fn erase_ahead(&mut self, _die: u32, _superblock: u32) {}
