@@ -314,7 +314,7 @@ impl<'a> Lab<'a> {
         drive: u16,
         watch: &mut dyn FnMut(&Interval) -> Go,
     ) -> Result<(Step, Option<bool>), LabError> {
-        let measured = self.has(experiment, name);
+        let measured = self.measured(experiment, name, workload)?.is_some();
         self.rig.restore();
         self.rig.begin_window(drive)?;
         let step = self.step_until(experiment, name, workload, watch)?;

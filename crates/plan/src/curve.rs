@@ -7,6 +7,8 @@ use crate::phases::waiting;
 
 /// A curve counts for all that is written if it covers this share of it.
 const COVERED: f64 = 0.99;
+/// A curve shows dips if the time from one to the next takes so many of its shortest steps.
+const STEPS_BETWEEN_DIPS: f64 = 2.0;
 /// Steps of a curve that have about as many bytes are intervals of the measurement.
 const SAME_BYTES: f64 = 1.1;
 
@@ -69,8 +71,8 @@ impl Curve {
 }
 
 /// The rate in bytes a second at which or faster half of what an empty drive was written between two places was: the level between dips.
-/// None if no measured curve goes through all of that.
-pub fn level(profile: &Profile, begins: f64, ends: f64) -> Option<f64> {
+/// None if no measured curve goes through all of that, or if its steps are longer than the time from one dip to the next, and hide them.
+pub fn level(profile: &Profile, begins: f64, ends: f64, period_s: f64) -> Option<f64> {
     let curve = profile.fill.as_ref().filter(|curve| curve.source.kind == SourceKind::Measured)?;
     let (mut begin, mut inside) = (0.0_f64, Vec::new());
     for &(end, rate) in &curve.steps {
@@ -79,6 +81,11 @@ pub fn level(profile: &Profile, begins: f64, ends: f64) -> Option<f64> {
     }
     let all: f64 = inside.iter().map(|(_, bytes)| bytes).sum();
     if all < COVERED * (ends - begins) {
+        return None;
+    }
+    let took_s = |(rate, bytes): &(f64, f64)| bytes / rate;
+    let shortest_s = inside.iter().filter(|(_, bytes)| *bytes > 0.0).map(took_s);
+    if shortest_s.fold(f64::INFINITY, f64::min) > period_s / STEPS_BETWEEN_DIPS {
         return None;
     }
     inside.sort_by(|a, b| b.0.total_cmp(&a.0));

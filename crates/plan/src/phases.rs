@@ -96,11 +96,15 @@ impl Dips {
     /// As many dips of so many drives as fall into so many seconds in all but [`MORE_IN_MISSION`] of the cases, if each drive dips regularly
     /// and began when it liked.
     pub fn within(&self, drives: u32, seconds: f64) -> f64 {
-        let period_s = self.together_s * (1.0 + self.share) / self.share;
-        let of_each = (seconds + self.together_s) / period_s;
+        let of_each = (seconds + self.together_s) / self.period_s();
         let (sure, maybe) = (of_each.floor(), of_each.fract());
         let more = binomial(drives, maybe, MORE_IN_MISSION);
         f64::from(drives) * sure + f64::from(more)
+    }
+
+    /// Seconds from one dip to the next, if they come regularly.
+    fn period_s(&self) -> f64 {
+        self.together_s * (1.0 + self.share) / self.share
     }
 
     /// The longest time in seconds for which a stripe over so many members stands still: dips of one after another.
@@ -294,12 +298,13 @@ impl Phases {
 
     /// Notes what an empty drive was seen to write between dips, as much worse as means are taken to be.
     fn see_levels(&mut self, candidate: &Candidate) {
+        let Some(dips) = self.dips else { return };
         let mut begins = 0.0;
         for phase in &mut self.phases {
             let Some(ends) = phase.ends_at_bytes else { break };
             let stated = candidate.profile.known(&phase.figure.name).map(|known| known.value);
             phase.level_bytes_per_s = stated
-                .zip(curve::level(&candidate.profile, begins, ends))
+                .zip(curve::level(&candidate.profile, begins, ends, dips.period_s()))
                 .map(|(stated, level)| level * phase.mean_bytes_per_s / stated);
             begins = ends;
         }

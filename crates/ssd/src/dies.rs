@@ -220,6 +220,14 @@ impl Dies {
         self.work > 0
     }
 
+    /// Whether a die is at anything but programs of the host's data, or will be.
+    pub fn is_tidying(&self, die: u32) -> bool {
+        let Die { current, queue, .. } = &self.dies[die as usize];
+        let of_host =
+            |work: &Work| matches!(work, Work::Program { program, .. } if program.host_units > 0);
+        current.iter().chain(queue).any(|work| !of_host(work))
+    }
+
     /// Whether a die has no work that no host waits for.
     #[inline]
     pub fn is_without_work(&self, die: u32) -> bool {

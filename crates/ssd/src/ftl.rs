@@ -174,7 +174,7 @@ pub struct Ftl {
     victim: Option<Victim>,
     /// Superblocks that are kept free for a deterministic window, beside the reserve.
     kept: u32,
-    /// Whether nothing is collected or folded while more than the reserve is free.
+    /// Whether nothing has been collected or folded since a deterministic window began.
     still: bool,
     spare: Spare,
     mapped: u32,

@@ -483,9 +483,7 @@ impl Spec {
         }
         // The host's and the collector's open superblocks are half full: two of them hold one superblock of data.
         let open = Placement::streams(self.placement);
-        let kept = f64::from(self.mapping.reserve_superblocks)
-            + f64::from(open) / 2.0
-            + self.window_superblocks() as f64;
+        let kept = f64::from(self.mapping.reserve_superblocks) + f64::from(open) / 2.0;
         let superblock = (self.flash.block_bytes() * u64::from(self.flash.dies())) as f64;
         let bits = f64::from(self.flash.pages_per_program);
         let cached = self.cache.map_or(0.0, |cache| cache.static_bytes as f64 * bits);

@@ -24,6 +24,10 @@ use crate::known::{Known, subject, subject_of_set};
 
 pub use error::SimulatedRigError;
 
+/// How often, and how long apart, a drive is asked for a deterministic window before it counts as not having got one.
+const WINDOW_TRIES: u32 = 1_000;
+const WINDOW_TRY: Duration = Duration::from_millis(10);
+
 /// Drives that can be simulated.
 #[derive(Debug)]
 pub struct SimulatedDrives {
@@ -176,13 +180,20 @@ fn begin_window<M: Buffers>(bank: &mut SimBank<M>, drive: u16) -> Result<bool, B
     for &set in &sets {
         bank.set_window(slot, set, Some(Window::NonDeterministic));
     }
-    let recovered = bank.now() + Duration::from_secs_f64(windows.recovery_ms / 1e3);
     let mut done = Vec::new();
-    while bank.now() < recovered {
-        bank.wait(Some(recovered), &mut done)?;
-    }
-    for &set in &sets {
-        bank.set_window(slot, set, Some(Window::Deterministic));
+    let mut recovered = bank.now() + Duration::from_secs_f64(windows.recovery_ms / 1e3);
+    // What a drive has to do for itself may take longer than it said.
+    for _ in 0..WINDOW_TRIES {
+        while bank.now() < recovered {
+            bank.wait(Some(recovered), &mut done)?;
+        }
+        let mut windows = sets.iter().map(|&set| {
+            bank.set_window(slot, set, Some(Window::Deterministic)) == Some(Window::Deterministic)
+        });
+        if windows.all(|begun| begun) {
+            break;
+        }
+        recovered = bank.now() + WINDOW_TRY;
     }
     Ok(true)
 }

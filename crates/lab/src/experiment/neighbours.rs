@@ -243,7 +243,7 @@ impl Neighbours {
         self.suits(&drives)?;
         if self.deterministic && !lab.begin_window(self.reader)? {
             let reason = format!(
-                "{} has no deterministic windows (Predictable Latency Mode) that can be asked for: leave them out, or read a simulated drive with [simulated.predictable]",
+                "{} has no deterministic windows (Predictable Latency Mode) that can be asked for: leave --deterministic out, or name a simulated drive with [simulated.predictable] alone",
                 drives[usize::from(self.reader)].name
             );
             return Err(LabError::Unsuitable { experiment: NAME, reason });
@@ -343,7 +343,7 @@ impl Neighbours {
                 lab.point_in_window(NAME, name, &workload, self.reader, &mut watch)?;
             if held == Some(false) {
                 notes.push(format!(
-                    "{words}: the deterministic window ended before the point did: measure for less time (--point), or read less"
+                    "{words}: the deterministic window ended before the point did: measure for less time (--point, --longest), or read less"
                 ));
             }
             step

@@ -59,8 +59,8 @@ impl Drive {
     pub fn power_cut(&mut self, now: u64) -> bool {
         let lost = self.buffered > 0 && !self.spec.buffer.protected;
         self.health.unsafe_shutdowns += u64::from(lost);
-        self.forget(now);
         self.forget_windows();
+        self.forget(now);
         for set in &mut self.sets {
             // Wordlines that were being filled are not used any further.
             set.ftl.pad(&mut Nothing);
@@ -70,6 +70,7 @@ impl Drive {
 
     /// Puts the drive into the steady state of uniform random writes of so many bytes each. Counters and wear stay as they are.
     pub fn settle(&mut self, block_bytes: u64, now: u64) {
+        self.forget_windows();
         self.forget(now);
         if self.spec.flash.media == Medium::Nand {
             let run = (block_bytes / u64::from(self.unit.bytes())).clamp(1, 1 << 16) as u32;

@@ -4,6 +4,7 @@
 use base::{Instant, Operation};
 
 use super::Drive;
+use super::namespaces::Place;
 use crate::earliest::NEVER;
 use crate::health::SetWindow;
 use crate::spec::Predictable;
@@ -97,10 +98,11 @@ impl Drive {
         match (window, was) {
             (None, _) => {
                 self.recover(set);
-                self.keep_for_window(set, 0, false);
                 if let Some(windows) = &mut self.windows {
                     windows.sets[set as usize] = None;
                 }
+                self.keep_for_window(set, 0, false);
+                self.rest_soon();
             }
             (Some(Window::Deterministic), Some(state)) => self.begin_window(set, state),
             (Some(Window::Deterministic), None) => {
@@ -124,10 +126,12 @@ impl Drive {
     fn begin_window(&mut self, set: u32, state: SetState) {
         let write_bytes = self.window_write_bytes(set);
         let room = self.room_without_collecting(set);
-        let Some(windows) = &mut self.windows else { return };
-        if state.window == Window::Deterministic {
+        let mut dies = self.sets[set as usize].dies.iter();
+        // It has not recovered before its dies are done with what it has to do for itself.
+        if state.window == Window::Deterministic || dies.any(|&die| self.dies.is_tidying(die)) {
             return;
         }
+        let Some(windows) = &mut self.windows else { return };
         let (limits, ready) = (windows.limits, windows.ready(&state, self.now));
         let nanoseconds = (limits.longest_ms * ready * 1e6) as u64;
         let reads = (limits.reads as f64 * ready) as u64 * READ_BYTES;
@@ -173,9 +177,21 @@ impl Drive {
         });
         windows.look();
         self.keep_for_window(set, bytes, false);
+        self.rest_soon();
+    }
+
+    /// Has an idle drive do the work of idle time, which sets in a window have left.
+    fn rest_soon(&mut self) {
         if self.under_way == 0 {
             self.idle_at = self.idle_at.min((self.now + self.idle_ns).max(self.drain_at));
         }
+    }
+
+    /// Ends a window in which a write left the collector, or the cache, no choice.
+    #[cold]
+    pub(super) fn end_disturbed_window(&mut self, set: u32) {
+        self.end_window(set, true);
+        self.find_others();
     }
 
     /// Has a set's collector stand still, or keep room for so many bytes beside what it always keeps.
@@ -225,29 +241,36 @@ impl Drive {
     pub(super) fn count_in_windows(&mut self, now: u64, namespace: u32, operation: &Operation) {
         self.now = now;
         self.end_windows();
-        let sets: Vec<u32> = self.namespaces.sets(namespace).collect();
-        let each = |length: u32| u64::from(length).div_ceil(sets.len() as u64);
-        for &set in &sets {
-            let Some(windows) = &mut self.windows else { return };
-            let Some(state) = &mut windows.sets[set as usize] else { continue };
-            if state.window != Window::Deterministic {
-                continue;
-            }
-            let left = match *operation {
-                Operation::Read { length, .. } => {
-                    let bytes = each(length).next_multiple_of(READ_BYTES);
-                    state.reads.checked_sub(bytes).map(|left| state.reads = left)
-                }
-                Operation::Write { length, .. } => {
-                    state.writes.checked_sub(each(length)).map(|left| state.writes = left)
-                }
-                Operation::Trim { .. } | Operation::Flush => Some(()),
-            };
-            if left.is_none() {
-                self.end_window(set, true);
+        if let Operation::Read { offset, length, .. } | Operation::Write { offset, length, .. } =
+            *operation
+        {
+            let (mut at, end) = (offset, offset + u64::from(length));
+            while at < end {
+                let Place { set, units, .. } = self.namespaces.locate(namespace, at, end);
+                let until = (self.unit.floor(at) + self.unit.bytes_of(units.into())).min(end);
+                self.count_in_window(set, until - at, matches!(operation, Operation::Read { .. }));
+                at = until;
             }
         }
         self.find_others();
+    }
+
+    /// Counts bytes that are read from a set, or written to it, in its window.
+    fn count_in_window(&mut self, set: u32, bytes: u64, reads: bool) {
+        let Some(windows) = &mut self.windows else { return };
+        let deterministic = windows.is_deterministic(set);
+        let Some(state) = windows.sets[set as usize].as_mut().filter(|_| deterministic) else {
+            return;
+        };
+        let left = if reads {
+            let bytes = bytes.next_multiple_of(READ_BYTES);
+            state.reads.checked_sub(bytes).map(|left| state.reads = left)
+        } else {
+            state.writes.checked_sub(bytes).map(|left| state.writes = left)
+        };
+        if left.is_none() {
+            self.end_window(set, true);
+        }
     }
 
     /// Ends the deterministic windows whose time is over.
@@ -300,7 +323,7 @@ impl Drive {
     /// Bytes that the host may write into a set before it has to collect.
     fn room_without_collecting(&self, set: u32) -> u64 {
         let ftl = &self.sets[set as usize].ftl;
-        let superblocks = ftl.free().saturating_sub(ftl.setup().reserve);
+        let superblocks = ftl.free().saturating_sub(ftl.setup().reserve + 1);
         u64::from(superblocks) * self.superblock_bytes(set)
     }
 }

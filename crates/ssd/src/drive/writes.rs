@@ -173,6 +173,9 @@ impl Drive {
             let unsaved = data.as_ref().is_some() && !self.spec.buffer.protected;
             let before = if unsaved { self.sets[set as usize].ftl.done().host } else { 0 };
             self.with_flash(set as usize, |ftl, hands| ftl.write(unit, units, hands));
+            if self.is_deterministic(set) && !self.sets[set as usize].ftl.is_still() {
+                self.end_disturbed_window(set);
+            }
             if let Some(data) = data {
                 if unsaved && self.sets[set as usize].ftl.done().host > before {
                     self.remember(data, command.drive, place, first_byte);

@@ -37,12 +37,12 @@ impl Ftl {
         if self.cache_has_room() {
             return Stream::Cached;
         }
-        if cache.when_full == WhenFull::Fold
-            && self.cache.superblocks > 0
-            && self.cache_limit() > 0
-            && self.fold_one(flash)
+        if cache.when_full == WhenFull::Fold && self.cache.superblocks > 0 && self.cache_limit() > 0
         {
-            return Stream::Cached;
+            self.still = false;
+            if self.fold_one(flash) {
+                return Stream::Cached;
+            }
         }
         self.cache.bypassed = true;
         Stream::Host

@@ -28,8 +28,11 @@ impl Ftl {
     /// Copies as much as `count` units from the host call for.
     #[inline]
     pub(super) fn keep_pace(&mut self, count: u32, flash: &mut impl Flash) {
-        if self.still && !self.is_short() {
-            return;
+        if self.still {
+            if !self.is_short() {
+                return;
+            }
+            self.still = false;
         }
         if self.victim.is_none() {
             if !self.is_short() && !self.must_shrink() {
@@ -59,8 +62,13 @@ impl Ftl {
         self.free.len() <= self.setup.reserve + self.kept
     }
 
-    /// Keeps so many superblocks free beside the reserve, and collects until they are; or stands `still` while more than the reserve is
-    /// free.
+    /// Whether nothing has been collected or folded since a deterministic window began.
+    #[inline]
+    pub const fn is_still(&self) -> bool {
+        self.still
+    }
+
+    /// Keeps so many superblocks free beside the reserve, and collects until they are; or stands `still` while it can.
     #[cold]
     pub fn keep_for_window(&mut self, kept: u32, still: bool, flash: &mut impl Flash) {
         (self.kept, self.still) = (kept, still);

@@ -415,8 +415,11 @@ impl Placement {
 
 impl Predictable {
     fn check(&self, spec: &Spec) -> Check {
-        let sets = spec.flash.media == Media::Nand && spec.sets.count > 1;
-        ensure(sets, "predictable.reads", || {
+        ensure(spec.flash.media == Media::Nand, "predictable.reads", || {
+            "media in place do nothing that windows would keep away: leave the section out"
+                .to_owned()
+        })?;
+        ensure(spec.sets.count > 1, "predictable.reads", || {
             "windows are of NVM Sets, and this drive has none: give sets.count 2 or more".to_owned()
         })?;
         ensure((1..=COUNT_MAX).contains(&self.reads), "predictable.reads", || {

@@ -193,10 +193,14 @@ pub const PARAMETERS: [Known; 73] = [
         "initial: what the drive copies comes together; persistent: it stays apart",
     ),
     needed("predictable", "reads", "reads of 4 KiB that a whole deterministic window has room for"),
-    needed("predictable", "writes", "writes of the size that suits the set that it has room for"),
+    needed(
+        "predictable",
+        "writes",
+        "writes that it has room for, each as long as a program of all dies of the set",
+    ),
     needed("predictable", "longest_ms", "length of a whole deterministic window, milliseconds"),
-    needed("predictable", "recovery_ms", "time from its end until another can be whole"),
-    or("predictable", "recovery_least_ms", "0.0", "time until another can begin at all"),
+    needed("predictable", "recovery_ms", "milliseconds from its end until another can be whole"),
+    or("predictable", "recovery_least_ms", "0.0", "milliseconds until another can begin at all"),
     needed("endurance", "cycles", "times that a block can be erased"),
     or("endurance", "used", "0.0", "share of its life that is used when it begins, 0 to 1"),
     without(

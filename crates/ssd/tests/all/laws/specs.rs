@@ -3,7 +3,7 @@
 use longtake_ssd::Spec;
 use longtake_ssd::spec::{
     Buffer, Cache, Collector, Controller, Endurance, Flash, Heat, Isolation, Link, Mapping, Media,
-    Namespace, Placement, Predictable, SetLayout, Sets, Upkeep, WhenFull,
+    Namespace, Placement, SetLayout, Sets, Upkeep, WhenFull,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -33,26 +33,6 @@ pub fn nand() -> impl Strategy<Value = Spec> {
     parts.prop_map(|(flash, outside, mapping, cache, sets, upkeep, heat)| {
         let spec = assemble(flash, outside, mapping, cache, sets, upkeep);
         warmed(spec, heat)
-    })
-}
-
-/// Drives with NVM Sets, and with deterministic windows of milliseconds for them.
-pub fn with_windows() -> impl Strategy<Value = Spec> {
-    let windows = (1..500_u64, 0..40_u64, 1.0..20.0, 0.0..1.0, 0.0..1.0);
-    let windows = windows.prop_map(|(reads, writes, longest_ms, recovery, least)| Predictable {
-        reads,
-        writes,
-        longest_ms,
-        recovery_ms: 2.0 * longest_ms * recovery,
-        recovery_least_ms: 2.0 * longest_ms * recovery * least,
-    });
-    let in_sets = nand().prop_filter("sets", |spec| spec.sets.count > 1);
-    (in_sets, windows).prop_map(|(mut spec, windows)| {
-        spec.predictable = Some(windows);
-        let kept =
-            spec.window_superblocks() * spec.flash.block_bytes() * u64::from(spec.flash.dies());
-        spec.mapping.over_provisioning += 1.2 * kept as f64 / spec.capacity_bytes as f64;
-        spec
     })
 }
 

@@ -34,6 +34,26 @@ const WINDOWS: Predictable = Predictable {
     recovery_least_ms: 50.0,
 };
 
+/// Drives with NVM Sets, and with deterministic windows of milliseconds for them.
+fn with_windows() -> impl Strategy<Value = Spec> {
+    let windows = (1..500_u64, 0..40_u64, 1.0..20.0, 0.0..1.0, 0.0..1.0);
+    let windows = windows.prop_map(|(reads, writes, longest_ms, recovery, least)| Predictable {
+        reads,
+        writes,
+        longest_ms,
+        recovery_ms: 2.0 * longest_ms * recovery,
+        recovery_least_ms: 2.0 * longest_ms * recovery * least,
+    });
+    let in_sets = specs::nand().prop_filter("sets", |spec| spec.sets.count > 1);
+    (in_sets, windows).prop_map(|(mut spec, windows)| {
+        spec.predictable = Some(windows);
+        let kept =
+            spec.window_superblocks() * spec.flash.block_bytes() * u64::from(spec.flash.dies());
+        spec.mapping.over_provisioning += 1.2 * kept as f64 / spec.capacity_bytes as f64;
+        spec
+    })
+}
+
 fn run(spec: &Spec) -> Run {
     Run::new(&[work::slot_of(spec.clone(), Start::Full, 1)], None, 1)
 }
@@ -179,6 +199,36 @@ fn after_a_window_a_set_recovers_from_what_was_used_of_it() {
 }
 
 #[test]
+fn a_window_does_not_begin_before_dies_are_done_with_what_the_drive_has_to_do() {
+    let hurried = Predictable { recovery_ms: 0.0, recovery_least_ms: 0.0, ..WINDOWS };
+    let mut run = run(&two_sets(Some(hurried)));
+    overwrite(&mut run, 0, 20_000, &mut Random::new(3));
+    // Superblocks for the window's writes are yet to be emptied.
+    assert_eq!(ask(&mut run, Window::NonDeterministic), Window::NonDeterministic);
+    assert_eq!(ask(&mut run, Window::Deterministic), Window::NonDeterministic);
+    rest(&mut run, 1_000);
+    assert_eq!(ask(&mut run, Window::Deterministic), Window::Deterministic);
+}
+
+#[test]
+fn what_is_read_from_one_of_a_namespaces_sets_counts_in_that_one() {
+    let mut spec = two_sets(Some(WINDOWS));
+    spec.sets.namespaces = vec![Namespace { share: 1.0, sets: vec![0, 1] }];
+    spec.check().unwrap();
+    let mut run = run(&spec);
+    for window in [Window::NonDeterministic, Window::Deterministic] {
+        for set in 0..2 {
+            assert_eq!(run.bank.set_window(0, set, Some(window)), Some(window));
+        }
+        rest(&mut run, if window == Window::NonDeterministic { 200 } else { 0 });
+    }
+    slowest_read(&mut run, 0, 100, &mut Random::new(4));
+    let left = [0, 1].map(|set| health(&run, set).window.unwrap().reads_left);
+    assert_eq!(left[0] + left[1], 2 * 500 - 100);
+    assert!(left.iter().all(|left| (440..=460).contains(left)), "{left:?}");
+}
+
+#[test]
 fn without_power_and_at_the_hosts_wish_the_mode_is_off() {
     let mut run = in_a_whole_window();
     assert_eq!(run.bank.set_window(0, 0, None), None);
@@ -206,8 +256,36 @@ proptest! {
     }
 
     #[test]
+    fn nothing_is_collected_or_folded_in_a_window_and_a_write_that_needs_it_ends_it(
+        (slot, uplink, _) in work::case(with_windows()),
+        seed in proptest::num::u64::ANY,
+    ) {
+        let mut slot = slot;
+        let writes = slot.spec.predictable.map_or(0, |own| own.writes);
+        slot.spec.predictable = Some(Predictable { writes, longest_ms: 1e6, ..WINDOWS });
+        let (unit, bytes) = (
+            u64::from(slot.spec.mapping.unit_bytes),
+            slot.spec.namespace_bytes(&slot.spec.sets.namespaces[0]),
+        );
+        let mut run = Run::new(&[slot], uplink, 1);
+        run.bank.set_window(0, 0, Some(Window::NonDeterministic));
+        rest(&mut run, 60_000);
+        let begun = run.bank.set_window(0, 0, Some(Window::Deterministic));
+        let (before, mut random) = (copied(&run, 0), Random::new(seed));
+        let is_in = |run: &Run| window(run).window == Window::Deterministic;
+        prop_assert_eq!(is_in(&run), begun == Some(Window::Deterministic));
+        let mut left = 3_000;
+        while is_in(&run) && left > 0 {
+            prop_assert_eq!(copied(&run, 0), before);
+            run.submit(DriveId(0), write(random.below(bytes / unit) * unit, unit as u32));
+            run.drain();
+            left -= 1;
+        }
+    }
+
+    #[test]
     fn whatever_windows_are_asked_for_all_commands_complete_and_the_books_agree(
-        (slot, uplink, _) in work::case(specs::with_windows()),
+        (slot, uplink, _) in work::case(with_windows()),
         works in proptest::collection::vec((work::work(), 0..2_u32, 0..3_usize), 1..6),
     ) {
         prop_assert_eq!(slot.spec.check(), Ok(()));
