@@ -114,6 +114,21 @@ impl Dips {
     }
 }
 
+impl Phase {
+    /// One of which nothing is known but its mean.
+    fn of_mean(stage: Stage, ends_at_bytes: Option<f64>, figure: &Figure) -> Self {
+        Self {
+            stage,
+            ends_at_bytes,
+            mean_bytes_per_s: figure.value,
+            worst_bytes_per_s: figure.value,
+            level_bytes_per_s: None,
+            figure: figure.clone(),
+            seen: true,
+        }
+    }
+}
+
 impl std::fmt::Display for Stage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(match self {
@@ -149,16 +164,7 @@ impl Phases {
         };
         let mut phases = Vec::new();
         let mut phase = |stage, ends_at_bytes, figure: &Figure| {
-            let rate = figure.value;
-            phases.push(Phase {
-                stage,
-                ends_at_bytes,
-                mean_bytes_per_s: rate,
-                worst_bytes_per_s: rate,
-                level_bytes_per_s: None,
-                figure: figure.clone(),
-                seen: true,
-            });
+            phases.push(Phase::of_mean(stage, ends_at_bytes, figure));
         };
         let capacity = profile.capacity_bytes as f64;
         let mut figures = Vec::new();
