@@ -14,7 +14,7 @@ const DIP_S: f64 = 1.0;
 /// Of a thousand stripes over n drives, whose dips begin at places of a period drawn at random, one has more than so many times the
 /// square root of n dips in a row before its drives catch up: Kuiper's statistic (1960) of uniform places at 99.9 %.
 const DIPS_IN_A_ROW: f64 = 2.3;
-/// A slowest minute that is slower than this share of overwriting was one of another phase.
+/// Of a drive with a cache, a slowest minute that is slower than this share of overwriting was one of another phase.
 const MINUTE_SHARE: f64 = 0.98;
 /// Buffers last for as many dips at once as there are in all but this share of the time: a quarter of a second in eight years.
 const MORE_AT_ONCE: f64 = 1e-9;
@@ -469,7 +469,10 @@ fn slowest_minute(overwrite: Figure, sustained: Option<Figure>, candidate: &Cand
     let stated = candidate.profile.known(name::WRITE_OVERWRITE).map(|known| known.value);
     let minute = sustained.filter(|minute| minute.evidence >= Trust::Measured && !dips);
     let share = minute.zip(stated).map(|(minute, stated)| minute.value / stated);
-    let Some(share) = share.filter(|share| (MINUTE_SHARE..1.0).contains(share)) else {
+    // Without a cache, no phase is slower than over stale data.
+    let cached = candidate.figure(name::WRITE_CACHE).is_some_and(|cache| cache.value > 0.0);
+    let least = if cached { MINUTE_SHARE } else { 0.0 };
+    let Some(share) = share.filter(|share| (least..1.0).contains(share)) else {
         return overwrite;
     };
     let range = overwrite.range.map(|(low, high)| (low * share, high * share));

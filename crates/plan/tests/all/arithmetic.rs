@@ -50,8 +50,10 @@ fn a_ring_writes_over_stale_data_as_fast_as_in_its_slowest_minute() {
     };
     assert_eq!(drives(&[]), 5, "9.96 GB/s / 2 GB/s");
     assert_eq!(drives(&[(name::WRITE_SUSTAINED, 1.99e9)]), 6, "9.96 GB/s / 1.99 GB/s");
-    // One that is much slower was in another phase, and dips are counted by themselves.
-    assert_eq!(drives(&[(name::WRITE_SUSTAINED, 1.95e9)]), 5);
+    // Of a drive with a cache, one that is much slower was in another phase, and dips are counted by themselves.
+    assert_eq!(drives(&[(name::WRITE_SUSTAINED, 1.95e9)]), 6);
+    let cache = [(name::WRITE_FAST, 4e9), (name::WRITE_CACHE, 1e9)];
+    assert_eq!(drives(&[(name::WRITE_SUSTAINED, 1.95e9), cache[0], cache[1]]), 5);
     let dips = [(name::DIP_LOST, 2e8), (name::DIP_SHARE, 2.0)];
     assert_eq!(drives(&[(name::WRITE_SUSTAINED, 1.99e9), dips[0], dips[1]]), 5);
     // The minute is known no better than the rest.

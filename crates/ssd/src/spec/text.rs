@@ -59,17 +59,7 @@ impl Spec {
             } else {
                 None
             },
-            predictable: if read.given.has("predictable") {
-                Some(Predictable {
-                    reads: read.get("predictable", "reads")?,
-                    writes: read.get("predictable", "writes")?,
-                    longest_ms: read.get("predictable", "longest_ms")?,
-                    recovery_ms: read.get("predictable", "recovery_ms")?,
-                    recovery_least_ms: read.get("predictable", "recovery_least_ms")?,
-                })
-            } else {
-                None
-            },
+            predictable: read.predictable()?,
             endurance: Endurance {
                 cycles: read.get("endurance", "cycles")?,
                 used: read.get("endurance", "used")?,
@@ -245,6 +235,19 @@ impl Reader<'_> {
                 trim_reads_zeros,
             },
         })
+    }
+
+    fn predictable(&self) -> Result<Option<Predictable>, SpecError> {
+        if !self.given.has("predictable") {
+            return Ok(None);
+        }
+        Ok(Some(Predictable {
+            reads: self.get("predictable", "reads")?,
+            writes: self.get("predictable", "writes")?,
+            longest_ms: self.get("predictable", "longest_ms")?,
+            recovery_ms: self.get("predictable", "recovery_ms")?,
+            recovery_least_ms: self.get("predictable", "recovery_least_ms")?,
+        }))
     }
 
     fn cache(&self) -> Result<Option<Cache>, SpecError> {
