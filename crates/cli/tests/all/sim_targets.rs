@@ -281,11 +281,16 @@ fn reads_in_deterministic_windows_meet_no_housekeeping() {
     // One that is too short is named, and a drive without any is refused.
     let short = windows.replace("2000.0", "500.0");
     fs::write(&path, format!("{TWO_SETS}\n{short}")).unwrap();
-    let arguments =
-        "measure neighbours sim:DRIVE@1 --depth 1 --point 1s --size 64MiB --deterministic";
-    let text = unbroken(&command(arguments, &path).code(0).text());
+    let arguments = |name: &str| {
+        let output = new_in(&folder, name);
+        format!(
+            "measure neighbours sim:DRIVE@1 --depth 1 --point 1s --size 64MiB --deterministic --output {}",
+            output.display()
+        )
+    };
+    let text = unbroken(&command(&arguments("short"), &path).code(0).text());
     assert!(text.contains("the deterministic window ended before the point did"), "{text}");
-    command(arguments, &drive(&folder))
+    command(&arguments("refused"), &drive(&folder))
         .code(1)
         .says(&["no deterministic windows", "[simulated.predictable]"]);
 }
