@@ -172,7 +172,7 @@ pub struct Ftl {
     /// From which unit on data has which reclaim unit handle, in order of units.
     handles: Vec<(u32, u32)>,
     victim: Option<Victim>,
-    /// Superblocks that are kept free for a deterministic window, beside the reserve.
+    /// Superblocks that are kept free in addition to the reserve, for the writes of a deterministic window.
     kept: u32,
     /// Whether nothing has been collected or folded since a deterministic window began.
     still: bool,

@@ -68,7 +68,8 @@ impl Ftl {
         self.still
     }
 
-    /// Keeps so many superblocks free beside the reserve, and collects until they are; or stands `still` while it can.
+    /// Keeps so many superblocks free in addition to the reserve, and collects until they are free. If `still`, nothing is collected or
+    /// folded until a write leaves no choice.
     #[cold]
     pub fn keep_for_window(&mut self, kept: u32, still: bool, flash: &mut impl Flash) {
         (self.kept, self.still) = (kept, still);

@@ -160,7 +160,7 @@ impl Spec {
         if self.flash.media == Media::InPlace {
             return Ok(());
         }
-        // What waits for the rest of its wordline takes room, in each stream; the next program comes beside it.
+        // In each stream, data that waits until its wordline is full takes room, and the next program needs room as well.
         let programs = 1 + u64::from(Placement::host_streams(self.placement));
         let needed = programs * self.flash.program_bytes() * u64::from(self.flash.dies());
         ensure(self.buffer.bytes >= needed, "buffer.bytes", || {
