@@ -1,5 +1,5 @@
-//! One anonymous mapping of memory in the largest pages that can be had, every page present from
-//! the start, so that no page fault and no page walk of small pages falls into a run.
+//! One anonymous mapping of memory in the largest pages that can be had. For a recording, every page
+//! is present from the start, so that no page fault and no page walk of small pages falls into it.
 
 use std::fmt;
 use std::io;
@@ -103,24 +103,11 @@ impl Mapping {
                 return Ok((mapping, warnings));
             }
         }
-        let wanted = bytes as u64;
-        if let Some(available) = available_bytes()
-            && wanted > available
-        {
-            return Err(PoolError::NotEnoughMemory { wanted, available });
-        }
-        let error = |reason| PoolError::Map { wanted, reason };
-        let length = needed
-            .checked_add(1)
-            .and_then(|pages| pages.checked_mul(HUGE_PAGE_BYTES))
-            .ok_or_else(|| error(io::Error::from_raw_os_error(libc::ENOMEM)))?;
-        let mut mapping = Self::map(length, 0, Pages::Normal).map_err(error)?;
-        mapping.align(HUGE_PAGE_BYTES);
+        let mut mapping = Self::aligned(bytes)?;
         if best >= Pages::Transparent {
             let setting = huge.total + (needed as u64).saturating_sub(huge.free);
-            match mapping.ask_for_huge_pages(needed * HUGE_PAGE_BYTES) {
+            match mapping.ask_for_huge_pages(bytes) {
                 Ok(()) => {
-                    mapping.pages = Pages::Transparent;
                     if best == Pages::Huge {
                         warnings.push(Warning::NoReservedHugePages {
                             needed: needed as u64,
@@ -134,8 +121,35 @@ impl Mapping {
                 }
             }
         }
-        mapping.populate_first(bytes).map_err(error)?;
+        let wanted = bytes as u64;
+        mapping.populate_first(bytes).map_err(|reason| PoolError::Map { wanted, reason })?;
         Ok((mapping, warnings))
+    }
+
+    /// At least `bytes` zeroed bytes, present when they are used, in huge pages where the kernel finds them.
+    pub(crate) fn as_used(bytes: usize) -> Result<Self, PoolError> {
+        let mut mapping = Self::aligned(bytes)?;
+        drop(mapping.ask_for_huge_pages(bytes));
+        Ok(mapping)
+    }
+
+    /// At least `bytes` from a multiple of a huge page on, none of them present yet.
+    fn aligned(bytes: usize) -> Result<Self, PoolError> {
+        let wanted = bytes as u64;
+        if let Some(available) = available_bytes()
+            && wanted > available
+        {
+            return Err(PoolError::NotEnoughMemory { wanted, available });
+        }
+        let error = |reason| PoolError::Map { wanted, reason };
+        let length = bytes
+            .div_ceil(HUGE_PAGE_BYTES)
+            .checked_add(1)
+            .and_then(|pages| pages.checked_mul(HUGE_PAGE_BYTES))
+            .ok_or_else(|| error(io::Error::from_raw_os_error(libc::ENOMEM)))?;
+        let mut mapping = Self::map(length, 0, Pages::Normal).map_err(error)?;
+        mapping.align(HUGE_PAGE_BYTES);
+        Ok(mapping)
     }
 
     /// The first byte that may be used, aligned to 4 KiB at least.
@@ -176,13 +190,16 @@ impl Mapping {
         self.start = unsafe { self.start.add(skipped) };
     }
 
-    fn ask_for_huge_pages(&self, bytes: usize) -> io::Result<()> {
+    /// Huge pages for the first `bytes`, and what is left of the last page.
+    fn ask_for_huge_pages(&mut self, bytes: usize) -> io::Result<()> {
         let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled")
             .unwrap_or_default();
         if setting.contains("[never]") {
             return Err(io::Error::other("/sys/kernel/mm/transparent_hugepage/enabled says never"));
         }
-        self.advise(bytes, libc::MADV_HUGEPAGE)
+        self.advise(bytes.next_multiple_of(HUGE_PAGE_BYTES), libc::MADV_HUGEPAGE)?;
+        self.pages = Pages::Transparent;
+        Ok(())
     }
 
     fn populate(&self) -> io::Result<()> {
@@ -276,9 +293,36 @@ mod tests {
         }
     }
 
+    /// Bytes of a mapping that are in memory.
+    fn present(mapping: &Mapping, bytes: usize) -> usize {
+        let mut pages = vec![0_u8; bytes / 4096];
+        // SAFETY: the range is mapped, and there is a byte of the answer for each of its pages.
+        let asked =
+            unsafe { libc::mincore(mapping.start().as_ptr().cast(), bytes, pages.as_mut_ptr()) };
+        assert_eq!(asked, 0, "{}", io::Error::last_os_error());
+        pages.iter().filter(|&&page| page & 1 != 0).count() * 4096
+    }
+
+    #[test]
+    fn memory_is_there_from_the_start_or_as_it_is_used() {
+        let bytes = 16 << 20;
+        let (whole, _) = Mapping::new(bytes, Pages::Transparent).unwrap();
+        assert_eq!(present(&whole, bytes), bytes);
+        let used = Mapping::as_used(bytes).unwrap();
+        assert_eq!(used.start().as_ptr().align_offset(HUGE_PAGE_BYTES), 0);
+        assert_eq!(present(&used, bytes), 0);
+        // SAFETY: inside the mapping, which nobody else knows.
+        unsafe { used.start().write_volatile(1) };
+        assert!((4096..=HUGE_PAGE_BYTES).contains(&present(&used, bytes)));
+    }
+
     #[test]
     fn more_memory_than_there_is_is_refused_before_the_machine_suffers() {
-        let error = Mapping::new(1 << 46, Pages::Normal).unwrap_err();
-        assert!(matches!(error, PoolError::NotEnoughMemory { .. }), "{error}");
+        for got in
+            [Mapping::new(1 << 46, Pages::Normal).map(drop), Mapping::as_used(1 << 46).map(drop)]
+        {
+            let error = got.unwrap_err();
+            assert!(matches!(error, PoolError::NotEnoughMemory { .. }), "{error}");
+        }
     }
 }

@@ -29,7 +29,7 @@ const BORROWED: u8 = 1;
 const HELD: u8 = 2;
 const IN_FLIGHT: u8 = 3;
 
-/// Equal buffers, named from 0, in one mapping of memory that is present from the start.
+/// Equal buffers, named from 0, in one mapping of memory.
 #[derive(Debug)]
 pub struct Pool {
     mapping: Mapping,
@@ -39,7 +39,8 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// `count` buffers of `size` bytes each, in the best pages that can be had from `best` down.
+    /// `count` buffers of `size` bytes each, all in memory from the start, in the best pages that can
+    /// be had from `best` down.
     ///
     /// # Errors
     /// [`PoolError`] if the memory can't be had in any pages.
@@ -48,22 +49,23 @@ impl Pool {
         size: usize,
         best: Pages,
     ) -> Result<(Arc<Self>, Vec<Warning>), PoolError> {
-        if count == 0 || size == 0 {
-            return Err(PoolError::Empty);
-        }
-        let too_large = || PoolError::TooLarge { count, size };
-        // Commands carry lengths of 32 bits, so a larger buffer couldn't be written whole.
-        if size > u32::MAX as usize / 2 {
-            return Err(too_large());
-        }
-        let stride = size.next_multiple_of(ALIGNMENT_BYTES);
-        let bytes = stride.checked_mul(count as usize).ok_or_else(too_large)?;
-        if bytes > isize::MAX as usize / 2 {
-            return Err(too_large());
-        }
-        let (mapping, warnings) = Mapping::new(bytes, best)?;
+        let (mapping, warnings) = Mapping::new(bytes(count, size)?, best)?;
+        Ok((Self::of(mapping, count, size), warnings))
+    }
+
+    /// The same, in memory as buffers are used, for whoever may need few of them or parts of them.
+    /// Registering the buffers with the kernel would have it bring in all of them.
+    ///
+    /// # Errors
+    /// As [`Pool::new`].
+    pub fn as_used(count: u32, size: usize) -> Result<Arc<Self>, PoolError> {
+        let mapping = Mapping::as_used(bytes(count, size)?)?;
+        Ok(Self::of(mapping, count, size))
+    }
+
+    fn of(mapping: Mapping, count: u32, size: usize) -> Arc<Self> {
         let states = (0..count).map(|_| AtomicU8::new(IDLE)).collect();
-        Ok((Arc::new(Self { mapping, size, stride, states }), warnings))
+        Arc::new(Self { mapping, size, stride: stride(size), states })
     }
 
     /// How many buffers there are.
@@ -201,6 +203,28 @@ impl Buffers for Pool {
     fn give_back(&self, buffer: BufferId) {
         self.end_flight(buffer);
     }
+}
+
+/// From the start of a buffer to that of the next one.
+fn stride(size: usize) -> usize {
+    size.next_multiple_of(ALIGNMENT_BYTES)
+}
+
+/// What `count` buffers of `size` bytes take.
+fn bytes(count: u32, size: usize) -> Result<usize, PoolError> {
+    if count == 0 || size == 0 {
+        return Err(PoolError::Empty);
+    }
+    let too_large = || PoolError::TooLarge { count, size };
+    // Commands carry lengths of 32 bits, so a larger buffer couldn't be written whole.
+    if size > u32::MAX as usize / 2 {
+        return Err(too_large());
+    }
+    let bytes = stride(size).checked_mul(count as usize).ok_or_else(too_large)?;
+    if bytes > isize::MAX as usize / 2 {
+        return Err(too_large());
+    }
+    Ok(bytes)
 }
 
 /// A buffer that its holder alone can touch, until it is dropped or released.

@@ -322,8 +322,8 @@ impl Array {
     ///
     /// # Errors
     /// If a bank fails. Damage is in the report.
-    pub fn check(&mut self, progress: impl FnMut(Progress)) -> Result<CheckReport> {
-        Ok(check::check(&mut self.opened, progress)?)
+    pub fn check(&mut self, mut progress: impl FnMut(Progress)) -> Result<CheckReport> {
+        Ok(check::check(&mut self.opened, &mut progress)?)
     }
 
     /// Reads everything back, compares it with its checksums and its parity, and repairs what parity allows if that is wanted.
@@ -335,12 +335,12 @@ impl Array {
     pub fn scrub(
         &mut self,
         options: &ScrubOptions,
-        progress: impl FnMut(Progress),
+        mut progress: impl FnMut(Progress),
     ) -> Result<ScrubReport> {
         if options.repair && self.repair.is_none() {
             self.reopen_for_repair()?;
         }
-        Ok(scrub::scrub(&mut self.opened, options, progress)?)
+        Ok(scrub::scrub(&mut self.opened, options, &mut progress)?)
     }
 
     /// Plans how a missing member is rebuilt onto another drive or file; writes nothing yet.

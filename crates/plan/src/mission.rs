@@ -214,6 +214,13 @@ impl Mission {
         &self,
         mut watch: impl FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<MissionOutcome, MissionError> {
+        self.record(&mut watch)
+    }
+
+    fn record(
+        &self,
+        watch: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<MissionOutcome, MissionError> {
         self.check()?;
         let slots = self.slots();
         let bank = SimBank::new(&slots, self.uplink).map_err(MissionError::Spec)?;

@@ -69,6 +69,16 @@ pub trait Sender {
     fn send(&mut self, batch: &Batch, from: usize) -> Result<usize, SendError>;
 }
 
+impl<S: Sender + ?Sized> Sender for &mut S {
+    fn payload<'p>(&self, link_type: LinkType, data: &'p [u8]) -> Result<&'p [u8], Unsendable> {
+        (**self).payload(link_type, data)
+    }
+
+    fn send(&mut self, batch: &Batch, from: usize) -> Result<usize, SendError> {
+        (**self).send(batch, from)
+    }
+}
+
 /// Why nothing of a captured packet can be sent here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsendable {

@@ -244,6 +244,8 @@ pub(crate) fn put_on(spec: &mut Spec, mode: Option<PcieMode>) -> Result<(), RigE
 
 impl SimulatedRig {
     /// What experiments run on.
+    // Inlined into the program, it would take the simulator with it, and the program's own code is compiled without optimization.
+    #[inline(never)]
     pub fn rig(&mut self) -> &mut dyn Rig {
         match self {
             Self::Time(rig) => rig,

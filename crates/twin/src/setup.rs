@@ -270,6 +270,7 @@ impl Setup {
 
 impl OpenRig {
     /// What experiments run on.
+    #[inline(never)]
     pub fn rig(&mut self) -> &mut dyn Rig {
         match self {
             Self::Real(rig) => &mut **rig,

@@ -68,7 +68,10 @@ pub struct DamagedChunk {
     pub reason: Unreadable,
 }
 
-pub(super) fn check(opened: &mut Opened, progress: impl FnMut(Progress)) -> Result<CheckReport> {
+pub(super) fn check(
+    opened: &mut Opened,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<CheckReport> {
     let catalog = opened.catalog(TimeRange::ALL)?;
     let takes = catalog.takes();
     let bytes: u64 = catalog.entries.iter().map(|e| u64::from(e.record.summary.length)).sum();
@@ -102,7 +105,7 @@ fn read(
     opened: &mut Opened,
     catalog: &recorder::takes::Catalog,
     bytes: u64,
-    mut progress: impl FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<(Vec<(Entry, Unreadable)>, RecoveredChunks)> {
     let image = opened.image.clone();
     let mut damaged = Vec::new();

@@ -19,7 +19,7 @@ use super::compress::Compressor;
 use super::encode::Encoder;
 use super::file_format::OutputFormat;
 use super::filter::Filter;
-use super::select::{ChunkProgress, Selected, Stopped};
+use super::select::{ChunkProgress, GoOn, Selected, Stopped};
 
 /// A recorded packet.
 #[derive(Clone, Copy, Debug)]
@@ -71,9 +71,13 @@ impl Selected<'_> {
     /// # Errors
     /// If the filter can't be compiled or a bank fails. Chunks that can't be read are in the account.
     pub fn for_each(
-        mut self,
-        each: impl FnMut(PacketRef<'_>) -> ControlFlow<()>,
+        self,
+        mut each: impl FnMut(PacketRef<'_>) -> ControlFlow<()>,
     ) -> crate::Result<Extracted> {
+        self.hand_to(&mut each)
+    }
+
+    fn hand_to(mut self, each: Each<'_>) -> crate::Result<Extracted> {
         let filter = std::mem::take(&mut self.filter);
         let account = ReadAccount::default();
         let mut visitor = CallVisitor { each, filter, packets: 0, bytes: 0, account };
@@ -93,16 +97,25 @@ impl Selected<'_> {
     /// If `out` can't be written, in which case its error can be had by [`Error::downcast_ref`](crate::Error::downcast_ref); or as
     /// [`Selected::for_each`].
     pub fn write_to(
-        mut self,
+        self,
         format: impl Into<OutputFormat>,
-        out: impl Write,
-        progress: impl FnMut(Progress) -> ControlFlow<()>,
+        mut out: impl Write,
+        mut progress: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> crate::Result<Extracted> {
+        self.write_file(format.into(), &mut out, &mut progress)
+    }
+
+    fn write_file(
+        mut self,
+        format: OutputFormat,
+        out: &mut dyn Write,
+        progress: GoOn<'_>,
     ) -> crate::Result<Extracted> {
         let name = self.opened.image.superblock.name.clone();
         let (filter, chunks) = (std::mem::take(&mut self.filter), self.chunks());
         let known = self.completeness();
         let comment = comment(&name, Some(&known));
-        let mut visitor = FileVisitor::new(&comment, format.into(), out, filter, chunks, progress)?;
+        let mut visitor = FileVisitor::new(&comment, format, out, filter, chunks, progress)?;
         let start = self.opened.bank.now();
         let stopped = self.visit(&mut visitor)?;
         let read = self.complete(visitor.account());
@@ -113,16 +126,19 @@ impl Selected<'_> {
     }
 }
 
+/// What packets are handed to, until it breaks.
+type Each<'f> = &'f mut dyn FnMut(PacketRef<'_>) -> ControlFlow<()>;
+
 /// Hands packets to a function.
-struct CallVisitor<F> {
-    each: F,
+struct CallVisitor<'f> {
+    each: Each<'f>,
     filter: Filter,
     packets: u64,
     bytes: u64,
     account: ReadAccount,
 }
 
-impl<F: FnMut(PacketRef<'_>) -> ControlFlow<()>> Visitor for CallVisitor<F> {
+impl Visitor for CallVisitor<'_> {
     type Error = anyhow::Error;
 
     fn packet(
@@ -173,14 +189,14 @@ impl<F: FnMut(PacketRef<'_>) -> ControlFlow<()>> Visitor for CallVisitor<F> {
 const OUT_BYTES: usize = 4 << 20;
 
 /// An output, and what is gathered for it.
-struct Buffered<W> {
+struct Buffered<'o> {
     buffer: Vec<u8>,
-    out: W,
+    out: Compressor<&'o mut dyn Write>,
     /// Whether anything was written. The first packet goes at once: somebody may wait for it.
     begun: bool,
 }
 
-impl<W: Write> Buffered<W> {
+impl Buffered<'_> {
     /// Writes what is gathered, if it is at least so many bytes.
     fn write(&mut self, at_least: usize) -> Result<()> {
         if self.buffer.len() >= at_least || !self.begun {
@@ -209,27 +225,27 @@ pub(super) fn comment(array: &str, known: Option<&Completeness>) -> String {
 }
 
 /// Writes packets as a file.
-pub(super) struct FileVisitor<W: Write, P> {
+pub(super) struct FileVisitor<'o> {
     encoder: Encoder,
-    out: Buffered<Compressor<W>>,
+    out: Buffered<'o>,
     filter: Filter,
     /// Interface numbers in the file, to spare a look-up by description.
     numbers: HashMap<Interface, u32>,
     packets: u64,
     account: ReadAccount,
     chunks: ChunkProgress,
-    progress: P,
+    progress: GoOn<'o>,
 }
 
-impl<W: Write, P> FileVisitor<W, P> {
+impl<'o> FileVisitor<'o> {
     /// Starts a file with this comment; so many chunks will come.
     pub(super) fn new(
         comment: &str,
         format: OutputFormat,
-        out: W,
+        out: &'o mut dyn Write,
         filter: Filter,
         chunks: u64,
-        progress: P,
+        progress: GoOn<'o>,
     ) -> Result<Self> {
         let out = Compressor::new(format.compression, out)?;
         let mut buffer = Vec::new();
@@ -292,7 +308,7 @@ impl<W: Write, P> FileVisitor<W, P> {
     }
 }
 
-impl<W: Write, P: FnMut(Progress) -> ControlFlow<()>> Visitor for FileVisitor<W, P> {
+impl Visitor for FileVisitor<'_> {
     type Error = anyhow::Error;
 
     fn packet(

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use anyhow::Result;
 use base::Timestamp;
-use format::Interface;
 use format::pcapng::ReadPacket;
+use format::{Interface, LinkType};
 use search::{
     CommunityId, FRAGMENTS_MAX, Flow, Fragments, Layers, PacketTest, community_id, dissect,
 };
@@ -20,7 +20,7 @@ const PCAP_HEADER_BYTES: u64 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     expression: String,
-    programs: HashMap<u16, Program>,
+    programs: Vec<(LinkType, Program)>,
     flows: Option<FlowFilter>,
     test: Option<Box<(PacketTest, Layers)>>,
     limit: Option<Limit>,
@@ -34,7 +34,7 @@ impl Filter {
         let test = selection.test.clone().map(|test| Box::new((test, Layers::new())));
         Self {
             expression: selection.filter.trim().to_owned(),
-            programs: HashMap::new(),
+            programs: Vec::new(),
             flows,
             test,
             limit: Limit::of(selection),
@@ -83,12 +83,15 @@ impl Filter {
             return Ok(true);
         }
         let link_type = interface.link_type;
-        if !self.programs.contains_key(&link_type.0) {
-            let program = Program::compile(&self.expression, link_type, 0)?;
-            self.programs.insert(link_type.0, program);
-        }
-        let program = &self.programs[&link_type.0];
-        Ok(program.matches(packet.data, packet.original_length))
+        let at = match self.programs.iter().position(|&(known, _)| known == link_type) {
+            Some(at) => at,
+            None => {
+                let program = Program::compile(&self.expression, link_type, 0)?;
+                self.programs.push((link_type, program));
+                self.programs.len() - 1
+            }
+        };
+        Ok(self.programs[at].1.matches(packet.data, packet.original_length))
     }
 }
 

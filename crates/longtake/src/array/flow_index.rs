@@ -61,10 +61,10 @@ impl Array {
     pub fn index(
         &mut self,
         options: &IndexOptions,
-        progress: impl FnMut(Progress),
+        mut progress: impl FnMut(Progress),
     ) -> crate::Result<IndexReport> {
         self.reopen_for_repair()?;
-        let report = index(&mut self.opened, options, progress);
+        let report = index(&mut self.opened, options, &mut progress);
         self.reopen_to_read()?;
         Ok(report?)
     }
@@ -73,7 +73,7 @@ impl Array {
 fn index(
     opened: &mut Opened,
     options: &IndexOptions,
-    mut progress: impl FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<IndexReport> {
     let start = opened.bank.now();
     let image = opened.image.clone();

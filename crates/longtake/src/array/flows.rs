@@ -15,7 +15,7 @@ use search::{
 use super::Progress;
 use super::account::ReadAccount;
 use super::filter::Filter;
-use super::select::{ChunkProgress, Selected, Stopped};
+use super::select::{ChunkProgress, GoOn, Selected, Stopped};
 
 /// How to count packets. The default counts all flows, those with most bytes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,10 +68,14 @@ impl Selected<'_> {
     /// # Errors
     /// As [`Selected::for_each`].
     pub fn flows(
-        mut self,
+        self,
         options: &FlowOptions,
-        progress: impl FnMut(Progress) -> ControlFlow<()>,
+        mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> crate::Result<Flows> {
+        self.count(options, &mut progress)
+    }
+
+    fn count(mut self, options: &FlowOptions, progress: GoOn<'_>) -> crate::Result<Flows> {
         let mut visitor = CountVisitor {
             filter: std::mem::take(&mut self.filter),
             layers: Layers::new(),
@@ -92,17 +96,17 @@ impl Selected<'_> {
 }
 
 /// Counts packets.
-struct CountVisitor<P> {
+struct CountVisitor<'p> {
     filter: Filter,
     layers: Layers,
     fragments: Fragments,
     table: FlowTable,
     account: ReadAccount,
     chunks: ChunkProgress,
-    progress: P,
+    progress: GoOn<'p>,
 }
 
-impl<P: FnMut(Progress) -> ControlFlow<()>> Visitor for CountVisitor<P> {
+impl Visitor for CountVisitor<'_> {
     type Error = anyhow::Error;
 
     fn packet(

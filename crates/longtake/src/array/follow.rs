@@ -58,15 +58,26 @@ impl Array {
         &mut self,
         selection: &Selection,
         format: impl Into<OutputFormat>,
-        out: impl Write,
+        mut out: impl Write,
         stop: impl Fn() -> bool,
         mut looked: impl FnMut(Followed) -> io::Result<()>,
     ) -> crate::Result<Extracted> {
-        let go_on = || if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        self.follow(selection, format.into(), &mut out, &stop, &mut looked)
+    }
+
+    fn follow(
+        &mut self,
+        selection: &Selection,
+        format: OutputFormat,
+        out: &mut dyn Write,
+        stop: &dyn Fn() -> bool,
+        looked: &mut dyn FnMut(Followed) -> io::Result<()>,
+    ) -> crate::Result<Extracted> {
+        let mut go_on = |_| if stop() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         let filter = super::filter::Filter::new(selection);
         let name = self.opened.image.superblock.name.clone();
         let comment = comment(&name, None);
-        let mut visitor = FileVisitor::new(&comment, format.into(), out, filter, 0, |_| go_on())?;
+        let mut visitor = FileVisitor::new(&comment, format, out, filter, 0, &mut go_on)?;
         visitor.flush()?;
         let start = self.opened.bank.now();
         let mut following = Following::new(&self.opened.image, selection);
@@ -232,11 +243,11 @@ impl Following {
     }
 
     /// Writes the new chunks of a catalog. Returns whether it was stopped.
-    fn write<W: Write, P: FnMut(super::Progress) -> ControlFlow<()>>(
+    fn write(
         &mut self,
         array: &mut Array,
         mut catalog: Catalog,
-        visitor: &mut FileVisitor<W, P>,
+        visitor: &mut FileVisitor<'_>,
     ) -> anyhow::Result<bool> {
         let (after, written) = (self.after, &self.written);
         let takes = catalog.takes();

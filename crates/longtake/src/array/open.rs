@@ -262,17 +262,18 @@ fn open_all(
     let size = chunk_max(targets);
     let held = open.iter().map(|target| target.geometry.capacity_bytes).sum();
     let busy = (open.len() * READ_BUFFERS_PER_MEMBER * size) as u64;
-    // The kernel clears all of it. A recording fills it while its drives stand still, and a reader never does.
-    let memory_bytes = match access {
-        Access::Read => memory_bytes.min(held).min(busy),
-        _ => memory_bytes,
+    let buffers = |bytes: u64| (bytes / size as u64).clamp(4, 1 << 16) as u32 + extra;
+    let pool = match access {
+        // A recording fills its buffers while its drives stand still. A reader never does, and the kernel would clear them first.
+        Access::Read => Pool::as_used(buffers(memory_bytes.min(held).min(busy)), size)?,
+        _ => {
+            let (pool, found) = Pool::new(buffers(memory_bytes), size, Pages::Huge)?;
+            warnings.extend(found);
+            pool
+        }
     };
-    let count = (memory_bytes / size as u64).clamp(4, 1 << 16) as u32 + extra;
-    let (pool, found) = Pool::new(count, size, Pages::Huge)?;
-    if access != Access::Read {
-        warnings.extend(found);
-    }
-    let (mut bank, found) = UringBank::open(open, Arc::clone(&pool), Options::default())?;
+    let options = Options { register_buffers: access != Access::Read, ..Options::default() };
+    let (mut bank, found) = UringBank::open(open, Arc::clone(&pool), options)?;
     warnings.extend(found);
     for warning in warnings {
         tell(Remark::Warning(warning.to_string()));

@@ -41,8 +41,17 @@ impl Selected<'_> {
     /// # Errors
     /// If the sender fails, the filter can't be compiled, or a bank fails. Chunks that can't be read are in the account.
     pub fn replay(
+        self,
+        mut sender: impl Sender,
+        pace: Pace,
+        stop: &AtomicBool,
+    ) -> crate::Result<Replayed> {
+        self.send_to(&mut sender, pace, stop)
+    }
+
+    fn send_to(
         mut self,
-        sender: impl Sender,
+        sender: &mut dyn Sender,
         pace: Pace,
         stop: &AtomicBool,
     ) -> crate::Result<Replayed> {
@@ -60,14 +69,14 @@ impl Selected<'_> {
     }
 }
 
-struct SendVisitor<'s, S> {
-    replay: Replay<'s, S>,
+struct SendVisitor<'s> {
+    replay: Replay<'s, &'s mut dyn Sender>,
     filter: Filter,
     numbers: HashMap<Interface, u32>,
     account: ReadAccount,
 }
 
-impl<S: Sender> Visitor for SendVisitor<'_, S> {
+impl Visitor for SendVisitor<'_> {
     type Error = anyhow::Error;
 
     fn packet(

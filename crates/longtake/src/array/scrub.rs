@@ -115,7 +115,7 @@ pub struct MissingMember {
 pub(super) fn scrub(
     opened: &mut Opened,
     options: &ScrubOptions,
-    progress: impl FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<ScrubReport> {
     let catalog = opened.catalog(TimeRange::ALL)?;
     let image = opened.image.clone();
@@ -165,7 +165,7 @@ fn read(
     opened: &mut Opened,
     catalog: &Catalog,
     options: &ScrubOptions,
-    mut progress: impl FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<(Scrubbed, Vec<Finding>)> {
     let ScrubOptions { repair, limit } = *options;
     let recording = opened.recording;

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::ControlFlow;
 
 use anyhow::{Result, bail};
 use base::{Rate, Timestamp};
@@ -233,6 +234,12 @@ fn searched(catalog: &Catalog, takes: &[Take], span: TimeRange) -> Vec<Entry> {
     };
     catalog.entries.iter().filter(is_searched).copied().collect()
 }
+
+/// Told how far it is after each chunk, and asked whether to go on.
+///
+/// It goes by reference, as all that callers bring: what is generic is compiled with the caller, and a program's own code may well be
+/// compiled without optimization.
+pub(super) type GoOn<'p> = &'p mut dyn FnMut(Progress) -> ControlFlow<()>;
 
 /// Progress over the chunks of all takes, where each take counts its own.
 #[derive(Debug, Default)]
