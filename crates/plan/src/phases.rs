@@ -11,7 +11,7 @@ use crate::explain;
 
 /// How long a dip is taken to last where the profile doesn't tell: a figure of the worst second is of a second.
 const DIP_S: f64 = 1.0;
-/// Of a thousand stripes over n drives, whose dips begin at places of a period drawn at random, one has more than so many times the
+/// Of a thousand arrays of n drives, whose dips begin at places of a period drawn at random, one has more than so many times the
 /// square root of n dips in a row before its drives catch up: Kuiper's statistic (1960) of uniform places at 99.9 %.
 const DIPS_IN_A_ROW: f64 = 2.3;
 /// Of a drive with a cache, a slowest minute that is slower than this share of overwriting was one of another phase.
@@ -105,6 +105,16 @@ impl Dips {
     /// Seconds from one dip to the next, if they come regularly.
     fn period_s(&self) -> f64 {
         self.together_s * (1.0 + self.share) / self.share
+    }
+
+    /// Bytes that wait for dips of one drive after another under adaptive placement, if each costs `dip` bytes and so many drives could
+    /// write `spare` bytes more than come from one dip of a drive to its next.
+    ///
+    /// In a part x of that time, dips exceed their mean number by up to 2 sqrt(x (1 - x)) times what [`DIPS_IN_A_ROW`] says, and x times
+    /// the spare bytes are caught up. This is the most that is left for any x.
+    fn in_a_row(&self, drives: u32, dip: f64, spare: f64) -> f64 {
+        let dips = dip * self.standstill_s(drives) / self.together_s;
+        (dips.powi(2) + spare.powi(2) / 4.0).sqrt() - spare / 2.0
     }
 
     /// The longest time in seconds for which a stripe over so many members stands still: dips of one after another.
@@ -379,19 +389,23 @@ impl Phases {
     }
 
     /// What waits on top of the backlog in slow moments of the phases reached, under adaptive placement: while as many drives have
-    /// them at once as ever will, or all where that isn't known. `left` is the share of their time that drives have for writing.
+    /// them at once as ever will, or one after another; all at once where that isn't known. `left` is the share of their time that
+    /// drives have for writing.
     pub fn dip_bytes(&self, offered: f64, bytes_per_drive: f64, drives: u32, left: f64) -> f64 {
         let of = |rate: f64, drives: u32| rate * f64::from(drives) * left;
         let missed = |phase: &Phase| {
-            let written = match self.dips {
-                Some(dips) => of(phase.mean_bytes_per_s, drives - dips.at_once(drives)),
-                None => of(phase.worst_bytes_per_s, drives),
-            };
+            let (mean, worst) = (phase.mean_bytes_per_s, phase.worst_bytes_per_s);
             // What a phase as a whole falls short of waits in the backlog already.
-            offered.min(of(phase.mean_bytes_per_s, drives)) - written
+            let come = offered.min(of(mean, drives));
+            let Some(dips) = self.dips else {
+                return (come - of(worst, drives)) * self.dip_s;
+            };
+            let at_once = (come - of(mean, drives - dips.at_once(drives))) * dips.together_s;
+            let spare = (of(mean, drives) - come) * dips.period_s();
+            let dip = of(mean, 1) * (1.0 + dips.share) * dips.together_s;
+            at_once.max(dips.in_a_row(drives, dip, spare))
         };
-        let seconds = self.dips.map_or(self.dip_s, |dips| dips.together_s);
-        self.reached(bytes_per_drive).iter().map(missed).fold(0.0, f64::max) * seconds
+        self.reached(bytes_per_drive).iter().map(missed).fold(0.0, f64::max)
     }
 
     /// The slowest of the phases reached, the last if several are. Slow moments take the same share of all.

@@ -1,5 +1,6 @@
 //! Missions that are over soon: planned by the fill curve, and with as many dips as there is time for.
 
+use base::random::Random;
 use longtake_plan::Candidate;
 use longtake_plan::phases::Dips;
 use profile::{FillCurve, Source, SourceKind, name};
@@ -202,5 +203,56 @@ fn a_curve_of_any_rates_is_planned_with_and_ends_in_a_number() {
             let (drives, buffers, _) = planned(&text, &candidate);
             assert!(drives > 0 && buffers.is_finite(), "{steps:?}: {drives}, {buffers}");
         }
+    }
+}
+
+/// The most bytes that wait for `drives` that write `level` bytes a second each but in their dips, the first of which begin at random.
+fn waiting(drives: u32, offered: f64, level: f64, dips: Dips, random: &mut Random) -> f64 {
+    const STEP_S: f64 = 0.02;
+    let period_s = dips.together_s * (1.0 + dips.share) / dips.share;
+    let mut next: Vec<f64> =
+        (0..drives).map(|_| random.bits() as f64 / 2f64.powi(64) * period_s).collect();
+    let (mut waiting, mut most) = (0.0_f64, 0.0_f64);
+    for step in 0..(3.0 * period_s / STEP_S) as u32 {
+        let now = f64::from(step) * STEP_S;
+        for at in next.iter_mut().filter(|at| now >= **at + dips.together_s) {
+            *at += period_s;
+        }
+        let writes = next.iter().filter(|&&at| now < at).count();
+        waiting = (waiting + (offered - writes as f64 * level) * STEP_S).max(0.0);
+        most = most.max(waiting);
+    }
+    most
+}
+
+#[test]
+fn buffers_hold_the_dips_of_drives_that_are_hardly_faster_than_what_comes() {
+    let dips = Dips { together_s: 0.25, share: 0.025 };
+    let figures = [
+        (name::WRITE_NATIVE, 2e9),
+        (name::WRITE_OVERWRITE, 2e9),
+        (name::DIP_COUNT, 9.0),
+        (name::DIP_LOST, 2.5e8),
+        (name::DIP_SHARE, 2.5),
+    ];
+    let dipping = drive(1_000_000_000_000, &figures);
+    let mut random = Random::new(11);
+    for rate in ["9.9GB/s", "9.8GB/s", "9.5GB/s", "8.5GB/s", "19.8GB/s", "19GB/s"] {
+        let text =
+            format!("rate = \"{rate}\"\nraw = \"64KiB\"\nkeep = \"5m\"\nplacement = \"adaptive\"");
+        let design = design(&text, &dipping);
+        let (array, offered) = (design.array.unwrap(), design.load.unwrap().offered_bytes_per_s);
+        let drives = array.data_drives;
+        let draws: Vec<f64> =
+            (0..2_000).map(|_| waiting(drives, offered, 2.05e9, dips, &mut random)).collect();
+        // Beside them are two chunks for each drive, and two.
+        let held = array.buffer_bytes - f64::from(2 * drives + 2) * 4_190_208.0;
+        let more = draws.iter().filter(|&&waits| waits > held).count();
+        let most = draws.iter().copied().fold(0.0, f64::max);
+        assert!(
+            more <= 4,
+            "{rate} on {drives}: {more} of 2,000 are more than {held}, up to {most}"
+        );
+        assert!(held < 2.0 * most, "{rate} on {drives}: {held} for {most}");
     }
 }
