@@ -81,6 +81,8 @@ pub(crate) struct Mapping {
     whole: NonNull<u8>,
     whole_bytes: usize,
     pages: Pages,
+    /// Whether its pages are present from the start.
+    populated: bool,
 }
 
 // SAFETY: a mapping belongs to the process and not to a thread; the type hands out no references.
@@ -97,7 +99,7 @@ impl Mapping {
         if best == Pages::Huge {
             // The mapping reserves its pages or fails; populating can still meet a cgroup's limit.
             let flags = libc::MAP_HUGETLB | libc::MAP_HUGE_2MB;
-            if let Ok(mapping) = Self::map(needed * HUGE_PAGE_BYTES, flags, Pages::Huge)
+            if let Ok(mut mapping) = Self::map(needed * HUGE_PAGE_BYTES, flags, Pages::Huge)
                 && mapping.populate().is_ok()
             {
                 return Ok((mapping, warnings));
@@ -157,6 +159,11 @@ impl Mapping {
         self.start
     }
 
+    /// Whether its pages are present from the start.
+    pub(crate) fn is_populated(&self) -> bool {
+        self.populated
+    }
+
     /// What it was given.
     pub(crate) fn pages(&self) -> Pages {
         self.pages
@@ -179,7 +186,7 @@ impl Mapping {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(address.cast::<u8>()).expect("mmap never returns address zero");
-        Ok(Self { start, whole: start, whole_bytes: bytes, pages })
+        Ok(Self { start, whole: start, whole_bytes: bytes, pages, populated: false })
     }
 
     /// Moves the start up to a multiple of `unit`, which the caller has mapped enough for.
@@ -202,12 +209,13 @@ impl Mapping {
         Ok(())
     }
 
-    fn populate(&self) -> io::Result<()> {
+    fn populate(&mut self) -> io::Result<()> {
         self.populate_first(self.whole_bytes)
     }
 
     /// Makes the pages of the first `bytes` present.
-    fn populate_first(&self, bytes: usize) -> io::Result<()> {
+    fn populate_first(&mut self, bytes: usize) -> io::Result<()> {
+        self.populated = true;
         match self.advise(bytes, libc::MADV_POPULATE_WRITE) {
             // Linux before 5.14 doesn't know the advice: touch each page instead.
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {

@@ -54,7 +54,6 @@ impl Pool {
     }
 
     /// The same, in memory as buffers are used, for whoever may need few of them or parts of them.
-    /// Registering the buffers with the kernel would have it bring in all of them.
     ///
     /// # Errors
     /// As [`Pool::new`].
@@ -76,6 +75,11 @@ impl Pool {
     /// The buffers' names.
     pub fn buffer_ids(&self) -> impl Iterator<Item = BufferId> + use<> {
         (0..self.count()).map(BufferId)
+    }
+
+    /// Whether all of it was in memory from the start.
+    pub(crate) fn is_populated(&self) -> bool {
+        self.mapping.is_populated()
     }
 
     /// The pages that the memory got.

@@ -1,4 +1,4 @@
-//! The real bank: all drives of a run on one io_uring, with direct I/O from registered memory.
+//! The real bank: all drives of a run on one io_uring, with direct I/O, from registered memory if that is there from the start.
 //!
 //! `submit` queues, and hands what is queued to the kernel whenever it is [`HAND_OVER_AT`] commands.
 //! `wait` hands over the rest in the system call in which it sleeps, or before it returns (with
@@ -495,7 +495,8 @@ fn needs_discard_thread(target: &OpenTarget, options: &Options) -> bool {
         && !(options.trim_by_ring && ring_can_discard(&target.file))
 }
 
-/// The ring, and the second one if some drives are `polled`. Their files and buffers are registered as the options say.
+/// The ring, and the second one if some drives are `polled`. Their files and buffers are registered as the options say, but for
+/// buffers that come to be as they are used: registering them would bring in all of them.
 fn open_rings(
     targets: &[OpenTarget],
     polled: &[bool],
@@ -506,7 +507,7 @@ fn open_rings(
     let needs = needs(targets, polled, pool, options.depth_max)?;
     let mut open = |needs: Needs, holds_data: bool| {
         let mut ring = Ring::new(needs)?;
-        if options.register_buffers && holds_data {
+        if options.register_buffers && holds_data && pool.is_populated() {
             ring.register_buffers(pool, warnings);
         }
         if options.register_files {

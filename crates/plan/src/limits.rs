@@ -323,7 +323,7 @@ impl<'a> Case<'a> {
         self.pipeline_bytes(drives) + apart * waits
     }
 
-    /// Bytes that wait while drives dip: as many at once as ever will, or one after another in a stripe.
+    /// Bytes that wait while drives dip, those that hold parity as well.
     fn dip_bytes(&self, drives: u32, placement: Placement) -> f64 {
         let (offered, phases) = (self.load.offered_bytes_per_s, &self.subject.phases);
         let members = drives + self.requirement.parity;
@@ -331,7 +331,10 @@ impl<'a> Case<'a> {
             Placement::Stripe if phases.dips.is_some() || !phases.even => {
                 phases.dips.map_or(0.0, |dips| offered * self.standstill_s(dips, members))
             }
-            _ => phases.dip_bytes(offered, self.fill(drives), drives, self.left(drives)),
+            _ => {
+                let written = offered * f64::from(members) / f64::from(drives);
+                phases.dip_bytes(written, self.fill(drives), members, self.left(drives))
+            }
         }
     }
 

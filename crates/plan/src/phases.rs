@@ -113,8 +113,10 @@ impl Dips {
     /// In a part x of that time, dips exceed their mean number by up to 2 sqrt(x (1 - x)) times what [`DIPS_IN_A_ROW`] says, and x times
     /// the spare bytes are caught up. This is the most that is left for any x.
     fn in_a_row(&self, drives: u32, dip: f64, spare: f64) -> f64 {
-        let dips = dip * self.standstill_s(drives) / self.together_s;
-        (dips.powi(2) + spare.powi(2) / 4.0).sqrt() - spare / 2.0
+        let drives = f64::from(drives);
+        let dips = dip * drives.min(DIPS_IN_A_ROW * drives.sqrt());
+        // The root of A^2 + S^2 / 4, less S / 2, without a difference of large numbers.
+        if dips > 0.0 { dips * dips / (dips.hypot(spare / 2.0) + spare / 2.0) } else { 0.0 }
     }
 
     /// The longest time in seconds for which a stripe over so many members stands still: dips of one after another.
@@ -401,6 +403,10 @@ impl Phases {
                 return (come - of(worst, drives)) * self.dip_s;
             };
             let at_once = (come - of(mean, drives - dips.at_once(drives))) * dips.together_s;
+            // Those that don't dip always keep up: nothing ever begins to wait.
+            if at_once <= 0.0 {
+                return 0.0;
+            }
             let spare = (of(mean, drives) - come) * dips.period_s();
             let dip = of(mean, 1) * (1.0 + dips.share) * dips.together_s;
             at_once.max(dips.in_a_row(drives, dip, spare))

@@ -272,8 +272,7 @@ fn open_all(
             pool
         }
     };
-    let options = Options { register_buffers: access != Access::Read, ..Options::default() };
-    let (mut bank, found) = UringBank::open(open, Arc::clone(&pool), options)?;
+    let (mut bank, found) = UringBank::open(open, Arc::clone(&pool), Options::default())?;
     warnings.extend(found);
     for warning in warnings {
         tell(Remark::Warning(warning.to_string()));

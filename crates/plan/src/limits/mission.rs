@@ -46,10 +46,10 @@ impl Case<'_> {
         let offered = self.load.offered_bytes_per_s;
         let reached = phases.reached(self.fill(drives)).iter();
         let fastest = reached.map(level).fold(0.0, f64::max);
+        let members = drives + self.requirement.parity;
         let (more, dipped) = match placement {
-            Placement::Adaptive => (0.0, dipped_s(drives) * fastest),
+            Placement::Adaptive => (0.0, dipped_s(members) * fastest),
             Placement::Stripe => {
-                let members = drives + self.requirement.parity;
                 if dipped_s(members) > dips.standstill_s(members) {
                     return None;
                 }

@@ -255,4 +255,17 @@ fn buffers_hold_the_dips_of_drives_that_are_hardly_faster_than_what_comes() {
         );
         assert!(held < 2.0 * most, "{rate} on {drives}: {held} for {most}");
     }
+    // Those for parity dip as well, and what waits for them is in memory, too. Eight and two write as much as ten.
+    let buffers = |rate: &str, parity: u32| {
+        let text = format!("rate = \"{rate}\"\nraw = \"64KiB\"\nkeep = \"5m\"\nparity = {parity}");
+        design(&format!("{text}\nplacement = \"adaptive\""), &dipping).array.unwrap()
+    };
+    let (with_parity, without) = (buffers("15.84GB/s", 2), buffers("19.8GB/s", 0));
+    assert_eq!((with_parity.data_drives, without.data_drives), (8, 10));
+    assert!((with_parity.buffer_bytes / without.buffer_bytes - 1.0).abs() < 1e-3);
+    // Where those that don't dip keep up, nothing waits for dips: 16 hold half an hour of what six write.
+    let text = "rate = \"10GB/s\"\nraw = \"64KiB\"\nkeep = \"1500s\"\nplacement = \"adaptive\"";
+    let array = design(text, &dipping).array.unwrap();
+    let chunks = f64::from(2 * array.data_drives + 2) * 4_190_208.0;
+    assert!(array.data_drives >= 15 && (array.buffer_bytes - chunks).abs() < 1.0, "{array:?}");
 }
