@@ -319,7 +319,7 @@ mod tests {
         let used = Mapping::as_used(bytes).unwrap();
         assert_eq!(used.start().as_ptr().align_offset(HUGE_PAGE_BYTES), 0);
         assert_eq!(present(&used, bytes), 0);
-        // SAFETY: inside the mapping, which nobody else knows.
+        // SAFETY: the address lies within the mapping, and nothing else refers to it.
         unsafe { used.start().write_volatile(1) };
         assert!((4096..=HUGE_PAGE_BYTES).contains(&present(&used, bytes)));
     }

@@ -1,4 +1,5 @@
-//! The real bank: all drives of a run on one io_uring, with direct I/O, from registered memory if that is there from the start.
+//! The real bank: all drives of a run on one io_uring, with direct I/O. Buffers that are in memory from
+//! the start are registered with the kernel.
 //!
 //! `submit` queues, and hands what is queued to the kernel whenever it is [`HAND_OVER_AT`] commands.
 //! `wait` hands over the rest in the system call in which it sleeps, or before it returns (with

@@ -107,22 +107,26 @@ impl Dips {
         self.together_s * (1.0 + self.share) / self.share
     }
 
-    /// Bytes that wait for dips of one drive after another under adaptive placement, if each costs `dip` bytes and so many drives could
-    /// write `spare` bytes more than come from one dip of a drive to its next.
+    /// Bytes by which so many drives fall behind under adaptive placement while one after another dips, if each dip costs `dip` bytes and
+    /// they could write `spare` bytes more than come from one dip of a drive to its next.
     ///
     /// In a part x of that time, dips exceed their mean number by up to 2 sqrt(x (1 - x)) times what [`DIPS_IN_A_ROW`] says, and x times
     /// the spare bytes are caught up. This is the most that is left for any x.
-    fn in_a_row(&self, drives: u32, dip: f64, spare: f64) -> f64 {
-        let drives = f64::from(drives);
-        let dips = dip * drives.min(DIPS_IN_A_ROW * drives.sqrt());
+    fn behind(drives: u32, dip: f64, spare: f64) -> f64 {
+        let dips = dip * Self::in_a_row(drives);
         // The root of A^2 + S^2 / 4, less S / 2, without a difference of large numbers.
         if dips > 0.0 { dips * dips / (dips.hypot(spare / 2.0) + spare / 2.0) } else { 0.0 }
     }
 
     /// The longest time in seconds for which a stripe over so many members stands still: dips of one after another.
     pub fn standstill_s(&self, members: u32) -> f64 {
-        let members = f64::from(members);
-        self.together_s * members.min(DIPS_IN_A_ROW * members.sqrt())
+        self.together_s * Self::in_a_row(members)
+    }
+
+    /// As many dips of so many drives as come one after another, before those that dipped early are ahead again.
+    fn in_a_row(drives: u32) -> f64 {
+        let drives = f64::from(drives);
+        drives.min(DIPS_IN_A_ROW * drives.sqrt())
     }
 }
 
@@ -409,7 +413,7 @@ impl Phases {
             }
             let spare = (of(mean, drives) - come) * dips.period_s();
             let dip = of(mean, 1) * (1.0 + dips.share) * dips.together_s;
-            at_once.max(dips.in_a_row(drives, dip, spare))
+            at_once.max(Dips::behind(drives, dip, spare))
         };
         self.reached(bytes_per_drive).iter().map(missed).fold(0.0, f64::max)
     }

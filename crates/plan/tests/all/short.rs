@@ -228,14 +228,9 @@ fn waiting(drives: u32, offered: f64, level: f64, dips: Dips, random: &mut Rando
 #[test]
 fn buffers_hold_the_dips_of_drives_that_are_hardly_faster_than_what_comes() {
     let dips = Dips { together_s: 0.25, share: 0.025 };
-    let figures = [
-        (name::WRITE_NATIVE, 2e9),
-        (name::WRITE_OVERWRITE, 2e9),
-        (name::DIP_COUNT, 9.0),
-        (name::DIP_LOST, 2.5e8),
-        (name::DIP_SHARE, 2.5),
-    ];
-    let dipping = drive(1_000_000_000_000, &figures);
+    let figures =
+        [&EVEN[..], &[(name::DIP_COUNT, 9.0), (name::DIP_LOST, 2.5e8), (name::DIP_SHARE, 2.5)]];
+    let dipping = drive(1_000_000_000_000, &figures.concat());
     let mut random = Random::new(11);
     for rate in ["9.9GB/s", "9.8GB/s", "9.5GB/s", "8.5GB/s", "19.8GB/s", "19GB/s"] {
         let text =
@@ -245,7 +240,7 @@ fn buffers_hold_the_dips_of_drives_that_are_hardly_faster_than_what_comes() {
         let drives = array.data_drives;
         let draws: Vec<f64> =
             (0..2_000).map(|_| waiting(drives, offered, 2.05e9, dips, &mut random)).collect();
-        // Beside them are two chunks for each drive, and two.
+        // The rest of the buffers is for two chunks of each drive and two more.
         let held = array.buffer_bytes - f64::from(2 * drives + 2) * 4_190_208.0;
         let more = draws.iter().filter(|&&waits| waits > held).count();
         let most = draws.iter().copied().fold(0.0, f64::max);
