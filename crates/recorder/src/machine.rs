@@ -363,7 +363,7 @@ impl Recorder {
         }
     }
 
-    /// Whether buffers are filled past half: balance yields to capture, and nobody rests.
+    /// Whether buffers are filled past half, and nobody rests.
     fn pressed(&self) -> bool {
         self.held > self.config.buffers / 2
     }

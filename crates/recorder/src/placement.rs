@@ -117,15 +117,15 @@ pub(crate) struct Candidate {
     pub(crate) ready: bool,
 }
 
-/// The member that `adaptive` chooses among those that are eligible, or None to wait. `pressed`: buffers are filled past half.
+/// The member that `adaptive` chooses among those that are eligible, or None to wait: none of them is
+/// further than `drift_max` bytes ahead of the one with the least.
 pub(crate) fn adaptive(
     candidates: &[Candidate],
     drift_max: u64,
-    pressed: bool,
     eligible: impl Fn(&Candidate) -> bool,
 ) -> Option<usize> {
     let least = candidates.iter().fold(u64::MAX, |least, c| least.min(c.balance));
-    let most = if pressed { u64::MAX } else { least.saturating_add(drift_max) };
+    let most = least.saturating_add(drift_max);
     // Who is able and who is first can't be foreseen, so there are no branches for it.
     let able = |c: &Candidate| c.ready & (c.balance <= most) & eligible(c);
     let soonest = candidates.iter().fold(u64::MAX, |soonest, c| {
@@ -154,24 +154,24 @@ mod tests {
     fn the_first_to_finish_is_chosen() {
         let candidates =
             [candidate(0, 0, 5, true), candidate(1, 0, 3, true), candidate(2, 0, 1, false)];
-        assert_eq!(adaptive(&candidates, 100, false, |_| true), Some(1));
-        assert_eq!(adaptive(&candidates, 100, false, |c| c.member != 1), Some(0));
+        assert_eq!(adaptive(&candidates, 100, |_| true), Some(1));
+        assert_eq!(adaptive(&candidates, 100, |c| c.member != 1), Some(0));
     }
 
     #[test]
     fn of_those_as_soon_the_one_with_the_least_is_chosen() {
         let candidates =
             [candidate(0, 9, 100, true), candidate(1, 8, 124, true), candidate(2, 0, 126, true)];
-        assert_eq!(adaptive(&candidates, 100, false, |_| true), Some(1));
-        assert_eq!(adaptive(&candidates, 100, false, |c| c.member != 1), Some(0));
-        assert_eq!(adaptive(&candidates, 100, false, |_| false), None);
+        assert_eq!(adaptive(&candidates, 100, |_| true), Some(1));
+        assert_eq!(adaptive(&candidates, 100, |c| c.member != 1), Some(0));
+        assert_eq!(adaptive(&candidates, 100, |_| false), None);
     }
 
     #[test]
-    fn drift_is_bounded_until_buffers_fill() {
+    fn drift_is_bounded() {
         let candidates = [candidate(0, 500, 1, true), candidate(1, 0, 9, false)];
-        assert_eq!(adaptive(&candidates, 100, false, |_| true), None);
-        assert_eq!(adaptive(&candidates, 100, true, |_| true), Some(0));
+        assert_eq!(adaptive(&candidates, 100, |_| true), None);
+        assert_eq!(adaptive(&candidates, u64::MAX, |_| true), Some(0));
     }
 
     #[test]

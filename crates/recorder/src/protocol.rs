@@ -53,9 +53,9 @@ pub struct Config {
     pub when_full: WhenFull,
     /// Chunk writes under way on one member at most.
     pub depth: u32,
-    /// Chunk buffers in all: filled past half, balance yields to capture.
+    /// Chunk buffers in all.
     pub buffers: u32,
-    /// How far members' fill may drift apart in bytes under `Adaptive`.
+    /// How far members' fill may drift apart in bytes under `Adaptive`, until an eighth of the buffers waits for a member.
     pub drift_max: u64,
     /// A flush is sent this long after the first write that is not yet flushed.
     pub flush_interval: Duration,

@@ -52,6 +52,13 @@ impl Recorder {
         end || self.pressed() || (self.turns.any() && !self.members.iter().any(up))
     }
 
+    /// How far the members may drift apart. While those ahead stand still for those behind, no chunk is written any sooner, and
+    /// what fills meanwhile is missing at the next dip: so balance yields when an eighth of the buffers waits for a member.
+    fn drift_max(&self) -> u64 {
+        let many = self.waiting.len() > self.config.buffers.div_ceil(8) as usize;
+        if many { u64::MAX } else { self.config.drift_max }
+    }
+
     /// Whether a group can be begun or gone on with, as far as buffers go.
     fn lacks_parity_buffers(&self) -> bool {
         self.groups.any() && !self.groups.has_buffers(self.parities())
@@ -127,7 +134,7 @@ impl Recorder {
         if self.groups.any() {
             return self.choose_for_group(length, candidates, end);
         }
-        placement::adaptive(candidates, self.config.drift_max, self.pressed(), |_| true)
+        placement::adaptive(candidates, self.drift_max(), |_| true)
             .map_or(Choice::Wait, Choice::Member)
     }
 
@@ -143,9 +150,9 @@ impl Recorder {
         if self.lacks_parity_buffers() {
             return Choice::Wait;
         }
-        let (drift_max, pressed) = (self.config.drift_max, self.pressed());
+        let drift_max = self.drift_max();
         let best = |eligible: &dyn Fn(&Candidate) -> bool| {
-            placement::adaptive(candidates, drift_max, pressed, eligible)
+            placement::adaptive(candidates, drift_max, eligible)
         };
         // By what a full queue takes the fastest: how much is queued where at the moment says nothing of who is slow.
         let fastest =

@@ -9,6 +9,7 @@ use chaos::source::EPOCH_NS;
 use longtake_recorder::open::Live;
 use longtake_recorder::{ArrayImage, Config, Event, Input, Output, Placement, Recorder, WhenFull};
 use proptest::prelude::*;
+use std::collections::HashSet;
 use uuid::Uuid;
 
 #[test]
@@ -21,15 +22,29 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn fill_drifts_no_further_than_allowed_while_buffers_are_below_half(
+    fn fill_drifts_no_further_than_allowed_while_few_buffers_wait(
         speeds in proptest::collection::vec(1u64..40, 2..6),
         depth in 1u32..6,
         drift_kib in 0u64..512,
         lengths in proptest::collection::vec(1u32..16, 200..400),
     ) {
-        drift_is_bounded(&speeds, depth, drift_kib << 10, &lengths);
+        write_at(&speeds, (depth, drift_kib << 10), &lengths, MANY);
+    }
+
+    #[test]
+    fn no_member_stands_still_while_many_buffers_wait(
+        speeds in proptest::collection::vec(1u64..40, 2..6),
+        depth in 1u32..6,
+        drift_kib in 0u64..512,
+        lengths in proptest::collection::vec(1u32..16, 200..400),
+    ) {
+        write_at(&speeds, (depth, drift_kib << 10), &lengths, BUFFERS);
     }
 }
+
+/// Chunk buffers of the core alone, and how many of them may wait for a member before balance yields.
+const BUFFERS: u32 = 64;
+const MANY: u32 = BUFFERS / 8;
 
 /// Many segments, so that nothing but speed and drift matters.
 pub fn roomy(members: usize) -> ArrayImage {
@@ -37,16 +52,15 @@ pub fn roomy(members: usize) -> ArrayImage {
     image(0, 200, &vec![empty; members])
 }
 
-/// Drives the core alone: members that take so many microseconds for a page, a source that keeps at
-/// most half of the buffers waiting.
-fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32]) {
+/// Drives the core alone: members that take so many microseconds for a page, a source that keeps so many buffers filled.
+fn write_at(speeds: &[u64], (depth, drift_max): (u32, u64), lengths: &[u32], filled: u32) {
     let config = Config {
         take: Uuid::from_u128(1),
         started: Timestamp::from_nanos(EPOCH_NS),
         placement: Placement::Adaptive,
         when_full: WhenFull::Stop,
         depth,
-        buffers: 16,
+        buffers: BUFFERS,
         drift_max,
         flush_interval: Duration::from_millis(1),
         trim_ahead: 0,
@@ -59,11 +73,12 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
     let mut now = Instant::START;
     // What is under way, by when it is done: tag and member; each member does one at a time.
     let mut under_way: Vec<(Instant, u64, usize)> = Vec::new();
+    let mut chunks = HashSet::new();
     let mut busy_until = vec![now; speeds.len()];
     let mut written = vec![0u64; speeds.len()];
     let (mut next, mut placed, mut acknowledged) = (0, 0, 0);
     while acknowledged < lengths.len() {
-        while next < lengths.len() && core.buffers_held() < 8 {
+        while next < lengths.len() && core.buffers_held() < filled {
             let chunk = bare(BufferId(next as u32), lengths[next] * 4096, 1);
             next += 1;
             core.handle(now, Input::Chunk(chunk));
@@ -75,7 +90,11 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
                     placed += 1;
                     let least = written.iter().copied().min().expect("there are members");
                     let drift = written[member] - least;
-                    assert!(drift <= drift_max, "drift: {drift} of {drift_max} before a chunk");
+                    assert!(
+                        drift <= drift_max || filled > MANY,
+                        "drift: {drift} of {drift_max} before a chunk"
+                    );
+                    chunks.insert(tag);
                     written[member] += u64::from(record.summary.length);
                     (member, tag, u64::from(record.summary.length) / 4096 * speeds[member])
                 }
@@ -96,6 +115,13 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
             busy_until[member] = busy_until[member].max(now) + Duration::from_micros(us);
             under_way.push((busy_until[member], tag, member));
         }
+        let waiting = core.buffers_held() - chunks.len() as u32;
+        let still =
+            (0..speeds.len()).find(|at| under_way.iter().all(|(_, _, member)| member != at));
+        assert!(
+            waiting <= MANY || still.is_none(),
+            "member {still:?} has nothing to do while {waiting} of {BUFFERS} buffers wait"
+        );
         under_way.sort_unstable();
         assert!(
             !under_way.is_empty() || placed == acknowledged,
@@ -106,6 +132,7 @@ fn drift_is_bounded(speeds: &[u64], depth: u32, drift_max: u64, lengths: &[u32])
         }
         let (done, tag, _) = under_way.remove(0);
         now = now.max(done);
+        chunks.remove(&tag);
         core.handle(now, Input::Done { tag, outcome: Ok(()) });
     }
 }
