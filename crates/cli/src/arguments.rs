@@ -328,6 +328,8 @@ pub struct RecordArguments {
     #[arg(long = "for", value_name = "TIME", help_heading = RECORDING)]
     pub duration: Option<Duration>,
     /// Stop after this many bytes of packets.
+    ///
+    /// The chunk that reaches them is recorded whole.
     #[arg(long, value_name = "SIZE", help_heading = RECORDING)]
     pub until_bytes: Option<ByteSize>,
     /// Refuse to start if the array has too little room for --for at the source's rate. Nothing is created then.
@@ -349,8 +351,8 @@ pub struct RecordArguments {
     /// Chunk writes in flight on each member, 1 to 64. Raise it if the drives are not busy.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX.into()), help_heading = RECORDING, hide_short_help = true)]
     pub depth: u32,
-    /// How far the fill of members may drift apart under adaptive placement, until an eighth of the buffers waits.
-    /// A larger value keeps unequal drives busy, and makes a ring's history less even [default: two segments].
+    /// How far the fill of members may drift apart under adaptive placement, until more chunks wait than there are
+    /// members. A larger value keeps unequal drives busy; a ring's history is less even [default: two segments].
     #[arg(long, value_name = "SIZE", help_heading = RECORDING, hide_short_help = true)]
     pub drift: Option<ByteSize>,
     /// Processors to use: the first for writing, the others for the source's queues [default: the scheduler's
@@ -610,28 +612,6 @@ pub struct ReplayArguments {
     /// Send as fast as possible, without the recorded intervals.
     #[arg(long)]
     pub fastest: bool,
-}
-
-/// `protect` and `unprotect`.
-#[derive(Debug, Args)]
-pub struct ProtectArguments {
-    /// Array: a directory of member files, drives with commas between them, or an array's name or UUID.
-    pub array: String,
-    /// Start of the span: 2026-11-21T10:00:00Z, "2026-11-21 10:00" (local), -10m (ago), seconds since 1970.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub since: Option<When>,
-    /// End of the span, in the same forms, or `now`.
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    pub until: Option<When>,
-    /// Label shown in listings, at most 40 bytes (`protect`).
-    #[arg(long, default_value = "", hide_default_value = true, value_parser = names::label)]
-    pub label: String,
-    /// Release every protected span (`unprotect`).
-    #[arg(long)]
-    pub all: bool,
-    /// Print JSON.
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `drives`.

@@ -6,13 +6,14 @@ use clap::{Parser, Subcommand};
 
 use crate::arguments::{
     ArrayArguments, CreateArguments, DeleteArguments, DrivesArguments, ExtractArguments,
-    FitArguments, FlowsArguments, IndexArguments, LedgerArguments, ListArguments, ProtectArguments,
-    RebuildArguments, RecordArguments, ReplayArguments, ReportArguments, ScrubArguments,
-    ShowArguments, TakesArguments,
+    FitArguments, FlowsArguments, IndexArguments, LedgerArguments, ListArguments, RebuildArguments,
+    RecordArguments, ReplayArguments, ReportArguments, ScrubArguments, ShowArguments,
+    TakesArguments,
 };
 use crate::measure::arguments::MeasureAction;
 use crate::plan::arguments::PlanArguments;
 use crate::profiles::arguments::ProfilesAction;
+use crate::protect::{ProtectArguments, UnprotectArguments};
 use crate::reproduce::ReproduceArguments;
 use crate::serve::ServeArguments;
 use crate::sim::arguments::SimAction;
@@ -72,7 +73,7 @@ pub enum Verb {
     /// Protect a span of time from being overwritten by a ring. Works during a recording.
     Protect(ProtectArguments),
     /// Release protected spans of time.
-    Unprotect(ProtectArguments),
+    Unprotect(UnprotectArguments),
     /// Measure drives: run one workload, or an experiment that answers a question.
     Measure {
         /// What to measure.
@@ -125,7 +126,7 @@ pub enum ArrayAction {
     Check(ArrayArguments),
     /// Verify checksums and parity, and repair damage from parity. Without --repair it works during a recording.
     Scrub(ScrubArguments),
-    /// Index packets by host, port and flow, so that a search reads few chunks. Full segments alone are indexed.
+    /// Index packets by host, port and flow, so that a search reads few chunks.
     Index(IndexArguments),
     /// Rebuild a lost member on another drive from parity. Works during a recording.
     Rebuild(RebuildArguments),

@@ -1,7 +1,7 @@
 //! `longtake fit`: the simulated drive that comes closest to a measured one, ready for use as `sim:PATH`, and which of its
 //! parameters the measurement could tell.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
@@ -27,9 +27,10 @@ const BAR_LENGTH: u64 = 1000;
 pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let path = &arguments.measurement;
     let output = &arguments.output;
-    let like_file = arguments.from.iter().filter(|word| is_path(word)).map(PathBuf::from);
-    let outputs =
-        Outputs::new(arguments.overwrite).reads(std::iter::once(path.clone()).chain(like_file));
+    let profile = known().file(&path.to_string_lossy());
+    let like_file = arguments.from.iter().filter_map(|word| known().file(word));
+    let outputs = Outputs::new(arguments.overwrite)
+        .reads([path.clone()].into_iter().chain(profile).chain(like_file));
     outputs.check(output)?;
     // The search takes long, and its result would have no place.
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -56,6 +57,10 @@ pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let text = fitted.profile().to_toml()?;
     outputs.write(output, &text)?;
     show(&fitted, output, arguments.json)?;
+    if fitted.stopped {
+        printer::tell("longtake: stopped; the twin is the nearest of the drives that were tried");
+        return Ok(ExitCode::from(exit::FAILED));
+    }
     Ok(exit::lossless(fitted.misses().is_empty()))
 }
 

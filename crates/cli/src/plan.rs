@@ -5,14 +5,13 @@ mod beside;
 mod prove;
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use longtake::planning::{Draft, Planning, PlanningError, Proofs, Requirement, RequirementError};
 use report::planned;
 use target::output::Outputs;
-use target::profiles::{Surroundings, is_path};
+use target::profiles::Surroundings;
 
 use crate::{exit, printer, profiles};
 use arguments::PlanArguments;
@@ -31,7 +30,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         printer::text(draft.to_toml()?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let files = arguments.drives.iter().filter(|word| is_path(word)).map(PathBuf::from);
+    let files = arguments.drives.iter().filter_map(|word| profiles::known().file(word));
     let outputs =
         Outputs::new(arguments.overwrite).reads(arguments.requirement.iter().cloned().chain(files));
     if let Some(path) = &arguments.html {

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io;
 use std::ptr::{self, NonNull};
 
+use base::ByteSize;
+
 use crate::warning::Warning;
 
 /// Size of the huge pages asked for: the smallest that x86-64 and aarch64 (4 KiB granule) have.
@@ -59,8 +61,9 @@ impl fmt::Display for PoolError {
             ),
             Self::NotEnoughMemory { wanted, available } => write!(
                 f,
-                "buffers need {wanted} bytes of memory and {available} are available; use fewer or \
-                 smaller buffers, or free memory"
+                "buffers need {} of memory and {} are available: use fewer or smaller ones (--memory), or free memory",
+                ByteSize(*wanted),
+                ByteSize(*available),
             ),
             Self::Map { wanted, reason } => write!(
                 f,

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use base::{Duration, Timestamp};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
+use recorder::TimeRange;
 pub use source::clock::now;
 
 /// A point in time on the command line.
@@ -72,6 +73,16 @@ pub fn utc(at: Timestamp) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(at.as_nanos())) {
         Ok(at) => at.to_string(),
         Err(_) => format!("{} ns since 1970", at.as_nanos()),
+    }
+}
+
+/// A span in words; an end that is open is not named.
+pub fn words(span: TimeRange) -> String {
+    match (span.from, span.to) {
+        (Timestamp::MIN, Timestamp::MAX) => "everything".to_owned(),
+        (Timestamp::MIN, to) => format!("everything to {}", utc(to)),
+        (from, Timestamp::MAX) => format!("everything from {}", utc(from)),
+        (from, to) => format!("{} to {}", utc(from), utc(to)),
     }
 }
 

@@ -40,14 +40,16 @@ impl Confidence {
                 look(&Case::new(&requirement, &subject));
             }
         };
+        let limiting = |case: &Case<'_>| {
+            let figure = &case.subject.phases.slowest(case.fill(drives)).figure;
+            figure.range.map(|range| (figure.name.clone(), range))
+        };
         let mut limits = None;
         with(0.0, &mut |case| {
             let seen = case.holds(drives, requirement.placement).is_some();
-            let phases = &case.subject.phases;
-            let figure = phases.slowest(case.fill(drives)).figure.clone();
-            limits = figure.range.filter(|_| !seen).map(|range| (figure.name, range));
+            limits = limiting(case).filter(|_| !seen);
         });
-        let (figure, range) = limits?;
+        let (mut figure, mut range) = limits?;
         let mut enough_at = |deviations| {
             let mut enough = false;
             with(deviations, &mut |case| enough = case.sustains(drives, requirement.placement));
@@ -57,6 +59,12 @@ impl Confidence {
         for _ in 0..HALVINGS {
             let middle = f64::midpoint(low, high);
             if enough_at(middle) { low = middle } else { high = middle }
+        }
+        // Where they are just too slow, another figure may be the one that limits them.
+        if high < DEVIATIONS_MAX {
+            with(high, &mut |case| {
+                (figure, range) = limiting(case).unwrap_or((figure.clone(), range))
+            });
         }
         let mut sure_drives = None;
         with(Normal::standard().inverse_cdf(SURE), &mut |case| {

@@ -312,6 +312,8 @@ impl Phases {
                 self.dip_s = length.value / 1e9;
                 self.figures.push(length);
             }
+            // No second was a dip: the slowest is one of many that differ.
+            None if self.even => {}
             None => self.doubts.push(format!(
                 "how long its dips last is not known; taken as {DIP_S} s, and all drives as dipping at once"
             )),

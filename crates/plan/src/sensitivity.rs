@@ -234,7 +234,7 @@ impl Change {
             Self::Parity => {
                 "one drive's worth of parity less, which survives one failure less".to_owned()
             }
-            Self::Spare => "one spare less, which one failure sooner needs a person".to_owned(),
+            Self::Spare => "one spare less: somebody is needed one failure sooner".to_owned(),
             Self::Sets => "shared sets: readers then meet what is written".to_owned(),
         }
     }

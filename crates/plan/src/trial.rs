@@ -106,6 +106,8 @@ pub struct Finding {
     pub held: Duration,
     /// How long the whole trial is.
     pub planned: Duration,
+    /// Whether drives for parity are planned, too: a proof records on those for data alone.
+    pub has_parity: bool,
     /// On as many drives, and on one less.
     pub proof: Proof,
     /// In how many draws of what happens by chance one less loses something, if it didn't in the first.
@@ -216,7 +218,9 @@ impl Trial {
         budget.spend(proof.work());
         let planned = self.mission.duration;
         let (question, held) = (self.question, self.held);
-        let mut finding = Finding { question, held, planned, proof, draws: None, enough: None };
+        let has_parity = self.planned.as_ref().is_some_and(|plan| plan.requirement.parity > 0);
+        let mut finding =
+            Finding { question, held, planned, has_parity, proof, draws: None, enough: None };
         if finding.verdict() == TrialVerdict::TooMany && draws(&self.mission) > 1 {
             self.draw(&mut finding, budget, &mut watch)?;
         }

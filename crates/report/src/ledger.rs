@@ -47,7 +47,10 @@ pub fn table(ledger: &Ledger, rejections: Rejections) -> String {
         let bytes = if unknown_bytes { "not known".to_owned() } else { number(count.bytes) };
         out.add_row([name.to_owned(), number(count.packets), bytes]);
     };
-    row("offered", ledger.offered, false);
+    // The kernel counts the packets that it drops, and not always their bytes.
+    let is_unknown = |count: Count| count.packets > 0 && count.bytes == 0;
+    let some_unknown = Stage::unwanted().any(|stage| is_unknown(ledger.lost(stage)));
+    row("offered", ledger.offered, some_unknown);
     row("stored", ledger.stored, false);
     let filtered = ledger.lost(Stage::Filtered);
     if rejections == Rejections::Counted || !filtered.is_zero() {
@@ -59,7 +62,7 @@ pub fn table(ledger: &Ledger, rejections: Rejections) -> String {
     }
     for stage in Stage::unwanted() {
         let count = ledger.lost(stage);
-        row(&format!("lost: {stage}"), count, count.packets > 0 && count.bytes == 0);
+        row(&format!("lost: {stage}"), count, is_unknown(count));
     }
     if !ledger.truncated.is_zero() {
         row("truncated to fit", ledger.truncated, false);
@@ -101,6 +104,15 @@ mod tests {
         assert_eq!(json["filtered"]["packets"], 3);
         assert_eq!(json["lost"]["no_buffer"]["packets"], 2);
         assert!(json["lost"].get("filtered").is_none(), "{json}");
+    }
+
+    #[test]
+    fn bytes_that_nobody_counted_are_not_known_in_the_sum_either() {
+        let mut ledger = ledger();
+        ledger.lose(Stage::KernelRing, Count::new(7, 0));
+        let table = table(&ledger, Rejections::IfAny);
+        let offered = table.lines().find(|line| line.starts_with(" offered"));
+        assert!(offered.is_some_and(|line| line.ends_with("not known")), "{table}");
     }
 
     #[test]

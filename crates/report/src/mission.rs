@@ -2,7 +2,7 @@
 
 pub mod pictures;
 
-use base::units::grouped as number;
+use base::units::{counted, grouped as number};
 use base::{ByteSize, Duration, Rate};
 use plan::explain;
 use plan::mission::{
@@ -18,20 +18,21 @@ pub fn text(outcome: &MissionOutcome) -> String {
     let written: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
     let mut lines = vec![
         format!(
-            "{} of virtual time{}: {} chunks, {} written to {} drives at {}\n",
+            "{} of virtual time{}: {} chunks, {} written to {} at {}\n",
             outcome.time,
             if outcome.whole { "" } else { ", broken off" },
             number(outcome.chunks),
             ByteSize(written),
-            outcome.drives.len(),
+            counted(outcome.drives.len() as u64, "drive"),
             Rate::of(written, outcome.time),
         ),
         ledger::table(&outcome.ledger, ledger::Rejections::IfAny),
     ];
     lines.extend(outcome.first_loss.as_ref().map(|loss| format!("\nfirst loss {loss}")));
     lines.push(format!(
-        "\nbuffers were filled to {:.0} % at most; what came in the last {} is held",
+        "\nbuffers were filled to {:.0} % at most; what {} in the last {} is held",
         100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers),
+        if outcome.first_loss.is_none() { "came" } else { "was stored" },
         outcome.retention,
     ));
     lines.extend(outcome.slowest_wrapped().map(|rate| {

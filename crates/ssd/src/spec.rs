@@ -336,7 +336,11 @@ pub struct SpecError {
 
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a drive can't be simulated with this {}: {}", self.field, self.problem)
+        match self.field.as_str() {
+            // Nothing of the drive's own is wrong: there is none.
+            "simulated" => f.write_str(&self.problem),
+            field => write!(f, "a drive can't be simulated with this {field}: {}", self.problem),
+        }
     }
 }
 

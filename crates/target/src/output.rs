@@ -481,7 +481,7 @@ fn measurements(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) {
             if depth > 1 {
                 measurements(&path, depth - 1, found);
             }
-        } else if path.extension().is_some_and(|e| e == "json" || e == "hlog") {
+        } else if path.extension().is_some_and(|e| e == "json" || e == "hlog" || e == "toml") {
             found.push(path);
         }
     }

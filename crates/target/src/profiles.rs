@@ -117,6 +117,16 @@ impl Profiles {
         if is_path(word) { self.read(Path::new(word)) } else { self.named(word) }
     }
 
+    /// The file that a name or a path means; None if it means a drive of the library, or nothing.
+    pub fn file(&self, word: &str) -> Option<PathBuf> {
+        if is_path(word) {
+            return Some(PathBuf::from(word));
+        }
+        let is_own = library::get(word).is_err();
+        let own = self.own().ok().filter(|_| is_own)?;
+        own.into_iter().find(|own| own.name == word).map(|own| own.path)
+    }
+
     /// The profile in a file.
     ///
     /// # Errors

@@ -101,6 +101,8 @@ pub struct Fitted<'a> {
     pub tried: u32,
     /// How many times smaller than the measured drive they were.
     pub scale: u64,
+    /// Whether somebody ended the search before the budget did.
+    pub stopped: bool,
 }
 
 impl MeasuredDrive {
@@ -198,7 +200,8 @@ impl<'a> Search<'a> {
             .map_err(|reason| FitError::Trial { origin: drive.origin.clone(), reason })?;
         let values: Vec<f64> = fit.values.iter().copied().map(significant).collect();
         let (spec, tried, scale) = (twin.spec(&values), twin.tried(), twin.scale());
-        Ok(Fitted { drive, spec, parts, left_out, rest, like, fit, tried, scale })
+        let stopped = twin.stopped();
+        Ok(Fitted { drive, spec, parts, left_out, rest, like, fit, tried, scale, stopped })
     }
 }
 

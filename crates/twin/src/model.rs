@@ -77,6 +77,11 @@ impl<'a> TwinModel<'a> {
         self.tried
     }
 
+    /// Whether somebody ended the search before the budget did.
+    pub const fn stopped(&self) -> bool {
+        self.stopped
+    }
+
     /// How many times smaller they were.
     pub const fn scale(&self) -> u64 {
         self.scale

@@ -15,13 +15,14 @@ use lab::rig::Clock;
 use lab::run::{Run, Subject};
 use lab::{Cost, Go, Rig, RigError, ThreadOptions};
 use load::Workload;
+use target::profiles::is_path;
 use target::real::OpenNotice;
 use target::{NewFiles, Profiles, RealDrives, SimTarget, StripedTarget, Uplink};
 
 use crate::known::{Known, subject_of_set};
 use crate::rig::{SimulatedDrives, SimulatedRig};
 
-pub use error::SetupError;
+pub use error::{SIZE_MIN, SetupError};
 pub use real::RealRig;
 
 /// Which drives are measured, and how they are driven.
@@ -88,6 +89,10 @@ impl Setup {
         } else if options.uplink.is_some() {
             return Err(SetupError::UplinkOfReal);
         } else {
+            let is_model = |text: &&String| !Path::new(text).exists() && is_known(text, profiles);
+            if let Some(name) = texts.iter().find(is_model) {
+                return Err(SetupError::Model { name: name.clone() });
+            }
             let paths = texts.into_iter().map(PathBuf::from).collect();
             let drives = RealDrives::look(paths, options.new_file_bytes)?;
             let whole = set.as_ref().map(|set| set.geometry(drives.geometry())).transpose()?;
@@ -160,6 +165,7 @@ impl Setup {
             Drives::Real(drives, _) => {
                 let mut lines = real::state_cost(drives, cost, self.set.as_ref());
                 if dry_run && cost.written_bytes > 0 {
+                    lines.extend(real::new_files(drives, self.options.new_file_bytes));
                     lines.extend(real::refusals(drives, &self.options.erase));
                 }
                 lines
@@ -305,6 +311,11 @@ impl OpenRig {
             Self::Simulated(_) => Vec::new(),
         }
     }
+}
+
+/// Whether a word is the name of a profile.
+fn is_known(word: &str, profiles: &Profiles) -> bool {
+    !is_path(word) && profiles.named(word).is_ok()
 }
 
 /// Refuses options that say how real drives are driven.

@@ -10,7 +10,7 @@ use lab::experiment::{Options, budget};
 use lab::rig::PcieMode;
 
 use crate::known::{Known, guesses};
-use crate::setup::{Setup, SetupError};
+use crate::setup::{SIZE_MIN, Setup, SetupError};
 
 /// What a user wants of experiments.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +35,9 @@ impl Wishes {
     /// no PCIe link.
     pub fn check(&self, setup: &Setup) -> Result<(), SetupError> {
         let Self { read_only, point, budget, .. } = *self;
+        if let Some(given) = self.size.filter(|size| *size < SIZE_MIN) {
+            return Err(SetupError::Size { given });
+        }
         self.options.check(Beside { read_only, point, budget: budget.time.is_some() })?;
         let Options::Link { sweep: Some(sweep) } = &self.options else { return Ok(()) };
         if let Some(set) = setup.set() {

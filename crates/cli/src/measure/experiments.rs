@@ -84,6 +84,9 @@ pub fn experiments(
         return Ok(ExitCode::from(exit::FAILED));
     };
     warn(&mut rig);
+    if run.outcomes.is_empty() {
+        return Ok(ExitCode::from(exit::FAILED));
+    }
     finish(&run, &folder, rig_arguments.json)?;
     Ok(exit::lossless(failures == 0))
 }

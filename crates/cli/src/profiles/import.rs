@@ -10,7 +10,6 @@ use lab::importing::profile::{self, ImportOptions, Imported};
 use lab::importing::table::TableOptions;
 use serde_json::json;
 use target::output::Outputs;
-use target::profiles::is_path;
 
 use super::arguments::ImportArguments;
 
@@ -30,7 +29,7 @@ pub fn import(arguments: &ImportArguments) -> Result<ExitCode> {
         profile::import(&options(arguments), known, env!("CARGO_PKG_VERSION"))?;
     let path = place(arguments, &profile.name, &outputs)?;
     let text = profile.to_toml().with_context(|| format!("writing {}", path.display()))?;
-    outputs.write(&path, &text).context("--name gives it another name")?;
+    outputs.write(&path, &text)?;
     if arguments.json {
         printer::json(
             &json!({"path": path, "profile": figures_json(&profile), "answer": sentences}),
@@ -87,6 +86,6 @@ fn place(arguments: &ImportArguments, name: &str, outputs: &Outputs) -> Result<P
 
 /// The files that the import reads.
 fn inputs(arguments: &ImportArguments) -> impl Iterator<Item = PathBuf> {
-    let drive = arguments.drive.iter().filter(|word| is_path(word)).map(PathBuf::from);
+    let drive = arguments.drive.iter().filter_map(|word| super::known().file(word));
     arguments.from.iter().chain(&arguments.overwrite_pass).cloned().chain(drive)
 }

@@ -27,6 +27,31 @@ fn a_recording_that_cannot_fit_says_so_and_strict_creates_nothing() {
 }
 
 #[test]
+fn what_is_left_of_segments_that_were_begun_is_free() {
+    let folder = scratch();
+    let array = new_in(&folder, "array");
+    let take = format!("record --from synthetic:max --to @ --until-bytes 1MB {SMALL}");
+    for _ in 0..3 {
+        line(&take, &array).code(0);
+    }
+    // 67 MB of segments of which three takes have begun two, and written 3 MB: 60 MB are left.
+    let fits = format!("record --from synthetic:50MB/s --to @ --for 1s --strict {SMALL}");
+    let said = line(&format!("{fits} --until-bytes 1MB"), &array).code(0);
+    assert!(said.text().contains("ended because the size given"), "{}", said.text());
+}
+
+#[test]
+fn a_full_array_ends_a_recording_whatever_else_would_have() {
+    let folder = scratch();
+    let array = new_in(&folder, "array");
+    let fill = format!("record --from synthetic:max --to @ --for 1h {SMALL}");
+    assert!(line(&fill, &array).text().contains("the array is full"), "it is filled");
+    let more = line(&format!("{fill} --until-bytes 100kB"), &array);
+    let said = more.text();
+    assert!(!said.contains("--until-bytes is recorded"), "{said}");
+}
+
+#[test]
 fn what_the_filter_rejects_is_filtered_and_not_lost_and_the_exit_code_is_0() {
     let folder = scratch();
     let (array, again) = (new_in(&folder, "array"), new_in(&folder, "again"));

@@ -298,8 +298,9 @@ fn wrong_arguments_are_answered_with_what_they_should_be() {
     }
     let turned = "extract @ -o x --since 5 --until 4";
     line(turned, &array).code(1).says(&["--since", "lies after --until", "exchange"]);
-    line("protect @ --since 5", &array).code(1).says(&["--since and --until"]);
-    line("unprotect @", &array).code(1).says(&["--all"]);
+    line("protect @ --since 5", &array).code(2).says(&["--until"]);
+    line("protect @ --since 5 --until 6 --all", &array).code(2).says(&["--all"]);
+    line("unprotect @", &array).code(2).says(&["--all"]);
     line("unprotect @ --all", &array).code(1).says(&["no protected span", "array show"]);
 }
 

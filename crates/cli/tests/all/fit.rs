@@ -360,6 +360,14 @@ fn the_same_measurement_gives_the_same_twin_and_files_are_not_overwritten_unaske
     assert!(again.status.success() && said.contains("write.native"), "{said}");
     assert!(said.contains("use it as sim:"), "{said}");
     assert_eq!(std::fs::read_to_string(&output).unwrap(), first);
+    // Nor is what it was fitted to, under any name, even if files may be replaced.
+    for word in [text(&input), "noisy"] {
+        let own = ["--profiles", text(folder.path()), "fit", word, "-o", text(&input), "-y"];
+        let refused = longtake(&own);
+        assert_eq!(refused.status.code(), Some(1), "{word}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains("is an input of this command"), "{said}");
+    }
     // It can be used at once.
     let target = format!("sim:{}", output.display());
     let shown = longtake(&["sim", "show", text(&output)]);

@@ -220,7 +220,8 @@ fn a_dry_run_states_bytes_wear_and_time_and_does_nothing() {
         assert!(notes.iter().any(life), "{notes:?}");
     }
     // A file that isn't there yet is not made.
-    measure("all @ --time 60s --dry-run", &new_in(&folder, "new"), &folder).code(0);
+    let new = measure("all @ --time 60s --dry-run", &new_in(&folder, "new"), &folder).code(0);
+    new.says(&["would be made, a file of 4.29 GB"]);
     assert!(names(&folder).is_empty());
     assert_eq!(device.written(), 0);
 }
@@ -283,6 +284,14 @@ fn targets_that_are_none_are_named_with_what_would_be_one() {
             .says(&["no such device", "longtake drives"]);
     }
     measure("run . --for 1s --output results", &none, &folder).code(1).says(&["is a directory"]);
+    // The name of a drive that can be simulated is no new file.
+    for words in ["run ideal --write 1 --for 1s", "fill ideal"] {
+        measure(&format!("{words} --output results"), &none, &folder)
+            .code(1)
+            .says(&["sim:ideal", "./ideal"]);
+    }
+    let small = measure("fill sim:ideal --size 10 --output results", &none, &folder).code(1);
+    small.says(&["--size 10 B", "1.05 MB or more", "bytes"]);
     line("measure run", &none).code(2).says(&["TARGETS"]);
     assert!(names(&folder).is_empty(), "{:?}", names(&folder));
 }

@@ -209,6 +209,12 @@ impl Fill {
             .map(|phase| phase.segment.mean)
     }
 
+    /// The pass over it, if no empty drive was written.
+    pub fn only_overwritten(&self) -> Option<&Pass> {
+        let is_empty = self.passes.first().is_some_and(|pass| pass.total_bytes == 0);
+        self.passes.get(1).filter(|pass| is_empty && pass.total_bytes > 0)
+    }
+
     /// The mean rate of the empty pass, in bytes a second; None if it did not fill the drive.
     pub fn whole_mean(&self) -> Option<f64> {
         let pass = self.passes.first()?;

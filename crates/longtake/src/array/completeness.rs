@@ -99,7 +99,7 @@ impl Completeness {
         let until = self.overwritten_to.map(|to| format!(", the last before {}", utc(to)));
         let overwritten = packets("overwritten by the ring", self.overwritten);
         let lines = [
-            self.complete.then(|| if_complete.to_owned()),
+            (self.complete && self.overwritten.is_zero()).then(|| if_complete.to_owned()),
             self.missing_members(),
             packets("missing from the takes", self.missing),
             overwritten.map(|line| line + &until.unwrap_or_default()),
@@ -152,6 +152,15 @@ mod tests {
             assert_eq!(completeness.at_the_end().contains(&every), complete, "{completeness:?}");
             assert!(!completeness.at_the_start().contains(&every), "{completeness:?}");
         }
+    }
+
+    #[test]
+    fn nothing_was_missing_is_never_said_beside_what_was() {
+        let overwritten = Count::new(3, 60);
+        let read = ReadAccount::default();
+        let completeness = Completeness { overwritten, ..Completeness::of_packets(&read) };
+        assert!(completeness.complete, "nobody asked for a span");
+        assert_eq!(completeness.at_the_start(), ["overwritten by the ring: 3 packets"]);
     }
 
     #[test]

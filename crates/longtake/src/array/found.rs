@@ -1,6 +1,7 @@
 //! Which arrays there are: on the drives of this machine, and as member files in directories.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use ::target::array::{member_files, on_drives, peek};
@@ -91,7 +92,14 @@ fn find(directories: &[PathBuf], tell: &mut dyn FnMut(Remark)) -> Result<Vec<Fou
         for directory in with_those_below(directory, tell)? {
             match member_files(&directory) {
                 Ok(files) if files.is_empty() => {}
-                Ok(files) => found.extend(look(files, Some(directory))),
+                Ok(files) => {
+                    let unread = files.iter().find_map(|file| refused(file));
+                    let array = look(files, Some(directory));
+                    if let Some(unread) = unread.filter(|_| array.is_none()) {
+                        tell(Remark::Warning(unread));
+                    }
+                    found.extend(array);
+                }
                 Err(error) => tell(Remark::Warning(error.to_string())),
             }
         }
@@ -113,6 +121,16 @@ fn with_those_below(directory: &Path, tell: &mut dyn FnMut(Remark)) -> Result<Ve
     }
     found[1..].sort();
     Ok(found)
+}
+
+/// Why a file may not be read, if it may not.
+fn refused(file: &Path) -> Option<String> {
+    let reason = fs::File::open(file).err()?;
+    let is_refused = reason.kind() == ErrorKind::PermissionDenied;
+    is_refused.then(|| {
+        let file = file.display();
+        format!("an array may be missing from the list: reading {file} was not permitted; run as root or its owner")
+    })
 }
 
 /// The array that these targets are members of; None if they are no members of any.

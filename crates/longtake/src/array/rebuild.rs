@@ -103,6 +103,16 @@ impl<'a> RebuildPlan<'a> {
         let resumes = peek(onto).is_ok_and(|found| {
             is_unfinished(&found) && found.array == superblock.array && found.member == member
         });
+        if !resumes
+            && let Ok(found) = peek(onto)
+            && found.array == superblock.array
+        {
+            bail!(
+                "{} is member {} of this array already: rebuild onto another drive or a new file",
+                onto.display(),
+                found.member
+            );
+        }
         // What an earlier try has left belongs to no member yet, and is continued.
         let purpose = if resumes { Purpose::Continue } else { Purpose::Create };
         let proofs = authorize(&[onto], &options.erase, purpose, options.dry_run)?;

@@ -100,7 +100,7 @@ impl FromStr for Rotation {
         match text.parse::<ByteSize>().ok().filter(|size| *size >= ROTATE_BYTES_MIN) {
             Some(size) => Ok(Self::Bytes(size)),
             None => Err(format!(
-                "'{text}' is neither a size of at least {ROTATE_BYTES_MIN} (1GiB) nor a time of at least {ROTATE_TIME_MIN} (10m)"
+                "'{text}' is neither a size of at least 64 KiB, such as 1GiB, nor a time of at least {ROTATE_TIME_MIN}, such as 10m"
             )),
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 use base::{ByteSize, Duration, Rate};
+use recorder::open::HeadImage;
 use recorder::{ArrayImage, Segment, WhenFull};
 use source::spec::SourceSpec;
 
@@ -23,7 +24,7 @@ const SIZES_ROUND: u64 = 12;
 pub struct Capacity {
     /// Bytes of all members' segments.
     pub total_bytes: u64,
-    /// Bytes of those that were empty at the start.
+    /// Bytes of those that were empty at the start, and of what was left of those that were begun.
     pub free_bytes: u64,
 }
 
@@ -35,6 +36,10 @@ impl Capacity {
             let empty = member.segments.iter().filter(|s| matches!(s, Segment::Empty)).count();
             capacity.total_bytes += bytes(member.segments.len());
             capacity.free_bytes += bytes(empty);
+            // Recording goes on in a segment that was begun.
+            let begun = member.head.as_ref().filter(|head| !head.closed);
+            let left = |head: &HeadImage| member.layout.segment_bytes.saturating_sub(head.used);
+            capacity.free_bytes += begun.map_or(0, left);
         }
         capacity
     }

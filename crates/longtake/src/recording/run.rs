@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Result;
 use base::{Bank, Buffers, Instant};
 use crossbeam_channel::Receiver;
-use recorder::Event;
 use recorder::run::{Recording, STEP_MAX};
+use recorder::{Event, Recorder};
 use source::interface::Link;
 use source::packer::Progress;
 
@@ -100,9 +100,9 @@ pub fn run<B: Bank, M: Buffers, F: CountingFeed>(
         }
         if ended {
             // The source's threads end the recording themselves at the limit, before all of it has come here.
-            if enough {
-                over.reason = EndReason::Bytes;
-            }
+            let core = recording.core();
+            let at_limit = if enough { EndReason::Bytes } else { over.reason };
+            over.reason = refused(core).unwrap_or(at_limit);
             return Ok(over);
         }
     }
@@ -115,10 +115,9 @@ fn reason_to_end<B: Bank, M: Buffers, F: CountingFeed>(
     enough: bool,
     stop: &AtomicBool,
 ) -> Option<EndReason> {
-    let core = recording.core();
-    if core.refusing() {
-        let working = core.members().any(|member| member.working);
-        Some(if working { EndReason::ArrayFull } else { EndReason::NoMemberLeft })
+    let refused = refused(recording.core());
+    if refused.is_some() {
+        refused
     } else if enough {
         Some(EndReason::Bytes)
     } else if late {
@@ -126,6 +125,13 @@ fn reason_to_end<B: Bank, M: Buffers, F: CountingFeed>(
     } else {
         stop.load(Ordering::Relaxed).then_some(EndReason::Stopped)
     }
+}
+
+/// Why the core takes no more chunks, if it takes none.
+fn refused(core: &Recorder) -> Option<EndReason> {
+    let working = core.members().any(|member| member.working);
+    let why = if working { EndReason::ArrayFull } else { EndReason::NoMemberLeft };
+    core.refusing().then_some(why)
 }
 
 /// Requests from the control socket. The superblocks are changed for one at a time.

@@ -105,8 +105,11 @@ impl fmt::Display for Obstacle {
             Self::TooMany => f.write_str("it would take more than a million drives"),
             Self::Lanes { drives, lanes } => write!(
                 f,
-                "{drives} drives need a lane each and {lanes} are left to them: take faster or larger drives, a host with more \
-                 lanes, or several hosts"
+                "{} and {lanes} are left: take faster or larger drives, a host with more lanes, or several hosts",
+                match drives {
+                    1 => "1 drive needs a lane".to_owned(),
+                    _ => format!("{drives} drives need a lane each"),
+                }
             ),
             Self::Link { needed, there } => write!(
                 f,

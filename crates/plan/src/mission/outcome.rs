@@ -215,10 +215,13 @@ impl fmt::Display for FirstLoss {
         let phase = if *passes >= 1.0 { "in overwrite" } else { "in its first pass" };
         write!(
             f,
-            "; {} of {} drives were behind, the slowest of them drive {drive} at {rate}, {phase} ({passes:.2} of its capacity \
-             written), flash taking {amplification:.2} bytes for one",
+            "; {} of {} behind, the slowest of them drive {drive} at {rate}, {phase} ({passes:.2} of its capacity written), \
+             flash taking {amplification:.2} bytes for one",
             self.behind.len(),
-            self.drives
+            match self.drives {
+                1 => "1 drive was".to_owned(),
+                drives => format!("{drives} drives were"),
+            },
         )?;
         throttled_celsius.map_or(Ok(()), |celsius| write!(f, ", throttled at {celsius:.0} °C"))
     }

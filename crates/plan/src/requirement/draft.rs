@@ -120,6 +120,8 @@ const DRIVE_RATE_MAX: f64 = 1e12;
 /// As many spares or drives' worth of parity as anybody means.
 const SPARE_MAX: u32 = 64;
 
+const DAY_S: f64 = 86_400.0;
+
 impl Draft {
     /// From TOML.
     ///
@@ -375,6 +377,12 @@ impl Draft {
                 let a_day =
                     number("missions-a-day", self.missions_a_day.unwrap_or(1.0), 0.001, 1e5)?;
                 let length = time("mission", text)?;
+                let most = DAY_S / length.as_secs_f64();
+                if self.missions_a_day.is_some_and(|a_day| a_day > most) {
+                    let problem = format!("a day has no room for so many missions of {length}");
+                    let nearest = ((most * 1000.0).floor() / 1000.0).to_string();
+                    return Err(value("missions-a-day", a_day.to_string(), problem, nearest));
+                }
                 Ok(Term::Mission { length, per_thousand_days: (a_day * 1000.0).round() as u32 })
             }
         }
@@ -550,13 +558,18 @@ fn nic(text: &str) -> Result<Nic, RequirementError> {
     numbers.ok_or_else(|| value("nic", text, problem, "4x16".to_owned()))
 }
 
-fn parsed<T: FromStr>(field: &'static str, text: &str, example: &str) -> Result<T, RequirementError>
+fn parsed<T: FromStr>(
+    field: &'static str,
+    text: &str,
+    example: &'static str,
+) -> Result<T, RequirementError>
 where
     T::Err: std::fmt::Display,
 {
-    text.trim()
-        .parse()
-        .map_err(|error: T::Err| value(field, text, error.to_string(), example.to_owned()))
+    text.trim().parse().map_err(|error: T::Err| {
+        let (given, problem) = (text.to_owned(), error.to_string());
+        RequirementError::Unreadable { field, given, problem, example }
+    })
 }
 
 fn at_most(field: &'static str, given: u32, most: u32) -> Result<u32, RequirementError> {

@@ -28,6 +28,17 @@ pub enum RequirementError {
         /// The nearest that can be.
         nearest: String,
     },
+    /// A value can't be understood.
+    Unreadable {
+        /// Of which field.
+        field: &'static str,
+        /// As it was given.
+        given: String,
+        /// What is wrong.
+        problem: String,
+        /// One that can be understood.
+        example: &'static str,
+    },
     /// Two that exclude each other.
     Contradiction {
         /// The first of the two requirements.
@@ -48,6 +59,9 @@ impl fmt::Display for RequirementError {
             }
             Self::Value { field, given, problem, nearest } => {
                 write!(f, "{field} of '{given}': {problem}; the nearest that can be: {nearest}")
+            }
+            Self::Unreadable { field, given, problem, example } => {
+                write!(f, "{field} of '{given}': {problem}; for example: {example}")
             }
             Self::Contradiction { one, other, why } => {
                 write!(f, "{one} and {other} contradict each other: {why}")

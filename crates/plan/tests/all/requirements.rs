@@ -102,8 +102,14 @@ fn what_can_not_be_is_told_with_its_field_the_reason_and_the_nearest_that_can() 
         ("prices = { ideal = -1.0 }", "price", "ideal=0"),
     ] {
         let error = draft(&format!("{ring}{text}")).check().unwrap_err();
-        let RequirementError::Value { field: found, nearest: near, problem, .. } = &error else {
-            panic!("{text}: {error}")
+        let (found, near, problem) = match &error {
+            RequirementError::Value { field, nearest, problem, .. } => {
+                (field, &nearest[..], problem)
+            }
+            RequirementError::Unreadable { field, example, problem, .. } => {
+                (field, *example, problem)
+            }
+            _ => panic!("{text}: {error}"),
         };
         assert_eq!(*found, field, "{error}");
         assert!(near.contains(nearest) && !problem.is_empty(), "{error}");

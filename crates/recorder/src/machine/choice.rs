@@ -53,9 +53,9 @@ impl Recorder {
     }
 
     /// How far the members may drift apart. While those ahead stand still for those behind, no chunk is written any sooner, and
-    /// what fills meanwhile is missing at the next dip: so balance yields when an eighth of the buffers waits for a member.
+    /// what fills meanwhile is missing at the next dip: so balance yields once more chunks wait than there are members.
     fn drift_max(&self) -> u64 {
-        let many = self.waiting.len() > self.config.buffers.div_ceil(8) as usize;
+        let many = self.waiting.len() > self.members.len();
         if many { u64::MAX } else { self.config.drift_max }
     }
 

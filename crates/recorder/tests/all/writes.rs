@@ -22,17 +22,17 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn fill_drifts_no_further_than_allowed_while_few_buffers_wait(
+    fn fill_drifts_no_further_than_allowed_while_few_chunks_wait(
         speeds in proptest::collection::vec(1u64..40, 2..6),
         depth in 1u32..6,
         drift_kib in 0u64..512,
         lengths in proptest::collection::vec(1u32..16, 200..400),
     ) {
-        write_at(&speeds, (depth, drift_kib << 10), &lengths, MANY);
+        write_at(&speeds, (depth, drift_kib << 10), &lengths, speeds.len() as u32);
     }
 
     #[test]
-    fn no_member_stands_still_while_many_buffers_wait(
+    fn no_member_stands_still_while_many_chunks_wait(
         speeds in proptest::collection::vec(1u64..40, 2..6),
         depth in 1u32..6,
         drift_kib in 0u64..512,
@@ -42,9 +42,8 @@ proptest! {
     }
 }
 
-/// Chunk buffers of the core alone, and how many of them may wait for a member before balance yields.
+/// Chunk buffers of the core alone.
 const BUFFERS: u32 = 64;
-const MANY: u32 = BUFFERS / 8;
 
 /// Many segments, so that nothing but speed and drift matters.
 pub fn roomy(members: usize) -> ArrayImage {
@@ -70,6 +69,8 @@ fn write_at(speeds: &[u64], (depth, drift_max): (u32, u64), lengths: &[u32], fil
         flow_indexes: false,
     };
     let mut core = Recorder::new(config, roomy(speeds.len()));
+    // As many chunks as may wait before balance yields.
+    let many = speeds.len() as u32;
     let mut now = Instant::START;
     // What is under way, by when it is done: tag and member; each member does one at a time.
     let mut under_way: Vec<(Instant, u64, usize)> = Vec::new();
@@ -91,7 +92,7 @@ fn write_at(speeds: &[u64], (depth, drift_max): (u32, u64), lengths: &[u32], fil
                     let least = written.iter().copied().min().expect("there are members");
                     let drift = written[member] - least;
                     assert!(
-                        drift <= drift_max || filled > MANY,
+                        drift <= drift_max || filled > many,
                         "drift: {drift} of {drift_max} before a chunk"
                     );
                     chunks.insert(tag);
@@ -119,8 +120,8 @@ fn write_at(speeds: &[u64], (depth, drift_max): (u32, u64), lengths: &[u32], fil
         let still =
             (0..speeds.len()).find(|at| under_way.iter().all(|(_, _, member)| member != at));
         assert!(
-            waiting <= MANY || still.is_none(),
-            "member {still:?} has nothing to do while {waiting} of {BUFFERS} buffers wait"
+            waiting <= many || still.is_none(),
+            "member {still:?} has nothing to do while {waiting} chunks wait"
         );
         under_way.sort_unstable();
         assert!(

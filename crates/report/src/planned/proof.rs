@@ -13,7 +13,9 @@ pub fn text((drive, finding): &(String, Finding)) -> String {
         Question::Whole => "all of it",
     };
     let rest = if is_cut_short(finding) { " (--long records all of it)" } else { "" };
-    format!("\n{}", wrapped(&format!("{drive}: proved by recording, {asked}: {finding}{rest}"), 0))
+    let on = if finding.has_parity { " on the drives for data" } else { "" };
+    let said = format!("{drive}: proved by recording{on}, {asked}: {finding}{rest}");
+    format!("\n{}", wrapped(&said, 0))
 }
 
 /// Whether there was too little work for all that was to be recorded.
@@ -35,6 +37,7 @@ pub fn json((drive, finding): &(String, Finding)) -> Value {
         "question": finding.question,
         "verdict": finding.verdict(),
         "drives": finding.proof.drives,
+        "has_parity": finding.has_parity,
         "held_s": finding.held.as_secs_f64(),
         "extent": finding.extent(),
         "recorded_s": finding.proof.with.fed.as_secs_f64(),

@@ -129,7 +129,11 @@ pub fn facts(requirement: &Requirement) -> Vec<(String, String)> {
 /// A life as it is counted: `5 years, written at the full rate 100 % of the time`.
 fn life(requirement: &Requirement, years: f64) -> String {
     let share = factor(requirement.mean_share() * 100.0);
-    format!("{} years, written at the full rate {share} % of the time", factor(years))
+    let years = match years {
+        1.0 => "a year".to_owned(),
+        _ => format!("{} years", factor(years)),
+    };
+    format!("{years}, written at the full rate {share} % of the time")
 }
 
 /// What is planned, line by line.

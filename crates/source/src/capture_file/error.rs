@@ -88,9 +88,7 @@ pub struct Place {
 impl fmt::Display for CaptureFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Open { name, reason } => {
-                write!(f, "can't open the capture file {name}: {reason}")
-            }
+            Self::Open { name, .. } => write!(f, "can't open the capture file {name}"),
             Self::NotACapture { name, first } if first.is_empty() => {
                 write!(f, "{name} is empty, not a capture file: give a pcap or pcapng file")
             }
@@ -133,8 +131,8 @@ impl fmt::Display for CaptureFileError {
                  damaged; {}",
                 place.kept()
             ),
-            Self::Read { place, reason } => {
-                write!(f, "{place}: reading failed: {reason}; {}", place.kept())
+            Self::Read { place, .. } => {
+                write!(f, "{place}: reading failed; {}", place.kept())
             }
         }
     }

@@ -48,10 +48,12 @@ impl Fitted<'_> {
             self.tried,
             self.scale,
             100.0 * self.off(),
-            if self.fit.settled {
-                ""
-            } else {
-                ". The budget ended the search: more evaluations may come closer"
+            match (self.stopped, self.fit.settled) {
+                (true, _) => ". It was stopped: more evaluations may come closer",
+                (false, true) => "",
+                (false, false) => {
+                    ". The budget ended the search: more evaluations may come closer"
+                }
             }
         )];
         said.extend(self.rejected());
@@ -114,6 +116,7 @@ impl Fitted<'_> {
             "rejected": self.misses().iter().map(|miss| miss.target.name.as_str()).collect::<Vec<_>>(),
             "misfit": self.fit.misfit,
             "settled": self.fit.settled,
+            "stopped": self.stopped,
             "evaluations": self.tried,
             "scale": self.scale,
             "figures": figures(self).map(figure).collect::<Vec<_>>(),

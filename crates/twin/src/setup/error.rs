@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use base::ByteSize;
 use base::striped::StripedError;
 use device::retrain::RetrainError;
 use lab::LabError;
@@ -13,6 +14,9 @@ use target::NameError;
 use target::OpenError;
 
 use crate::rig::SimulatedRigError;
+
+/// The smallest part of a drive that can be measured: one of the largest blocks that experiments write.
+pub const SIZE_MIN: ByteSize = ByteSize(1 << 20);
 
 /// Why drives can't be measured as asked.
 #[derive(Debug)]
@@ -25,6 +29,16 @@ pub enum SetupError {
     Open(OpenError),
     /// Real drives can't be a striped set.
     Striped(StripedError),
+    /// A word that would be a new file is the name of a drive that can be simulated.
+    Model {
+        /// The name.
+        name: String,
+    },
+    /// So little of a drive that nothing can be measured there.
+    Size {
+        /// How much was given.
+        given: ByteSize,
+    },
     /// A sweep is over the link of a drive, and this is a striped set.
     SweepOfSet {
         /// The set.
@@ -86,6 +100,14 @@ impl fmt::Display for SetupError {
             Self::Simulated(error) => error.fmt(f),
             Self::Open(error) => error.fmt(f),
             Self::Striped(error) => error.fmt(f),
+            Self::Model { name } => write!(
+                f,
+                "{name} is the name of a drive's profile: sim:{name} simulates it; for a file of that name, write ./{name}"
+            ),
+            Self::Size { given } => write!(
+                f,
+                "--size {given} is too little to measure: give {SIZE_MIN} or more; a number without a unit is in bytes"
+            ),
             Self::SweepOfSet { set } => write!(
                 f,
                 "--sweep is over a drive's link, and {set} has as many as drives: name one of them"

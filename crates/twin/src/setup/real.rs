@@ -70,6 +70,13 @@ pub fn state_cost(drives: &RealDrives, cost: &Cost, set: Option<&StripedSet>) ->
     lines
 }
 
+/// The files that would be made, in words.
+pub fn new_files(drives: &RealDrives, bytes: u64) -> Vec<String> {
+    let new = drives.paths().iter().filter(|path| !path.exists());
+    new.map(|path| format!("{} would be made, a file of {}", path.display(), ByteSize(bytes)))
+        .collect()
+}
+
 /// Why drives would be refused as they are, in words.
 pub fn refusals(drives: &RealDrives, erase: &[String]) -> Vec<String> {
     // Authorizing claims a drive and writes nothing; the claim ends at once.

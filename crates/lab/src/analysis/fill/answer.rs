@@ -17,7 +17,10 @@ const OVERWRITE: &str = "write.to-overwriting";
 pub(super) fn findings(fill: &Fill) -> Vec<Finding> {
     let mut found = Vec::new();
     if fill.passes[0].total_bytes == 0 {
-        return vec![Finding::remark("Nothing was written, so nothing is known.")];
+        return match fill.only_overwritten() {
+            Some(pass) => only_overwritten(fill, pass),
+            None => vec![Finding::remark("Nothing was written, so nothing is known.")],
+        };
     }
     found.push(cache(fill));
     found.extend(shrink(fill));
@@ -36,6 +39,18 @@ pub(super) fn findings(fill: &Fill) -> Vec<Finding> {
             "Only {0} of {1} were written: nothing is known of the rest.",
         ));
     }
+    found
+}
+
+fn only_overwritten(fill: &Fill, pass: &Pass) -> Vec<Finding> {
+    let rate = fill.rate(PhaseKind::Overwrite).unwrap_or(pass.mean_rate);
+    let rate = vec![Quantity::rate(rate).named(name::WRITE_OVERWRITE)];
+    let sentence = "An empty drive was not written. Overwriting wrote {0}.";
+    let mut found = vec![
+        Finding::new(OVERWRITE, FindingKind::States, rate, sentence),
+        dips("Overwriting", &pass.dips.summary),
+    ];
+    found.extend(worst("Overwriting", pass));
     found
 }
 

@@ -79,10 +79,11 @@ impl FillResult {
             Emptied::Trimmed => {
                 format!("{drives}: the region was trimmed before, so it was empty.")
             }
+            Emptied::AsFound(_) if self.fill.only_overwritten().is_some() => {
+                format!("{drives}: it was written over from the start.")
+            }
             Emptied::AsFound(why) => {
-                format!(
-                    "{drives}: it could not be emptied ({why}), so \"empty\" means as it was found."
-                )
+                format!("{drives}: \"empty\" means as it was found, because {why}.")
             }
         }
     }
@@ -125,6 +126,7 @@ impl FillResult {
         let aims = [Some(self.region_bytes), self.fill.passes.first().map(|pass| pass.total_bytes)];
         for ((pass, name), aim) in passes.zip(aims) {
             if let Some(aim) = aim
+                && pass.total_bytes > 0
                 && (pass.total_bytes as f64) < WHOLE_SHARE * aim as f64
             {
                 let sentence = format!(
