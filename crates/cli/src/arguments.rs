@@ -351,8 +351,8 @@ pub struct RecordArguments {
     /// Chunk writes in flight on each member, 1 to 64. Raise it if the drives are not busy.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=DEPTH_MAX.into()), help_heading = RECORDING, hide_short_help = true)]
     pub depth: u32,
-    /// How far the fill of members may drift apart under adaptive placement, until more chunks wait than there are
-    /// members. A larger value keeps unequal drives busy; a ring's history is less even [default: two segments].
+    /// How far the fill of members may drift apart under adaptive placement, unless chunks have to wait. A larger
+    /// value keeps unequal drives busy, and makes a ring's history less even [default: two segments].
     #[arg(long, value_name = "SIZE", help_heading = RECORDING, hide_short_help = true)]
     pub drift: Option<ByteSize>,
     /// Processors to use: the first for writing, the others for the source's queues [default: the scheduler's

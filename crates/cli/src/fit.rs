@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use target::output::Outputs;
 use target::profiles::is_path;
-use twin::fit::Like;
+use twin::fit::{Like, inputs};
 use twin::{Budget, Fitted, MeasuredDrive, Search};
 
 use crate::arguments::FitArguments;
@@ -27,10 +27,8 @@ const BAR_LENGTH: u64 = 1000;
 pub fn fit(arguments: &FitArguments) -> Result<ExitCode> {
     let path = &arguments.measurement;
     let output = &arguments.output;
-    let profile = known().file(&path.to_string_lossy());
-    let like_file = arguments.from.iter().filter_map(|word| known().file(word));
-    let outputs = Outputs::new(arguments.overwrite)
-        .reads([path.clone()].into_iter().chain(profile).chain(like_file));
+    let read = inputs(path, arguments.from.as_deref(), known());
+    let outputs = Outputs::new(arguments.overwrite).reads(read);
     outputs.check(output)?;
     // The search takes long, and its result would have no place.
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -169,6 +169,6 @@ fn is_usage(error: &anyhow::Error) -> bool {
         || found::<::serve::ServeError>(error).is_some_and(::serve::ServeError::is_usage)
         || matches!(found(error), Some(ArrayNameError::Name(_)))
         || matches!(found(error), Some(OutputError::Terminal { .. }))
-        || matches!(found(error), Some(SetupError::Target(_)))
+        || found::<SetupError>(error).is_some_and(SetupError::is_usage)
         || matches!(found(error), Some(FitError::LikeName(_)))
 }

@@ -30,7 +30,7 @@ pub fn plan(arguments: &PlanArguments) -> Result<ExitCode> {
         printer::text(draft.to_toml()?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let files = arguments.drives.iter().filter_map(|word| profiles::known().file(word));
+    let files = draft.drives.iter().filter_map(|word| profiles::known().file(word));
     let outputs =
         Outputs::new(arguments.overwrite).reads(arguments.requirement.iter().cloned().chain(files));
     if let Some(path) = &arguments.html {

@@ -85,11 +85,7 @@ fn list(arguments: &ListArguments) -> Result<ExitCode> {
 
 fn new(arguments: &NewArguments) -> Result<ExitCode> {
     let from = Model::named(&arguments.from)?;
-    let inputs = match &from {
-        Model::File(path) => Some(path.clone()),
-        Model::Library(_) => None,
-    };
-    let outputs = Outputs::new(arguments.overwrite).reads(inputs);
+    let outputs = Outputs::new(arguments.overwrite).reads(known().file(&arguments.from));
     outputs.check(&arguments.output)?;
     let mut made = from.profile(known())?;
     made.name.clone_from(&arguments.name);

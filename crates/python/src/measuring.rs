@@ -15,10 +15,9 @@ use report::document::{Cell, Column, Document, Section, Table};
 use report::{html, measured};
 use serde_json::{Map, Value, json};
 use target::output::Outputs;
-use target::profiles::is_path;
 use target::real::NEW_FILE_BYTES;
 use target::{NewFiles, Profiles};
-use twin::fit::Like;
+use twin::fit::{Like, inputs};
 use twin::{Budget, Fitted, MeasuredDrive, OutputFolder, Search, Setup, SetupOptions, Wishes};
 
 use crate::values::Shown;
@@ -291,9 +290,8 @@ pub fn fit(
     let time = values::duration("time", time.as_ref())?;
     let mut watch = Watch::new(progress);
     let found = py.detach(|| {
-        let like_file = like.iter().filter(|word| is_path(word)).map(PathBuf::from);
-        let inputs = std::iter::once(measurement.clone()).chain(like_file);
-        let outputs = Outputs::new(overwrite).reads(inputs);
+        let read = inputs(&measurement, like.as_deref(), &Profiles::of_user());
+        let outputs = Outputs::new(overwrite).reads(read);
         if let Some(output) = &output {
             outputs.check(output).map_err(failed)?;
             // The search takes long, and its result would have no place.

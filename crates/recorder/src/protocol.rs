@@ -55,7 +55,8 @@ pub struct Config {
     pub depth: u32,
     /// Chunk buffers in all.
     pub buffers: u32,
-    /// How far members' fill may drift apart in bytes under `Adaptive`, until more chunks wait than there are members.
+    /// How far members' fill may drift apart in bytes under `Adaptive`, until more chunks wait than there are members or
+    /// buffers are filled past half.
     pub drift_max: u64,
     /// A flush is sent this long after the first write that is not yet flushed.
     pub flush_interval: Duration,

@@ -13,6 +13,11 @@ use serde_json::{Value, json};
 use crate::document::{Cell, Column, Document, Section, Table};
 use crate::{ledger, text};
 
+/// What is held of the last packets, in words.
+fn kept(outcome: &MissionOutcome) -> &'static str {
+    if outcome.first_loss.is_none() { "came" } else { "was stored" }
+}
+
 /// What came of a mission, several lines.
 pub fn text(outcome: &MissionOutcome) -> String {
     let written: u64 = outcome.drives.iter().map(|drive| drive.written_bytes).sum();
@@ -32,7 +37,7 @@ pub fn text(outcome: &MissionOutcome) -> String {
     lines.push(format!(
         "\nbuffers were filled to {:.0} % at most; what {} in the last {} is held",
         100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers),
-        if outcome.first_loss.is_none() { "came" } else { "was stored" },
+        kept(outcome),
         outcome.retention,
     ));
     lines.extend(outcome.slowest_wrapped().map(|rate| {
@@ -98,12 +103,13 @@ pub fn document(outcome: &MissionOutcome) -> Document {
     };
     let mut section = Section::new("recording", "Recording", said);
     section.paragraphs.push(format!(
-        "{} in {} of virtual time{}, {} on average. Buffers were filled to {:.0} % at most. What came in the last {} is held.",
+        "{} in {} of virtual time{}, {} on average. Buffers were filled to {:.0} % at most. What {} in the last {} is held.",
         ByteSize(written),
         outcome.time,
         if outcome.whole { "" } else { ", broken off" },
         Rate::of(written, outcome.time),
         100.0 * f64::from(outcome.buffers_most) / f64::from(outcome.buffers.max(1)),
+        kept(outcome),
         outcome.retention,
     ));
     section.paragraphs.extend(warmth(outcome).map(|said| format!("{said}.")));

@@ -290,9 +290,11 @@ fn figures(design: &Design) -> Table {
 }
 
 fn asks(finding: &Finding) -> &'static str {
-    match finding.question {
-        Question::Rate => "Recorded on simulated drives, at their slowest",
-        Question::Whole => "Recorded on simulated drives, all of it",
+    match (finding.question, finding.has_parity) {
+        (Question::Rate, false) => "Recorded on simulated drives, at their slowest",
+        (Question::Rate, true) => "Recorded on simulated drives for data, at their slowest",
+        (Question::Whole, false) => "Recorded on simulated drives, all of it",
+        (Question::Whole, true) => "Recorded on simulated drives for data, all of it",
     }
 }
 

@@ -481,7 +481,9 @@ fn measurements(folder: &Path, depth: u32, found: &mut Vec<PathBuf>) {
             if depth > 1 {
                 measurements(&path, depth - 1, found);
             }
-        } else if path.extension().is_some_and(|e| e == "json" || e == "hlog" || e == "toml") {
+        } else if path.extension().is_some_and(|e| e == "json" || e == "hlog")
+            || path.ends_with("profile.toml")
+        {
             found.push(path);
         }
     }

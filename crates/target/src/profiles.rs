@@ -117,8 +117,9 @@ impl Profiles {
         if is_path(word) { self.read(Path::new(word)) } else { self.named(word) }
     }
 
-    /// The file that a name or a path means; None if it means a drive of the library, or nothing.
+    /// The file that a name or a path means, after `sim:` or without it; None if it means a drive of the library, or nothing.
     pub fn file(&self, word: &str) -> Option<PathBuf> {
+        let word = word.strip_prefix("sim:").unwrap_or(word);
         if is_path(word) {
             return Some(PathBuf::from(word));
         }

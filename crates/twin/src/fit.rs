@@ -3,7 +3,7 @@
 mod error;
 mod words;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use base::units::grouped;
 use lab::Go;
@@ -103,6 +103,13 @@ pub struct Fitted<'a> {
     pub scale: u64,
     /// Whether somebody ended the search before the budget did.
     pub stopped: bool,
+}
+
+/// The files that a fit reads: the measurement, a folder of results or a profile, and the profile that it begins with.
+pub fn inputs(measurement: &Path, like: Option<&str>, profiles: &Profiles) -> Vec<PathBuf> {
+    let named = profiles.file(&measurement.to_string_lossy()).filter(|_| !measurement.is_dir());
+    let like = like.and_then(|word| profiles.file(word));
+    [Some(measurement.to_owned()), named, like].into_iter().flatten().collect()
 }
 
 impl MeasuredDrive {

@@ -287,10 +287,10 @@ fn targets_that_are_none_are_named_with_what_would_be_one() {
     // The name of a drive that can be simulated is no new file.
     for words in ["run ideal --write 1 --for 1s", "fill ideal"] {
         measure(&format!("{words} --output results"), &none, &folder)
-            .code(1)
+            .code(2)
             .says(&["sim:ideal", "./ideal"]);
     }
-    let small = measure("fill sim:ideal --size 10 --output results", &none, &folder).code(1);
+    let small = measure("fill sim:ideal --size 10 --output results", &none, &folder).code(2);
     small.says(&["--size 10 B", "1.05 MB or more", "bytes"]);
     line("measure run", &none).code(2).says(&["TARGETS"]);
     assert!(names(&folder).is_empty(), "{:?}", names(&folder));

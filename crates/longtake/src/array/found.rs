@@ -4,7 +4,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use ::target::array::{member_files, on_drives, peek};
+use ::target::array::{PeekError, member_files, on_drives, peek};
 use anyhow::{Context, Result, bail};
 use base::units::counted;
 use base::{ByteSize, Timestamp};
@@ -93,10 +93,13 @@ fn find(directories: &[PathBuf], tell: &mut dyn FnMut(Remark)) -> Result<Vec<Fou
             match member_files(&directory) {
                 Ok(files) if files.is_empty() => {}
                 Ok(files) => {
-                    let unread = files.iter().find_map(|file| refused(file));
-                    let array = look(files, Some(directory));
-                    if let Some(unread) = unread.filter(|_| array.is_none()) {
-                        tell(Remark::Warning(unread));
+                    let array = look(files.clone(), Some(directory));
+                    if array.is_none() {
+                        files
+                            .iter()
+                            .find_map(|file| refused(file))
+                            .into_iter()
+                            .for_each(&mut *tell);
                     }
                     found.extend(array);
                 }
@@ -123,14 +126,17 @@ fn with_those_below(directory: &Path, tell: &mut dyn FnMut(Remark)) -> Result<Ve
     Ok(found)
 }
 
-/// Why a file may not be read, if it may not.
-fn refused(file: &Path) -> Option<String> {
-    let reason = fs::File::open(file).err()?;
-    let is_refused = reason.kind() == ErrorKind::PermissionDenied;
-    is_refused.then(|| {
-        let file = file.display();
-        format!("an array may be missing from the list: reading {file} was not permitted; run as root or its owner")
-    })
+/// That a member's file may not be read, if it may not.
+fn refused(file: &Path) -> Option<Remark> {
+    match peek(file) {
+        Err(PeekError::Open { path, reason }) if reason.kind() == ErrorKind::PermissionDenied => {
+            let path = path.display();
+            Some(Remark::Warning(format!(
+                "an array may be missing from the list: reading {path} was not permitted; run as root or its owner"
+            )))
+        }
+        _ => None,
+    }
 }
 
 /// The array that these targets are members of; None if they are no members of any.

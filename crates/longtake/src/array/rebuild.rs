@@ -107,8 +107,10 @@ impl<'a> RebuildPlan<'a> {
             && let Ok(found) = peek(onto)
             && found.array == superblock.array
         {
+            let what =
+                if is_unfinished(&found) { "an unfinished rebuild" } else { "the superblock" };
             bail!(
-                "{} is member {} of this array already: rebuild onto another drive or a new file",
+                "{} holds {what} of member {} of this array: rebuild onto another drive or a new file",
                 onto.display(),
                 found.member
             );

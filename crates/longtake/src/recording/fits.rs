@@ -37,7 +37,7 @@ impl Capacity {
             capacity.total_bytes += bytes(member.segments.len());
             capacity.free_bytes += bytes(empty);
             // Recording goes on in a segment that was begun.
-            let begun = member.head.as_ref().filter(|head| !head.closed);
+            let begun = member.head.as_ref().filter(|head| !head.closed && head.used > 0);
             let left = |head: &HeadImage| member.layout.segment_bytes.saturating_sub(head.used);
             capacity.free_bytes += begun.map_or(0, left);
         }

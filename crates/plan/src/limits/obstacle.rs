@@ -105,11 +105,9 @@ impl fmt::Display for Obstacle {
             Self::TooMany => f.write_str("it would take more than a million drives"),
             Self::Lanes { drives, lanes } => write!(
                 f,
-                "{} and {lanes} are left: take faster or larger drives, a host with more lanes, or several hosts",
-                match drives {
-                    1 => "1 drive needs a lane".to_owned(),
-                    _ => format!("{drives} drives need a lane each"),
-                }
+                "{} and {lanes} {} left: take faster or larger drives, a host with more lanes, or several hosts",
+                if *drives == 1 { "1 drive needs a lane".to_owned() } else { format!("{drives} drives need a lane each") },
+                if *lanes == 1 { "is" } else { "are" }
             ),
             Self::Link { needed, there } => write!(
                 f,

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use base::units::counted;
 use base::{Duration, Instant, NoBuffers, Rate};
 use format::{Count, Ledger};
 use recorder::Event;
@@ -212,16 +213,14 @@ impl fmt::Display for FirstLoss {
             return Ok(());
         };
         let Behind { drive, rate, passes, amplification, throttled_celsius } = slowest;
+        let behind = self.behind.len();
         let phase = if *passes >= 1.0 { "in overwrite" } else { "in its first pass" };
         write!(
             f,
-            "; {} of {} behind, the slowest of them drive {drive} at {rate}, {phase} ({passes:.2} of its capacity written), \
-             flash taking {amplification:.2} bytes for one",
-            self.behind.len(),
-            match self.drives {
-                1 => "1 drive was".to_owned(),
-                drives => format!("{drives} drives were"),
-            },
+            "; {behind} of {} {} behind, the slowest of them drive {drive} at {rate}, {phase} ({passes:.2} of its capacity \
+             written), flash taking {amplification:.2} bytes for one",
+            counted(self.drives as u64, "drive"),
+            if behind == 1 { "was" } else { "were" },
         )?;
         throttled_celsius.map_or(Ok(()), |celsius| write!(f, ", throttled at {celsius:.0} °C"))
     }

@@ -380,7 +380,7 @@ impl Draft {
                 let most = DAY_S / length.as_secs_f64();
                 if self.missions_a_day.is_some_and(|a_day| a_day > most) {
                     let problem = format!("a day has no room for so many missions of {length}");
-                    let nearest = ((most * 1000.0).floor() / 1000.0).to_string();
+                    let nearest = ((most * 1000.0).floor() / 1000.0).max(0.001).to_string();
                     return Err(value("missions-a-day", a_day.to_string(), problem, nearest));
                 }
                 Ok(Term::Mission { length, per_thousand_days: (a_day * 1000.0).round() as u32 })
@@ -403,7 +403,7 @@ impl Draft {
                     }
                     _ => {
                         let problem = "it is no share of the day above 0, nor 24 of them";
-                        Err(value("duty", text, problem, "1%".to_owned()))
+                        Err(unreadable("duty", text, problem, "1%"))
                     }
                 }
             }
@@ -432,7 +432,7 @@ impl Draft {
         let (count, rate) = readers.split_once('x').unwrap_or(("1", readers));
         let problem = "it is not how many readers there are and what each reads";
         let count = count.trim().parse();
-        let count = count.map_err(|_| value("readers", text, problem, "2x500MB/s".to_owned()))?;
+        let count = count.map_err(|_| unreadable("readers", text, problem, "2x500MB/s"))?;
         let rate = parsed("readers", rate, "2x500MB/s")?;
         let random_bytes = size.map(|size| {
             let bytes: ByteSize = parsed("readers", size, "2x50MB/s,4KiB")?;
@@ -524,7 +524,7 @@ fn mix(text: &str) -> Result<Vec<(u32, u32)>, RequirementError> {
     let one = |part: &str| {
         let (bytes, weight) = part.split_once(':').unwrap_or((part, "1"));
         let problem = "it is no length of frames, nor lengths with how many there are of each";
-        let wrong = || value("frame", text, problem, "1518, imix, or 64:7,594:4,1518:1".to_owned());
+        let wrong = || unreadable("frame", text, problem, "1518, imix, or 64:7,594:4,1518:1");
         let bytes: u32 = bytes.trim().parse().map_err(|_| wrong())?;
         let weight: u32 = weight.trim().parse().map_err(|_| wrong())?;
         if !(FRAME_BYTES_MIN..=FRAME_BYTES_MAX).contains(&bytes) {
@@ -555,7 +555,7 @@ fn nic(text: &str) -> Result<Nic, RequirementError> {
         })
     });
     let problem = "it is no PCIe generation (1 to 6) and number of lanes (1, 2, 4, 8, 16), with *N for several";
-    numbers.ok_or_else(|| value("nic", text, problem, "4x16".to_owned()))
+    numbers.ok_or_else(|| unreadable("nic", text, problem, "4x16"))
 }
 
 fn parsed<T: FromStr>(
@@ -566,10 +566,17 @@ fn parsed<T: FromStr>(
 where
     T::Err: std::fmt::Display,
 {
-    text.trim().parse().map_err(|error: T::Err| {
-        let (given, problem) = (text.to_owned(), error.to_string());
-        RequirementError::Unreadable { field, given, problem, example }
-    })
+    text.trim().parse().map_err(|error: T::Err| unreadable(field, text, error, example))
+}
+
+fn unreadable(
+    field: &'static str,
+    given: &str,
+    problem: impl ToString,
+    example: &'static str,
+) -> RequirementError {
+    let (given, problem) = (given.to_owned(), problem.to_string());
+    RequirementError::Unreadable { field, given, problem, example }
 }
 
 fn at_most(field: &'static str, given: u32, most: u32) -> Result<u32, RequirementError> {

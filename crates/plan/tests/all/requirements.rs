@@ -97,6 +97,7 @@ fn what_can_not_be_is_told_with_its_field_the_reason_and_the_nearest_that_can() 
         ("uplink = \"0GB/s\"", "uplink", "1GB/s"),
         ("nic = \"4x3\"", "nic", "4x16"),
         ("memory = \"much\"", "memory", "4GiB"),
+        ("nic = \"x\"", "nic", "4x16"),
         ("placement = \"random\"", "placement", "adaptive"),
         ("counts = \"bits\"", "counts", "wire"),
         ("prices = { ideal = -1.0 }", "price", "ideal=0"),

@@ -53,9 +53,10 @@ impl Recorder {
     }
 
     /// How far the members may drift apart. While those ahead stand still for those behind, no chunk is written any sooner, and
-    /// what fills meanwhile is missing at the next dip: so balance yields once more chunks wait than there are members.
+    /// what fills meanwhile is missing at the next dip: so balance yields once more chunks wait than there are members, or buffers are
+    /// filled past half, of which so many may not be left.
     fn drift_max(&self) -> u64 {
-        let many = self.waiting.len() > self.members.len();
+        let many = self.waiting.len() > self.members.len() || self.pressed();
         if many { u64::MAX } else { self.config.drift_max }
     }
 

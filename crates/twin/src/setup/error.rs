@@ -93,6 +93,13 @@ pub enum SetupError {
     },
 }
 
+impl SetupError {
+    /// Whether an argument can't be what it is, whatever drives there are.
+    pub const fn is_usage(&self) -> bool {
+        matches!(self, Self::Target(_) | Self::Model { .. } | Self::Size { .. })
+    }
+}
+
 impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -102,7 +109,7 @@ impl fmt::Display for SetupError {
             Self::Striped(error) => error.fmt(f),
             Self::Model { name } => write!(
                 f,
-                "{name} is the name of a drive's profile: sim:{name} simulates it; for a file of that name, write ./{name}"
+                "{name} is the name of a drive's profile: write sim:{name} to simulate that drive, or ./{name} for a file"
             ),
             Self::Size { given } => write!(
                 f,
