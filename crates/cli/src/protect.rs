@@ -7,7 +7,7 @@ use base::Timestamp;
 use clap::Args;
 use longtake::TimeRange;
 use longtake::array::protect;
-use longtake::instant::{When, utc, words};
+use longtake::instant::{When, span_in_words, utc};
 use longtake::names;
 use serde_json::json;
 use source::clock;
@@ -89,6 +89,6 @@ fn report(as_json: bool, what: &str, span: TimeRange, count: usize) -> Result<Ex
         return Ok(ExitCode::SUCCESS);
     }
     let in_all = printer::counted(count as u64, "protected span");
-    printer::text(&format!("{}: {what}; {in_all} in all", words(span)))?;
+    printer::text(&format!("{}: {what}; {in_all} in all", span_in_words(span)))?;
     Ok(ExitCode::SUCCESS)
 }

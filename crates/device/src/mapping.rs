@@ -61,7 +61,7 @@ impl fmt::Display for PoolError {
             ),
             Self::NotEnoughMemory { wanted, available } => write!(
                 f,
-                "buffers need {} of memory and {} are available: use fewer or smaller ones (--memory), or free memory",
+                "buffers need {} of memory and {} are available: ask for less, or free memory",
                 ByteSize(*wanted),
                 ByteSize(*available),
             ),

@@ -77,7 +77,7 @@ pub fn utc(at: Timestamp) -> String {
 }
 
 /// A span in words; an end that is open is not named.
-pub fn words(span: TimeRange) -> String {
+pub fn span_in_words(span: TimeRange) -> String {
     match (span.from, span.to) {
         (Timestamp::MIN, Timestamp::MAX) => "everything".to_owned(),
         (Timestamp::MIN, to) => format!("everything to {}", utc(to)),

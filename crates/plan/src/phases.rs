@@ -20,6 +20,8 @@ const MINUTE_SHARE: f64 = 0.98;
 const MORE_AT_ONCE: f64 = 1e-9;
 /// And for as many dips as there are in all but this share of missions.
 const MORE_IN_MISSION: f64 = 1e-3;
+/// Dips come so many times as often as they would if each cost as much as the costliest, at most.
+const MORE_OFTEN: f64 = 1.25;
 
 /// What a drive goes through on its way from empty to going round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -94,12 +96,18 @@ impl Dips {
     }
 
     /// As many dips of so many drives as fall into so many seconds in all but [`MORE_IN_MISSION`] of the cases, if each drive dips regularly
-    /// and began when it liked.
+    /// and began when it liked. What they cost on average is known; how many they are, and so how much chance adds to that, only up to
+    /// [`MORE_OFTEN`].
     pub fn within(&self, drives: u32, seconds: f64) -> f64 {
         let of_each = (seconds + self.together_s) / self.period_s();
-        let (sure, maybe) = (of_each.floor(), of_each.fract());
-        let more = binomial(drives, maybe, MORE_IN_MISSION);
-        f64::from(drives) * sure + f64::from(more)
+        let by_chance = |number: f64| {
+            let maybe = number.fract();
+            let more = binomial(drives, maybe, MORE_IN_MISSION);
+            f64::from(drives) * (of_each - maybe) + f64::from(more)
+        };
+        // Drives differ most where half of them have one dip more than the others.
+        let half = (of_each - 0.5).ceil() + 0.5;
+        by_chance(of_each).max(by_chance(half.min(of_each * MORE_OFTEN)))
     }
 
     /// Seconds from one dip to the next, if they come regularly.

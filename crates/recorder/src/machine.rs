@@ -363,7 +363,7 @@ impl Recorder {
         }
     }
 
-    /// Whether buffers are filled past half, and nobody rests.
+    /// Whether buffers are filled past half: nobody rests then, and balance yields.
     fn pressed(&self) -> bool {
         self.held > self.config.buffers / 2
     }

@@ -171,9 +171,15 @@ fn a_drive_written_in_part_or_not_at_all_says_so() {
     let part = write(100 * GB, &[(0, 2.0 * GB_S)], 0, &mut random, flat);
     let answer = fill::judge(&FillInput::new(1_000 * GB, &part)).answer().join("\n");
     assert!(answer.contains("Only 100 GB of 1.00 TB were written"), "{answer}");
-    let nothing = fill::judge(&FillInput::new(1_000 * GB, &Series::default()));
+    let none = Series::default();
+    let nothing = fill::judge(&FillInput::new(1_000 * GB, &none));
     assert_eq!(nothing.answer(), ["Nothing was written, so nothing is known."]);
     assert_eq!(nothing.cache, Sought::NotSeen { drop_missed_max: None });
+    let over = write(1_000 * GB, &[(0, 1.0 * GB_S)], 0, &mut random, flat);
+    let only_over = FillInput { overwrite: Some(&over), ..FillInput::new(1_000 * GB, &none) };
+    let answer = fill::judge(&only_over).answer().join("\n");
+    let rate = "An empty drive was not written. Overwriting wrote ";
+    assert!(answer.starts_with(rate) && !answer.contains("cache"), "{answer}");
 }
 
 #[test]

@@ -159,7 +159,10 @@ mod tests {
         let overwritten = Count::new(3, 60);
         let read = ReadAccount::default();
         let completeness = Completeness { overwritten, ..Completeness::of_packets(&read) };
-        assert!(completeness.complete, "nobody asked for a span");
+        assert!(
+            completeness.complete,
+            "an answer without a span is complete, whatever a ring has overwritten"
+        );
         assert_eq!(completeness.at_the_start(), ["overwritten by the ring: 3 packets"]);
     }
 

@@ -10,8 +10,8 @@ use base::units::counted;
 use base::{ByteSize, Geometry};
 use device::target::{self, Access, OpenTarget};
 use device::{Options, Pages, Pool, UringBank};
-use format::PAGE_BYTES;
 use format::superblock::MEMBERS_MAX;
+use format::{PAGE_BYTES, Superblock};
 use recorder::create::{self, Plan};
 use recorder::reader::Reader;
 
@@ -34,6 +34,24 @@ impl NewArray {
     /// Bytes of each file.
     pub fn member_bytes(&self) -> u64 {
         self.member_size.map_or(MEMBER_BYTES_DEFAULT, |size| size.0) / PAGE_BYTES * PAGE_BYTES
+    }
+
+    /// Options that an array which exists doesn't heed, because it was made in another way.
+    pub fn unheeded(&self, existing: &Superblock) -> Vec<String> {
+        let members = usize::from(self.members);
+        let is_asked = members != usize::from(Self::default().members);
+        let is_of = |size: u64| existing.members.iter().any(|one| one.capacity_bytes == size);
+        let bytes = |option: &str, given: Option<ByteSize>, fits: &dyn Fn(u64) -> bool| {
+            given.filter(|size| !fits(size.0)).map(|size| format!("{option} {size}"))
+        };
+        let layout = existing.layout;
+        let given = [
+            (is_asked && members != existing.members.len()).then(|| format!("--members {members}")),
+            bytes("--member-size", self.member_size, &|_| is_of(self.member_bytes())),
+            bytes("--segment", self.segment, &|size| size == layout.segment_bytes),
+            bytes("--chunk", self.chunk, &|size| size == u64::from(layout.chunk_max)),
+        ];
+        given.into_iter().flatten().collect()
     }
 
     /// The same array, with a member size for the data that is expected. An array that has a size keeps it, and so does one whose

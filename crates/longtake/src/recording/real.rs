@@ -276,6 +276,15 @@ fn open(job: &Builder, targets: &[PathBuf], observer: &mut dyn Observer) -> Resu
     remarks.try_iter().for_each(|remark| observer.remark(remark));
     let opened = opened?;
     suits_parity(job, &opened.image)?;
+    let superblock = &opened.image.superblock;
+    let unheeded = job.options.new.unheeded(superblock);
+    if !unheeded.is_empty() {
+        observer.remark(Remark::Warning(format!(
+            "array '{}' exists and stays as it was made: {} would shape a new one",
+            superblock.name,
+            unheeded.join(", ")
+        )));
+    }
     for remark in &opened.image.remarks {
         observer.remark(Remark::Note(remark.to_string()));
     }

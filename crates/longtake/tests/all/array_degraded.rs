@@ -204,6 +204,10 @@ fn only_a_missing_member_of_an_array_with_parity_can_be_rebuilt() {
     assert!(error.contains("has no member 9"), "{error}");
     let error = refused(&mut opened, 1);
     assert!(error.contains("member 1 is present"), "{error}");
+    array.remove(1);
+    let own = array.member(0);
+    let error = array.open().plan_rebuild(1, &own, &options).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("holds the superblock of member 0 of this array"), "{error}");
     let array = Fixture::recorded(1_000_000, 0);
     let error = refused(&mut array.open(), 1);
     assert!(error.contains("has no parity"), "{error}");

@@ -115,6 +115,15 @@ fn what_can_not_be_is_told_with_its_field_the_reason_and_the_nearest_that_can() 
         assert_eq!(*found, field, "{error}");
         assert!(near.contains(nearest) && !problem.is_empty(), "{error}");
     }
+    let missions = |a_day: &str| {
+        draft(&format!("rate = \"10Gb/s\"\nmission = \"2h\"\nmissions_a_day = {a_day}"))
+    };
+    assert!(missions("12.0").check().is_ok(), "one after another");
+    let error = missions("12.1").check().unwrap_err();
+    let RequirementError::Value { field: "missions-a-day", nearest, .. } = &error else {
+        panic!("{error}")
+    };
+    assert_eq!(nearest, "12");
 }
 
 #[test]

@@ -113,9 +113,10 @@ fn a_mission_has_buffers_for_the_dips_that_fall_into_it() {
     let dips = Dips { together_s: 0.25, share: 0.02 };
     // One dip each in 12.75 s, which a second sees with a chance of 9.8 %: three of ten drives or less in 98.6 % of the cases, four in 99.8 %.
     assert_eq!(dips.within(10, 1.0), 5.0);
-    // Where a mission is as long as ten periods, each drive dips ten times, or once more.
+    // Where a mission is as long as ten periods, each drive dips ten times, and some once more: half of them, if dips are up to a quarter
+    // more often than their cost tells. Of ten, nine or less are among those in 99.9 % of the cases.
     let long = dips.within(10, 127.5);
-    assert!((100.0..=103.0).contains(&long), "{long}");
+    assert!((104.0..105.0).contains(&long), "{long}");
     let figures =
         [&EVEN[..], &[(name::DIP_COUNT, 9.0), (name::DIP_LOST, 2.5e8), (name::DIP_SHARE, 2.0)]];
     let dipping = drive(1_000_000_000_000, &figures.concat());
@@ -159,8 +160,9 @@ fn what_a_drive_writes_between_dips_is_what_its_curve_shows_if_that_is_less() {
     };
     let (as_stated, slower) =
         (buffers(SourceKind::Measured, 1.995e9, 1), buffers(SourceKind::Measured, 1.95e9, 1));
-    // In 4 s, five drives write 0.9 GB less; each of five dips costs a quarter of a second less of it.
-    let less = 5.0 * 0.045e9 * (4.0 - 0.25);
+    // In 4 s, five drives write 0.9 GB less; each dip of one of them costs a quarter of a second less of it.
+    let dipping = Dips { together_s: 0.25, share: 0.05 }.within(5, 4.0);
+    let less = 0.045e9 * (5.0 * 4.0 - dipping * 0.25);
     assert!((slower - as_stated - less).abs() < 1e6, "{slower} {as_stated}");
     // More than the figures say is not counted on, nor what somebody published, nor steps so long that each has dips in it.
     assert_eq!(buffers(SourceKind::Measured, 2.2e9, 1), as_stated);

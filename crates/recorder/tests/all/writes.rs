@@ -10,6 +10,7 @@ use longtake_recorder::open::Live;
 use longtake_recorder::{ArrayImage, Config, Event, Input, Output, Placement, Recorder, WhenFull};
 use proptest::prelude::*;
 use std::collections::HashSet;
+use std::ops::Range;
 use uuid::Uuid;
 
 #[test]
@@ -22,28 +23,20 @@ proptest! {
     #![proptest_config(config(300))]
 
     #[test]
-    fn fill_drifts_no_further_than_allowed_while_few_chunks_wait(
-        speeds in proptest::collection::vec(1u64..40, 2..6),
-        depth in 1u32..6,
-        drift_kib in 0u64..512,
-        lengths in proptest::collection::vec(1u32..16, 200..400),
-    ) {
-        write_at(&speeds, (depth, drift_kib << 10), &lengths, speeds.len() as u32);
+    fn fill_drifts_no_further_than_allowed_while_few_chunks_wait(writers in writers(2..6)) {
+        writers.write(64, writers.speeds.len() as u32);
     }
 
     #[test]
-    fn no_member_stands_still_while_many_chunks_wait(
-        speeds in proptest::collection::vec(1u64..40, 2..6),
-        depth in 1u32..6,
-        drift_kib in 0u64..512,
-        lengths in proptest::collection::vec(1u32..16, 200..400),
-    ) {
-        write_at(&speeds, (depth, drift_kib << 10), &lengths, BUFFERS);
+    fn no_member_stands_still_while_many_chunks_wait(writers in writers(2..6)) {
+        writers.write(64, 64);
+    }
+
+    #[test]
+    fn no_member_stands_still_while_half_the_buffers_are_filled(writers in writers(9..16)) {
+        writers.write(8, 8);
     }
 }
-
-/// Chunk buffers of the core alone.
-const BUFFERS: u32 = 64;
 
 /// Many segments, so that nothing but speed and drift matters.
 pub fn roomy(members: usize) -> ArrayImage {
@@ -51,89 +44,118 @@ pub fn roomy(members: usize) -> ArrayImage {
     image(0, 200, &vec![empty; members])
 }
 
-/// Drives the core alone: members that take so many microseconds for a page, a source that keeps so many buffers filled.
-fn write_at(speeds: &[u64], (depth, drift_max): (u32, u64), lengths: &[u32], filled: u32) {
-    let config = Config {
-        take: Uuid::from_u128(1),
-        started: Timestamp::from_nanos(EPOCH_NS),
-        placement: Placement::Adaptive,
-        when_full: WhenFull::Stop,
+/// Members with nothing but the core before them, and the chunks that they are to take.
+#[derive(Debug)]
+struct Writers {
+    /// Microseconds that a page takes, by member.
+    speeds: Vec<u64>,
+    depth: u32,
+    drift_max: u64,
+    /// Pages of each chunk.
+    lengths: Vec<u32>,
+}
+
+fn writers(members: Range<usize>) -> impl Strategy<Value = Writers> {
+    let speeds = proptest::collection::vec(1u64..40, members);
+    let lengths = proptest::collection::vec(1u32..16, 200..400);
+    (speeds, 1u32..6, 0u64..512, lengths).prop_map(|(speeds, depth, drift_kib, lengths)| Writers {
+        speeds,
         depth,
-        buffers: BUFFERS,
-        drift_max,
-        flush_interval: Duration::from_millis(1),
-        trim_ahead: 0,
-        trim_interval: Duration::ZERO,
-        rest: 0,
-        rest_turn: Duration::ZERO,
-        flow_indexes: false,
-    };
-    let mut core = Recorder::new(config, roomy(speeds.len()));
-    // As many chunks as may wait before balance yields.
-    let many = speeds.len() as u32;
-    let mut now = Instant::START;
-    // What is under way, by when it is done: tag and member; each member does one at a time.
-    let mut under_way: Vec<(Instant, u64, usize)> = Vec::new();
-    let mut chunks = HashSet::new();
-    let mut busy_until = vec![now; speeds.len()];
-    let mut written = vec![0u64; speeds.len()];
-    let (mut next, mut placed, mut acknowledged) = (0, 0, 0);
-    while acknowledged < lengths.len() {
-        while next < lengths.len() && core.buffers_held() < filled {
-            let chunk = bare(BufferId(next as u32), lengths[next] * 4096, 1);
-            next += 1;
-            core.handle(now, Input::Chunk(chunk));
+        drift_max: drift_kib << 10,
+        lengths,
+    })
+}
+
+impl Writers {
+    fn config(&self, buffers: u32) -> Config {
+        Config {
+            take: Uuid::from_u128(1),
+            started: Timestamp::from_nanos(EPOCH_NS),
+            placement: Placement::Adaptive,
+            when_full: WhenFull::Stop,
+            depth: self.depth,
+            buffers,
+            drift_max: self.drift_max,
+            flush_interval: Duration::from_millis(1),
+            trim_ahead: 0,
+            trim_interval: Duration::ZERO,
+            rest: 0,
+            rest_turn: Duration::ZERO,
+            flow_indexes: false,
         }
-        while let Some(output) = core.poll_output() {
-            let (member, tag, us) = match output {
-                Output::WriteChunk { place, record, tag, .. } => {
-                    let member = usize::from(place.member);
-                    placed += 1;
-                    let least = written.iter().copied().min().expect("there are members");
-                    let drift = written[member] - least;
-                    assert!(
-                        drift <= drift_max || filled > many,
-                        "drift: {drift} of {drift_max} before a chunk"
-                    );
-                    chunks.insert(tag);
-                    written[member] += u64::from(record.summary.length);
-                    (member, tag, u64::from(record.summary.length) / 4096 * speeds[member])
-                }
-                Output::WriteIndex { place, tag, .. } => (usize::from(place.member), tag, 1),
-                Output::WriteFlowIndex { part, tag } => (usize::from(part.member), tag, 1),
-                Output::Trim { member, tag, .. } | Output::Flush { member, tag } => {
-                    (usize::from(member), tag, 1)
-                }
-                Output::Event(Event::Acknowledged { .. }) => {
-                    acknowledged += 1;
-                    continue;
-                }
-                Output::Release { .. }
-                | Output::Seal { .. }
-                | Output::WantEnd
-                | Output::Event(_) => continue,
-            };
-            busy_until[member] = busy_until[member].max(now) + Duration::from_micros(us);
-            under_way.push((busy_until[member], tag, member));
+    }
+
+    /// Drives the core alone, with so many buffers and a source that keeps so many of them filled.
+    fn write(&self, buffers: u32, filled: u32) {
+        let Self { speeds, drift_max, lengths, .. } = self;
+        let mut core = Recorder::new(self.config(buffers), roomy(speeds.len()));
+        let balance_yields =
+            |waiting: u32, held: u32| waiting > speeds.len() as u32 || held > buffers / 2;
+        let mut now = Instant::START;
+        // What is under way, by when it is done: tag and member; each member does one at a time.
+        let mut under_way: Vec<(Instant, u64, usize)> = Vec::new();
+        let mut chunks = HashSet::new();
+        let mut busy_until = vec![now; speeds.len()];
+        let mut written = vec![0u64; speeds.len()];
+        let (mut next, mut placed, mut acknowledged) = (0, 0, 0);
+        while acknowledged < lengths.len() {
+            while next < lengths.len() && core.buffers_held() < filled {
+                let chunk = bare(BufferId(next as u32), lengths[next] * 4096, 1);
+                next += 1;
+                core.handle(now, Input::Chunk(chunk));
+            }
+            while let Some(output) = core.poll_output() {
+                let (member, tag, us) = match output {
+                    Output::WriteChunk { place, record, tag, .. } => {
+                        let member = usize::from(place.member);
+                        placed += 1;
+                        let least = written.iter().copied().min().expect("there are members");
+                        let drift = written[member] - least;
+                        assert!(
+                            drift <= *drift_max || balance_yields(filled, filled),
+                            "drift: {drift} of {drift_max} before a chunk"
+                        );
+                        chunks.insert(tag);
+                        written[member] += u64::from(record.summary.length);
+                        (member, tag, u64::from(record.summary.length) / 4096 * speeds[member])
+                    }
+                    Output::WriteIndex { place, tag, .. } => (usize::from(place.member), tag, 1),
+                    Output::WriteFlowIndex { part, tag } => (usize::from(part.member), tag, 1),
+                    Output::Trim { member, tag, .. } | Output::Flush { member, tag } => {
+                        (usize::from(member), tag, 1)
+                    }
+                    Output::Event(Event::Acknowledged { .. }) => {
+                        acknowledged += 1;
+                        continue;
+                    }
+                    Output::Release { .. }
+                    | Output::Seal { .. }
+                    | Output::WantEnd
+                    | Output::Event(_) => continue,
+                };
+                busy_until[member] = busy_until[member].max(now) + Duration::from_micros(us);
+                under_way.push((busy_until[member], tag, member));
+            }
+            let held = core.buffers_held();
+            let waiting = held - chunks.len() as u32;
+            let still =
+                (0..speeds.len()).find(|at| under_way.iter().all(|(_, _, member)| member != at));
+            assert!(
+                waiting == 0 || still.is_none() || !balance_yields(waiting, held),
+                "member {still:?} has nothing to do while {waiting} chunks wait"
+            );
+            under_way.sort_unstable();
+            assert!(
+                !under_way.is_empty() || placed == acknowledged,
+                "progress: something is under way"
+            );
+            if under_way.is_empty() {
+                continue;
+            }
+            let (done, tag, _) = under_way.remove(0);
+            now = now.max(done);
+            chunks.remove(&tag);
+            core.handle(now, Input::Done { tag, outcome: Ok(()) });
         }
-        let waiting = core.buffers_held() - chunks.len() as u32;
-        let still =
-            (0..speeds.len()).find(|at| under_way.iter().all(|(_, _, member)| member != at));
-        assert!(
-            waiting <= many || still.is_none(),
-            "member {still:?} has nothing to do while {waiting} chunks wait"
-        );
-        under_way.sort_unstable();
-        assert!(
-            !under_way.is_empty() || placed == acknowledged,
-            "progress: something is under way"
-        );
-        if under_way.is_empty() {
-            continue;
-        }
-        let (done, tag, _) = under_way.remove(0);
-        now = now.max(done);
-        chunks.remove(&tag);
-        core.handle(now, Input::Done { tag, outcome: Ok(()) });
     }
 }
