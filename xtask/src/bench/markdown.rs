@@ -78,7 +78,7 @@ over TLS with certificates of 4096 bits. Both are running; `longtake extract` st
 All must find the same packets, byte for byte. Times of capture are not compared: Stenographer's are
 those of the veth. Stenographer is compared if `--stenographer DIR` names its programs:
 
-    apt-get download stenographer libleveldb1d libsnappy1v5
+    apt-get download stenographer libaio1 libleveldb1d libsnappy1v5
     for package in *.deb; do dpkg -x $package DIR; done
 
 `--search-bytes` sets how much is searched. Four times as much space is needed.",
