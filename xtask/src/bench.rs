@@ -51,7 +51,7 @@ pub struct Arguments {
     /// fio's t/io_uring, built from fio's source: the benchmark `load` compares processor time with it.
     #[arg(long, value_name = "FILE")]
     t_io_uring: Option<PathBuf>,
-    /// Folder into which Debian's packages stenographer, libleveldb1d and libsnappy1v5 were unpacked (dpkg -x): the benchmark
+    /// Folder into which Debian's packages stenographer, libaio1, libleveldb1d and libsnappy1v5 were unpacked (dpkg -x): the benchmark
     /// `search` compares with them.
     #[arg(long, value_name = "DIR")]
     stenographer: Option<PathBuf>,

@@ -20,8 +20,10 @@ const MINUTE_SHARE: f64 = 0.98;
 const MORE_AT_ONCE: f64 = 1e-9;
 /// And for as many dips as there are in all but this share of missions.
 const MORE_IN_MISSION: f64 = 1e-3;
-/// Dips come so many times as often as they would if each cost as much as the costliest, at most.
+/// Dips come at most this many times as often as if each cost as much as the costliest.
 const MORE_OFTEN: f64 = 1.25;
+/// How often they come is tried in so many steps up to that.
+const OFTEN_STEPS: u32 = 32;
 
 /// What a drive goes through on its way from empty to going round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -95,19 +97,19 @@ impl Dips {
         if dipping > 0.5 { drives } else { binomial(drives, dipping, MORE_AT_ONCE) }
     }
 
-    /// As many dips of so many drives as fall into so many seconds in all but [`MORE_IN_MISSION`] of the cases, if each drive dips regularly
-    /// and began when it liked. What they cost on average is known; how many they are, and so how much chance adds to that, only up to
-    /// [`MORE_OFTEN`].
+    /// What dips of so many drives cost in so many seconds in all but [`MORE_IN_MISSION`] of the cases, if each drive dips regularly and
+    /// began when it liked, in dips that each cost as much as the costliest. If most cost less, there are more of them, up to
+    /// [`MORE_OFTEN`] times as many: that doesn't change what they cost on average, but how far chance can exceed it.
     pub fn within(&self, drives: u32, seconds: f64) -> f64 {
         let of_each = (seconds + self.together_s) / self.period_s();
-        let by_chance = |number: f64| {
-            let maybe = number.fract();
-            let more = binomial(drives, maybe, MORE_IN_MISSION);
-            f64::from(drives) * (of_each - maybe) + f64::from(more)
+        let dips = |of_each: f64| {
+            let more = binomial(drives, of_each.fract(), MORE_IN_MISSION);
+            f64::from(drives) * of_each.floor() + f64::from(more)
         };
-        // Drives differ most where half of them have one dip more than the others.
-        let half = (of_each - 0.5).ceil() + 0.5;
-        by_chance(of_each).max(by_chance(half.min(of_each * MORE_OFTEN)))
+        (0..=OFTEN_STEPS)
+            .map(|step| 1.0 + (MORE_OFTEN - 1.0) * f64::from(step) / f64::from(OFTEN_STEPS))
+            .map(|often| dips(of_each * often) / often)
+            .fold(0.0, f64::max)
     }
 
     /// Seconds from one dip to the next, if they come regularly.
@@ -480,12 +482,16 @@ pub(crate) fn waiting(
     most
 }
 
-/// The number that so many tries, each of which comes out with this chance, stay at or below in all but `more` of the cases.
+/// The number that so many tries, each of which comes out with this chance, stay at or below in all but `more` of the cases. Of thousands
+/// of tries it is Bernstein's bound, which is somewhat higher.
 fn binomial(tries: u32, chance: f64, more: f64) -> u32 {
     let mut exactly = (1.0 - chance).powf(f64::from(tries));
-    // So many that none ever is.
-    if exactly == 0.0 {
-        return tries;
+    if !exactly.is_normal() {
+        let mean = f64::from(tries) * chance;
+        let surely = (1.0 / more).ln();
+        let third = surely / 3.0;
+        let above = third + third.hypot((2.0 * surely * mean * (1.0 - chance)).sqrt());
+        return tries.min((mean + above).ceil() as u32);
     }
     let (mut up_to, mut number) = (exactly, 0);
     while number < tries && 1.0 - up_to > more {

@@ -148,15 +148,15 @@ fn on_drives_both_superblocks_are_erased_and_nothing_else() {
 }
 
 #[test]
-fn an_array_that_exists_says_which_options_would_shape_a_new_one() {
+fn recording_on_an_array_names_the_options_that_have_no_effect_on_it() {
     let folder = scratch();
     let array = array(&folder, "array");
     let again = "record -q --from synthetic:max --until-bytes 1MB --to @";
     let same = line(&format!("{again} {SMALL}"), &array).code(0);
-    assert!(!same.stderr.contains("would shape"), "{}", same.stderr);
+    assert!(!same.stderr.contains("no effect"), "{}", same.stderr);
     let other = "--members 3 --member-size 66MiB --segment 16MiB --chunk 1MiB";
     line(&format!("{again} {other}"), &array).code(0).says(&[
-        "array 'array' exists and stays as it was made: --members 3, --member-size 69.2 MB, --segment 16.8 MB, \
-         --chunk 1.05 MB would shape a new one",
+        "array 'array' exists already, so options that shape a new one have no effect: --members 3, --member-size 69.2 MB, \
+         --segment 16.8 MB, --chunk 1.05 MB",
     ]);
 }

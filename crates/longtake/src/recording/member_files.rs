@@ -10,8 +10,9 @@ use base::units::counted;
 use base::{ByteSize, Geometry};
 use device::target::{self, Access, OpenTarget};
 use device::{Options, Pages, Pool, UringBank};
+use format::PAGE_BYTES;
 use format::superblock::MEMBERS_MAX;
-use format::{PAGE_BYTES, Superblock};
+use recorder::ArrayImage;
 use recorder::create::{self, Plan};
 use recorder::reader::Reader;
 
@@ -36,22 +37,27 @@ impl NewArray {
         self.member_size.map_or(MEMBER_BYTES_DEFAULT, |size| size.0) / PAGE_BYTES * PAGE_BYTES
     }
 
-    /// Options that an array which exists doesn't heed, because it was made in another way.
-    pub fn unheeded(&self, existing: &Superblock) -> Vec<String> {
+    /// Options that shape a new array and differ from this one, which exists. The number of members that is the default may not have been
+    /// given; `--mode` isn't compared.
+    pub fn without_effect_on(&self, existing: &ArrayImage) -> Vec<String> {
         let members = usize::from(self.members);
-        let is_asked = members != usize::from(Self::default().members);
-        let is_of = |size: u64| existing.members.iter().any(|one| one.capacity_bytes == size);
-        let bytes = |option: &str, given: Option<ByteSize>, fits: &dyn Fn(u64) -> bool| {
-            given.filter(|size| !fits(size.0)).map(|size| format!("{option} {size}"))
+        let is_given = members != usize::from(Self::default().members);
+        let other_members = is_given && members != existing.members.len();
+        let differs = |option: &str, given: Option<ByteSize>, has: &dyn Fn(usize) -> u64| {
+            given
+                .filter(|size| (0..existing.members.len()).all(|at| has(at) != size.0))
+                .map(|size| format!("{option} {size}"))
         };
-        let layout = existing.layout;
-        let given = [
-            (is_asked && members != existing.members.len()).then(|| format!("--members {members}")),
-            bytes("--member-size", self.member_size, &|_| is_of(self.member_bytes())),
-            bytes("--segment", self.segment, &|size| size == layout.segment_bytes),
-            bytes("--chunk", self.chunk, &|size| size == u64::from(layout.chunk_max)),
+        let whole = self.member_size.map(|_| ByteSize(self.member_bytes()));
+        let layout = |at: usize| existing.members[at].layout;
+        let capacity = |at: usize| existing.superblock.members[at].capacity_bytes;
+        let all = [
+            other_members.then(|| format!("--members {members}")),
+            differs("--member-size", whole, &capacity),
+            differs("--segment", self.segment, &|at| layout(at).segment_bytes),
+            differs("--chunk", self.chunk, &|at| u64::from(layout(at).chunk_max)),
         ];
-        given.into_iter().flatten().collect()
+        all.into_iter().flatten().collect()
     }
 
     /// The same array, with a member size for the data that is expected. An array that has a size keeps it, and so does one whose

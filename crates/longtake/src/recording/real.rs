@@ -10,7 +10,7 @@ use base::{Bank, BufferId, ByteSize, DriveId, Timestamp};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use device::safety::{Authorized, Purpose};
 use device::target::{Access, OpenTarget};
-use device::{Pages, Pool, UringBank, Waker, uring};
+use device::{Pages, Pool, PoolError, UringBank, Waker, uring};
 use format::parity::OVERHEAD_BYTES;
 use format::{Layout, Superblock, flow_index};
 use nix::unistd::User;
@@ -274,15 +274,17 @@ fn open(job: &Builder, targets: &[PathBuf], observer: &mut dyn Observer) -> Resu
     });
     let opened = open::open(targets, access, job.options.memory.0, extra, parity > 0, tell);
     remarks.try_iter().for_each(|remark| observer.remark(remark));
-    let opened = opened?;
+    let opened = opened.map_err(|error| match error.is::<PoolError>() {
+        true => error.context(format!("--memory {}", job.options.memory)),
+        false => error,
+    })?;
     suits_parity(job, &opened.image)?;
-    let superblock = &opened.image.superblock;
-    let unheeded = job.options.new.unheeded(superblock);
-    if !unheeded.is_empty() {
+    let idle = job.options.new.without_effect_on(&opened.image);
+    if !idle.is_empty() {
         observer.remark(Remark::Warning(format!(
-            "array '{}' exists and stays as it was made: {} would shape a new one",
-            superblock.name,
-            unheeded.join(", ")
+            "array '{}' exists already, so options that shape a new one have no effect: {}",
+            opened.image.superblock.name,
+            idle.join(", ")
         )));
     }
     for remark in &opened.image.remarks {

@@ -33,7 +33,7 @@ proptest! {
     }
 
     #[test]
-    fn no_member_stands_still_while_half_the_buffers_are_filled(writers in writers(9..16)) {
+    fn no_chunk_waits_for_balance_while_half_the_buffers_are_filled(writers in writers(9..16)) {
         writers.write(8, 8);
     }
 }
