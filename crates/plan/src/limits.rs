@@ -29,8 +29,8 @@ const CHUNKS_FILLED: f64 = 2.0;
 /// Those of a recording that leaves parts of drives to readers, as many times over: when buffers fill past half, a recorder writes to
 /// all members, those among them that it should leave alone.
 const APART: f64 = 2.0;
-/// The drives of a ring have to write so much more than they get, as a share, but for those that have nothing to tidy up: their recorder
-/// flushes and trims when it likes. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
+/// Drives have to write so much more than they get, as a share, but for those that have nothing to tidy up: their recorder flushes and
+/// trims when it likes. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
 const HEADROOM: f64 = 0.0025;
 /// Seconds of a year, as drives' lives are counted.
 const YEAR_S: f64 = 365.0 * 86_400.0;
@@ -361,15 +361,16 @@ impl<'a> Case<'a> {
 
     /// Bytes that wait because a phase is slower than the stream.
     pub fn backlog(&self, drives: u32, placement: Placement) -> f64 {
-        if let Some(waiting) = self.backlog_by_curve(drives, placement) {
+        if let Some(waiting) = self.backlog_by_curve(drives) {
             return waiting;
         }
         let phases = &self.subject.phases;
         let (count, left) = (f64::from(drives), self.left(drives));
         let others = self.others_felt(drives, placement);
         let rate = |phase: &Phase| phases.each(phase, others, placement) * count * left;
-        // A mission is over before its flushes and trims add up.
-        let more = if self.requirement.wraps() { self.headroom() } else { 0.0 };
+        // In a mission, what there is for dips holds what flushes and trims add up to.
+        let beside_dips = phases.dips.is_some() && !self.requirement.wraps();
+        let more = if beside_dips { 0.0 } else { self.headroom() };
         let offered = self.load.offered_bytes_per_s * (1.0 + more);
         phases.backlog(offered, self.fill(drives) * count, count, rate)
     }

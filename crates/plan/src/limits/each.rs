@@ -49,7 +49,7 @@ fn rate(case: &Case<'_>, placement: Placement) -> Need {
     }
     let at_full_speed = smallest(|drives| case.suffices(drives, placement)).unwrap_or(drives);
     arithmetic.push(full_speed_words(case, placement, at_full_speed));
-    arithmetic.extend(curve_words(case, placement, at_full_speed));
+    arithmetic.extend(curve_words(case, at_full_speed));
     arithmetic.extend(phases.dips.map(dips_words));
     let waiting = case.backlog(at_full_speed, placement);
     if waiting > 0.0 && waiting.is_finite() {
@@ -125,8 +125,8 @@ fn seen_words(case: &Case<'_>, at_full_speed: u32, drives: u32) -> Option<String
 }
 
 /// In what time a drive takes its part of a mission by its fill curve, as a line.
-fn curve_words(case: &Case<'_>, placement: Placement, drives: u32) -> Option<String> {
-    case.backlog_by_curve(drives, placement)?;
+fn curve_words(case: &Case<'_>, drives: u32) -> Option<String> {
+    case.backlog_by_curve(drives)?;
     let fill = case.fill(drives);
     let spent_s = case.subject.phases.curve.as_ref()?.seconds(fill)?;
     Some(format!(

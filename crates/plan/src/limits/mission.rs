@@ -23,13 +23,12 @@ impl BetweenDips {
 impl Case<'_> {
     /// Bytes that wait because drives are slower than the stream, by their curve. None of a ring, which outlasts it, and where there is no
     /// curve, or it ends before.
-    pub(super) fn backlog_by_curve(&self, drives: u32, placement: Placement) -> Option<f64> {
+    pub(super) fn backlog_by_curve(&self, drives: u32) -> Option<f64> {
         if self.requirement.wraps() {
             return None;
         }
-        // The slowest moment of one drive is that of a whole stripe.
-        let more = if placement == Placement::Stripe { self.headroom() } else { 0.0 };
-        let (count, offered) = (f64::from(drives), self.load.offered_bytes_per_s * (1.0 + more));
+        let offered = self.load.offered_bytes_per_s * (1.0 + self.headroom());
+        let count = f64::from(drives);
         let volume = self.fill(drives) * count;
         self.subject.phases.curve.as_ref()?.backlog(offered, volume, count, self.left(drives))
     }
