@@ -29,8 +29,8 @@ const CHUNKS_FILLED: f64 = 2.0;
 /// Those of a recording that leaves parts of drives to readers, as many times over: when buffers fill past half, a recorder writes to
 /// all members, those among them that it should leave alone.
 const APART: f64 = 2.0;
-/// Drives have to write so much more than they get, as a share, but for those that have nothing to tidy up: their recorder flushes and
-/// trims when it likes. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
+/// Drives must be able to write this share more than they get, because their recorder flushes and trims when it likes. Those that have
+/// nothing to tidy up need not. Of simulated drives that failed to hold in an array what one held alone, all held it at 0.2 % less.
 const HEADROOM: f64 = 0.0025;
 /// Seconds of a year, as drives' lives are counted.
 const YEAR_S: f64 = 365.0 * 86_400.0;
@@ -368,7 +368,7 @@ impl<'a> Case<'a> {
         let (count, left) = (f64::from(drives), self.left(drives));
         let others = self.others_felt(drives, placement);
         let rate = |phase: &Phase| phases.each(phase, others, placement) * count * left;
-        // In a mission, what there is for dips holds what flushes and trims add up to.
+        // In a mission over drives that dip, the buffers for dips also hold what flushes and trims add up to.
         let beside_dips = phases.dips.is_some() && !self.requirement.wraps();
         let more = if beside_dips { 0.0 } else { self.headroom() };
         let offered = self.load.offered_bytes_per_s * (1.0 + more);

@@ -363,7 +363,7 @@ impl Recorder {
         }
     }
 
-    /// Whether buffers are filled past half: nobody rests then, and balance yields.
+    /// Whether more than half of the buffers are filled. Then no member rests, and members may drift apart.
     fn pressed(&self) -> bool {
         self.held > self.config.buffers / 2
     }

@@ -10,8 +10,8 @@ use base::units::counted;
 use base::{ByteSize, Geometry};
 use device::target::{self, Access, OpenTarget};
 use device::{Options, Pages, Pool, UringBank};
-use format::PAGE_BYTES;
 use format::superblock::MEMBERS_MAX;
+use format::{Layout, PAGE_BYTES};
 use recorder::ArrayImage;
 use recorder::create::{self, Plan};
 use recorder::reader::Reader;
@@ -43,19 +43,24 @@ impl NewArray {
         let members = usize::from(self.members);
         let is_given = members != usize::from(Self::default().members);
         let other_members = is_given && members != existing.members.len();
-        let differs = |option: &str, given: Option<ByteSize>, has: &dyn Fn(usize) -> u64| {
-            given
-                .filter(|size| (0..existing.members.len()).all(|at| has(at) != size.0))
-                .map(|size| format!("{option} {size}"))
+        let member_size = self.member_size.map(|_| ByteSize(self.member_bytes()));
+        let has_size =
+            |bytes| existing.superblock.members.iter().any(|m| m.capacity_bytes == bytes);
+        let has_layout = |is_such: &dyn Fn(&Layout) -> bool| {
+            existing.members.iter().any(|member| is_such(&member.layout))
         };
-        let whole = self.member_size.map(|_| ByteSize(self.member_bytes()));
-        let layout = |at: usize| existing.members[at].layout;
-        let capacity = |at: usize| existing.superblock.members[at].capacity_bytes;
+        let differs = |option: &str, given: Option<ByteSize>, has: &dyn Fn(u64) -> bool| {
+            given.filter(|size| !has(size.0)).map(|size| format!("{option} {size}"))
+        };
         let all = [
             other_members.then(|| format!("--members {members}")),
-            differs("--member-size", whole, &capacity),
-            differs("--segment", self.segment, &|at| layout(at).segment_bytes),
-            differs("--chunk", self.chunk, &|at| u64::from(layout(at).chunk_max)),
+            differs("--member-size", member_size, &has_size),
+            differs("--segment", self.segment, &|bytes| {
+                has_layout(&|layout| layout.segment_bytes == bytes)
+            }),
+            differs("--chunk", self.chunk, &|bytes| {
+                has_layout(&|layout| u64::from(layout.chunk_max) == bytes)
+            }),
         ];
         all.into_iter().flatten().collect()
     }

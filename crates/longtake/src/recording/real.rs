@@ -279,12 +279,12 @@ fn open(job: &Builder, targets: &[PathBuf], observer: &mut dyn Observer) -> Resu
         false => error,
     })?;
     suits_parity(job, &opened.image)?;
-    let idle = job.options.new.without_effect_on(&opened.image);
-    if !idle.is_empty() {
+    let without_effect = job.options.new.without_effect_on(&opened.image);
+    if !without_effect.is_empty() {
         observer.remark(Remark::Warning(format!(
             "array '{}' exists already, so options that shape a new one have no effect: {}",
             opened.image.superblock.name,
-            idle.join(", ")
+            without_effect.join(", ")
         )));
     }
     for remark in &opened.image.remarks {

@@ -1,5 +1,6 @@
 //! Of a superblock's two copies one is always whole and durable, whatever happens while the other is written.
 
+use crate::hand;
 use base::memory::{MemoryBank, MemoryBuffers, MemoryDrive};
 use base::{
     Bank, BankError, BufferId, Command, Completion, DeviceError, DriveId, Duration, Full, Geometry,
@@ -13,7 +14,7 @@ use longtake_recorder::open;
 use longtake_recorder::reader::Reader;
 use longtake_recorder::run::{Feed, Recording};
 use longtake_recorder::superblocks::{self, Change, ChangeError, Target, Update, UpdateCommand};
-use longtake_recorder::{Config, Placement, ReadyChunk, Recorder, WhenFull};
+use longtake_recorder::{Config, ReadyChunk, Recorder};
 use uuid::Uuid;
 
 const DRIVE: DriveId = DriveId(0);
@@ -107,19 +108,12 @@ fn protect(bank: &mut Logged, memory: &MemoryBuffers, times: u64) -> String {
     let mut reader = Reader { bank, memory, buffers: vec![BufferId(0)] };
     let image = open::open(&mut reader).unwrap();
     let config = Config {
-        take: Uuid::from_u128(2),
         started: Timestamp::from_nanos(1),
-        placement: Placement::Adaptive,
-        when_full: WhenFull::Stop,
         depth: 1,
         buffers: 1,
         drift_max: 0,
         flush_interval: Duration::from_millis(1),
-        trim_ahead: 0,
-        trim_interval: Duration::ZERO,
-        rest: 0,
-        rest_turn: Duration::ZERO,
-        flow_indexes: false,
+        ..hand::config()
     };
     let superblocks = vec![image.superblock.clone()];
     bank.asked.clear();

@@ -1,17 +1,16 @@
 //! Writing keeps to its rules: chunks don't overlap or cross a segment, no write meets another or a
 //! trim, no member is given more at once than its depth, and fill drifts no further than allowed.
 
-use crate::hand::{bare, image};
+use crate::hand::{self, bare, image};
 use crate::worlds::{config, keep_the_laws};
 use base::{BufferId, Duration, Instant, Timestamp};
 use chaos::Wanted;
 use chaos::source::EPOCH_NS;
 use longtake_recorder::open::Live;
-use longtake_recorder::{ArrayImage, Config, Event, Input, Output, Placement, Recorder, WhenFull};
+use longtake_recorder::{ArrayImage, Config, Event, Input, Output, Recorder};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::ops::Range;
-use uuid::Uuid;
 
 #[test]
 fn writes_keep_to_their_rules_whatever_happens() {
@@ -69,19 +68,12 @@ fn writers(members: Range<usize>) -> impl Strategy<Value = Writers> {
 impl Writers {
     fn config(&self, buffers: u32) -> Config {
         Config {
-            take: Uuid::from_u128(1),
             started: Timestamp::from_nanos(EPOCH_NS),
-            placement: Placement::Adaptive,
-            when_full: WhenFull::Stop,
             depth: self.depth,
             buffers,
             drift_max: self.drift_max,
             flush_interval: Duration::from_millis(1),
-            trim_ahead: 0,
-            trim_interval: Duration::ZERO,
-            rest: 0,
-            rest_turn: Duration::ZERO,
-            flow_indexes: false,
+            ..hand::config()
         }
     }
 
