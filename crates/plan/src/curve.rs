@@ -34,11 +34,11 @@ impl Curve {
         let steps: Vec<(f64, f64)> =
             curve.steps.iter().map(|&(end, rate)| (end as f64, rate * worse)).collect();
         let (mut steps, mut buffer_bytes) = (with_edges(&steps), 0.0);
-        if let [(end, rate), (_, then), ..] = steps[..]
-            && then < rate
+        if let [first, (_, then), ..] = steps[..]
+            && then < first.1
             && !cached
         {
-            buffer_bytes = (rate - then) * end / rate;
+            buffer_bytes = ahead(first, then);
             steps[0].1 = then;
         }
         (!steps.is_empty()).then_some(Self { steps, buffer_bytes })
@@ -68,6 +68,19 @@ impl Curve {
         }
         (bytes * COVERED <= begin && seconds > 0.0).then_some(seconds)
     }
+}
+
+/// Bytes of the write buffer of a drive without a cache that writes `level` bytes a second when that is full; 0 if no measured curve begins
+/// faster.
+pub fn buffer_bytes(profile: &Profile, level: f64) -> f64 {
+    let curve = profile.fill.as_ref().filter(|curve| curve.source.kind == SourceKind::Measured);
+    let first = curve.and_then(|curve| curve.steps.first());
+    first.map_or(0.0, |&(end, rate)| ahead((end as f64, rate), level).max(0.0))
+}
+
+/// Bytes that a step of a curve, which ends at a place and writes so many bytes a second, is ahead of a drive that writes `then`.
+fn ahead((end, rate): (f64, f64), then: f64) -> f64 {
+    (rate - then) * end / rate
 }
 
 /// The rate in bytes a second at which or faster half of what an empty drive was written between two places was: the level between dips.

@@ -310,7 +310,7 @@ impl<'a> Case<'a> {
         let held_alone =
             !self.suffices(drives, placement) && self.holds(drives, placement) == Some(true);
         let waits = if held_alone {
-            dips * self.dips_felt(placement) + seen
+            dips * self.dips_felt(drives, placement) + seen
         } else if self.requirement.wraps() {
             (dips + self.backlog(drives, placement)).max(seen)
         } else {
@@ -440,15 +440,12 @@ impl<'a> Case<'a> {
         Sizing { needs, answer, obstacles }
     }
 
-    /// Drives that go into the host: with more of them, each has fewer lanes, and buffers are more.
+    /// Drives that go into the host, so many or more: with more of them, each has fewer lanes, and buffers are others.
     fn fits(&self, drives: u32, placement: Placement) -> Result<u32, Obstacle> {
-        let drives = each::linked(self, drives)?;
-        let needed = self.buffer_bytes(drives, placement);
-        match self.requirement.host.memory {
-            Some(there) if needed > there.0 as f64 => {
-                Err(Obstacle::Memory { needed_bytes: needed, there_bytes: there.0 as f64, drives })
-            }
-            _ => Ok(drives),
+        let linked = each::linked(self, drives)?;
+        match each::buffered(self, placement, linked)? {
+            buffered if buffered == linked => Ok(linked),
+            buffered => self.fits(buffered, placement),
         }
     }
 }

@@ -25,6 +25,9 @@ const MORE_OFTEN: f64 = 1.25;
 /// How often they come is tried in so many steps up to that.
 const OFTEN_STEPS: u32 = 32;
 
+/// Of a thousand arrays, one has fewer dips beside others than their mean, less so many standard deviations.
+const FEWER_BESIDE_DEVIATIONS: f64 = 3.09;
+
 /// What a drive goes through on its way from empty to going round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -73,6 +76,8 @@ pub struct Phases {
     /// How an empty drive was seen to write; None if that wasn't measured, or if it dips: another drive dips elsewhere.
     #[serde(skip)]
     pub curve: Option<Curve>,
+    /// Bytes of the own write buffer of a drive that dips, as the beginning of a measured curve shows it; 0 if none does.
+    pub buffer_bytes: f64,
     /// Other figures that they were made with.
     pub figures: Vec<Figure>,
     /// What to know before they are relied on.
@@ -110,6 +115,20 @@ impl Dips {
             .map(|step| 1.0 + (MORE_OFTEN - 1.0) * f64::from(step) / f64::from(OFTEN_STEPS))
             .map(|often| dips(of_each * often) / often)
             .fold(0.0, f64::max)
+    }
+
+    /// How many of so many drives of a stripe begin to dip while the dip of another is still covered, as this part of each is, in 999 of
+    /// 1,000 arrays. Drives that get the same bytes dip equally often: as far apart as they begin, they stay.
+    ///
+    /// The other dips are what a counter counts that is blind for a while after each (Cox, Renewal Theory, 1962). If a is the part of a
+    /// period for which it would be blind after all of them, it counts drives / (1 + a) on average. Of their variance, which is drives /
+    /// (1 + a)^3 for a Poisson process, drives / (1 + a)^4 is that of the number of its points, which doesn't vary here.
+    pub fn beside(&self, drives: u32, covered: f64) -> f64 {
+        let drives = f64::from(drives);
+        let a = drives * self.share * covered;
+        let mean = drives * a / (1.0 + a);
+        let deviation = (drives * a).sqrt() / (1.0 + a).powi(2);
+        (mean - FEWER_BESIDE_DEVIATIONS * deviation).max(0.0)
     }
 
     /// Seconds from one dip to the next, if they come regularly.
@@ -228,7 +247,16 @@ impl Phases {
 
     /// Phases of which nothing is known but their means.
     fn of_means(phases: Vec<Phase>, figures: Vec<Figure>, doubts: Vec<String>) -> Self {
-        Self { phases, dip_s: DIP_S, dips: None, even: false, curve: None, figures, doubts }
+        Self {
+            phases,
+            dip_s: DIP_S,
+            dips: None,
+            even: false,
+            curve: None,
+            buffer_bytes: 0.0,
+            figures,
+            doubts,
+        }
     }
 
     /// Nothing was measured behind the end of a fill that stopped before the drive was full: from there on rates are assumed.
@@ -330,16 +358,19 @@ impl Phases {
         }
     }
 
-    /// Notes what an empty drive was seen to write between dips, as much worse as means are taken to be.
+    /// Notes what an empty drive was seen to write between dips, as much worse as means are taken to be, and into its own buffer.
     fn see_levels(&mut self, candidate: &Candidate) {
         let Some(dips) = self.dips else { return };
         let mut begins = 0.0;
         for phase in &mut self.phases {
             let Some(ends) = phase.ends_at_bytes else { break };
             let stated = candidate.profile.known(&phase.figure.name).map(|known| known.value);
-            phase.level_bytes_per_s = stated
-                .zip(curve::level(&candidate.profile, begins, ends, dips.period_s()))
-                .map(|(stated, level)| level * phase.mean_bytes_per_s / stated);
+            let level = curve::level(&candidate.profile, begins, ends, dips.period_s());
+            if let (Some(level), Stage::Native, 0.0) = (level, phase.stage, begins) {
+                self.buffer_bytes = curve::buffer_bytes(&candidate.profile, level);
+            }
+            phase.level_bytes_per_s =
+                stated.zip(level).map(|(stated, level)| level * phase.mean_bytes_per_s / stated);
             begins = ends;
         }
     }
@@ -350,6 +381,11 @@ impl Phases {
         let share = self.dips.map_or(0.0, |dips| dips.share);
         let level = phase.mean_bytes_per_s * (1.0 + share);
         phase.level_bytes_per_s.map_or(level, |seen| seen.clamp(phase.mean_bytes_per_s, level))
+    }
+
+    /// What a drive of a stripe writes in a phase while nothing dips, in bytes a second, if it tidies up while the stripe waits.
+    pub fn between_waits(&self, phase: &Phase) -> f64 {
+        self.level(phase) / (1.0 - self.tidying(phase))
     }
 
     /// Those that a drive goes through on its way to so many bytes; infinitely many reach them all.

@@ -13,14 +13,16 @@ use crate::requirement::Term;
 
 /// What each limit asks for, in the order in which they are told.
 pub(super) fn needs(case: &Case<'_>, placement: Placement) -> Vec<Need> {
-    vec![
+    let mut needs = vec![
         rate(case, placement),
         capacity(case, placement),
         endurance(case),
         link(case),
         uplink(case),
-        memory(case, placement),
-    ]
+    ];
+    let at_least = needs.iter().filter_map(|need| need.drives).max().unwrap_or(1);
+    needs.push(memory(case, placement, at_least));
+    needs
 }
 
 /// Drives that write as fast as data comes, in the slowest phase that is reached.
@@ -84,16 +86,29 @@ fn full_speed_words(case: &Case<'_>, placement: Placement, drives: u32) -> Strin
         .parts
         .map_or_else(String::new, |parts| format!(", with {:.2} of the flash", parts.share));
     let beside = if left < 1.0 { format!(" x {left:.3} left by readers") } else { String::new() };
+    let asked = case.load.offered_bytes_per_s / (each * left);
     format!(
-        "{placement}: {} / {} ({}, {what}{flash}; {}, {}){beside} = {:.2}: {}",
+        "{placement}: {} / {} ({}, {what}{flash}; {}, {}){beside} = {asked:.2}{}: {}",
         gb(case.load.offered_bytes_per_s),
         gb(each),
         slowest.stage,
         slowest.figure.evidence,
         slowest.figure.origin,
-        case.load.offered_bytes_per_s / (each * left),
+        reserve_words(case, asked, drives),
         count(drives),
     )
+}
+
+/// What flushes and trims add to the drives asked for, where that makes the difference. In missions over drives that dip, the buffers for
+/// dips hold it.
+fn reserve_words(case: &Case<'_>, asked: f64, drives: u32) -> String {
+    let beside_dips = case.subject.phases.dips.is_some() && !case.requirement.wraps();
+    let headroom = if beside_dips { 0.0 } else { case.headroom() };
+    let (one_less, with_reserve) = (f64::from(drives) - 1.0, asked * (1.0 + headroom));
+    if asked > one_less || with_reserve <= one_less {
+        return String::new();
+    }
+    format!(", with {:.2} % in reserve {with_reserve:.2}", headroom * 100.0)
 }
 
 /// What was seen of a drive at a given rate, where that asks for another number; or how to see whether fewer would do, as a line.
@@ -330,8 +345,9 @@ fn uplink(case: &Case<'_>) -> Need {
     needed(Limit::Uplink, drives, line, Vec::new())
 }
 
-/// Drives whose dips fit in the memory for buffers.
-fn memory(case: &Case<'_>, placement: Placement) -> Need {
+/// Drives whose dips fit in the memory for buffers. More of them may take more memory, so that those `at_least` that other limits ask
+/// for may not fit, and still more of them again.
+fn memory(case: &Case<'_>, placement: Placement, at_least: u32) -> Need {
     if let Some(bandwidth) = case.requirement.host.memory_bandwidth {
         let needed = case.load.packet_bytes_per_s * MEMORY_CROSSINGS_CACHED;
         if needed > bandwidth.0 {
@@ -351,22 +367,16 @@ fn memory(case: &Case<'_>, placement: Placement) -> Need {
         let (limit, figures) = (Limit::Memory, Vec::new());
         return Need { limit, drives: None, obstacle: None, arithmetic, figures };
     };
-    let there = memory.0 as f64;
-    // Below this, what waits never ends; above, dips shrink until what each member has in memory is all that is left.
     let Some(first) = case.sustaining(placement) else {
         return never(Limit::Memory, Obstacle::TooMany);
     };
-    let mut drives = first;
-    while case.buffer_bytes(drives, placement) > there {
-        if case.pipeline_bytes(drives) > there || drives > DRIVES_MAX {
-            let needed_bytes = case.buffer_bytes(drives, placement);
-            return never(
-                Limit::Memory,
-                Obstacle::Memory { needed_bytes, there_bytes: there, drives },
-            );
-        }
-        drives += 1;
-    }
+    let from = first.max(at_least);
+    let drives = match buffered(case, placement, from) {
+        Ok(drives) if drives > from => drives,
+        // Alone, memory asks for no more than others do.
+        Ok(drives) => buffered(case, placement, first).unwrap_or(drives),
+        Err(obstacle) => return never(Limit::Memory, obstacle),
+    };
     arithmetic.push(format!(
         "{} of buffers ({} in chunks on their way, the rest for dips) in {memory}: {}",
         bytes(case.buffer_bytes(drives, placement)),
@@ -376,6 +386,24 @@ fn memory(case: &Case<'_>, placement: Placement) -> Need {
     let drives = Some(drives);
     let figures = case.subject.phases.figures.clone();
     Need { limit: Limit::Memory, drives, obstacle: None, arithmetic, figures }
+}
+
+/// The fewest drives, from this number on, whose buffers fit in the memory given, if any is. Above those that write as fast as data comes,
+/// dips shrink with more drives, until what each member has in memory is all that is left.
+///
+/// # Errors
+/// [`Obstacle::Memory`], of the drives begun with, if there are none.
+pub(super) fn buffered(case: &Case<'_>, placement: Placement, from: u32) -> Result<u32, Obstacle> {
+    let there_bytes = case.requirement.host.memory.map_or(f64::INFINITY, |memory| memory.0 as f64);
+    let mut drives = from;
+    while case.buffer_bytes(drives, placement) > there_bytes {
+        if case.pipeline_bytes(drives) > there_bytes || drives > DRIVES_MAX {
+            let needed_bytes = case.buffer_bytes(from, placement);
+            return Err(Obstacle::Memory { needed_bytes, there_bytes, drives: from });
+        }
+        drives += 1;
+    }
+    Ok(drives)
 }
 
 /// What crosses the memory bus, as a line.

@@ -53,29 +53,30 @@ impl Case<'_> {
     }
 
     /// The dips of how many others each of so many drives for data waits for, counted as whole ones. A dip that begins while another is
-    /// still covered ends soon after it: the stripe waits for both at once.
+    /// still covered lasts as much longer as its own drive covers beyond that, so that the stripe waits for the first alone.
     pub(super) fn others_felt(&self, drives: u32, placement: Placement) -> f64 {
-        let others = f64::from((drives + self.requirement.parity).saturating_sub(1));
-        let felt = self.dips_felt(placement);
-        let covered = 1.0 - felt;
-        let share = self.subject.phases.dips.map_or(0.0, |dips| dips.share);
-        let beside = others * share * covered / (1.0 + others * share);
-        // One begins in the middle of what is covered, on average, and ends by as much later.
-        let saved = (felt - covered / 2.0).max(0.0);
-        others * (felt - beside * saved)
+        let others = (drives + self.requirement.parity).saturating_sub(1);
+        let felt = self.dips_felt(drives, placement);
+        let beside = self.subject.phases.dips.map_or(0.0, |dips| dips.beside(others, 1.0 - felt));
+        (f64::from(others) - beside) * felt
     }
 
-    /// The share of a drive's dips that others in a stripe feel: at the rate that it was seen to hold, its own buffer and the chunks under way
-    /// on it cover some of each. All of them where that was not seen, and under adaptive placement.
-    pub(super) fn dips_felt(&self, placement: Placement) -> f64 {
-        let seen = self.subject.seen.held.as_ref().zip(self.subject.seen.waiting.as_ref());
-        let ((held, waiting), dips) = match (placement, seen.zip(self.subject.phases.dips)) {
+    /// The share of a drive's dips that others in a stripe feel: its own buffer and the chunks under way on it cover some of each, as was
+    /// seen at the rate that it holds. While a stripe waits for none it writes faster, so that both are full sooner. All of them where
+    /// that was not seen, and under adaptive placement.
+    pub(super) fn dips_felt(&self, drives: u32, placement: Placement) -> f64 {
+        let (seen, phases) = (&self.subject.seen, &self.subject.phases);
+        let at_rate = seen.held.as_ref().zip(seen.waiting.as_ref());
+        let ((held, waiting), dips) = match (placement, at_rate.zip(phases.dips)) {
             (Placement::Stripe, Some(of_stripe)) => of_stripe,
             _ => return 1.0,
         };
-        let under_way = u64::from(defaults::DEPTH) * self.subject.overhead.chunk_max_bytes;
-        let felt_s = (waiting.value - under_way as f64).max(0.0) / held.value;
-        (felt_s / dips.together_s).min(1.0)
+        let under_way = (u64::from(defaults::DEPTH) * self.subject.overhead.chunk_max_bytes) as f64;
+        let waited_s = (waiting.value - under_way).max(0.0) / held.value;
+        let flows = phases.between_waits(phases.slowest(self.fill(drives)));
+        let covered = phases.buffer_bytes + under_way;
+        let sooner_s = covered * (1.0 / held.value - 1.0 / flows).max(0.0);
+        ((waited_s + sooner_s) / dips.together_s).min(1.0)
     }
 
     /// Whether so many drives hold what each of them gets, as was seen of one that was written alone from empty through overwriting. None if

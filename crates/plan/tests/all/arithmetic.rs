@@ -68,6 +68,52 @@ fn a_ring_writes_over_stale_data_as_fast_as_in_its_slowest_minute() {
 }
 
 #[test]
+fn more_drives_are_planned_where_as_many_as_other_limits_ask_for_take_more_memory() {
+    let figures = [
+        (name::DIP_LOST, 1.14e9),
+        (name::DIP_SHARE, 19.9),
+        (name::WRITE_CACHE, 1e9),
+        (name::WRITE_FAST, 8e9),
+        (name::WRITE_NATIVE, 3.6e9),
+        (name::WRITE_OVERWRITE, 1.1e9),
+    ];
+    let candidate = drive(3_000_000_000_000, &figures);
+    let of = |memory: &str| {
+        let text = format!("rate = \"1.465GB/s\"\nraw = \"64KiB\"\nkeep = \"183m\"\n{memory}");
+        design(&text, &candidate)
+    };
+    // Of six that hold it, all may dip at once at 8 GB/s. Of twelve, as many write as fast as data comes while the others dip.
+    let without = of("");
+    assert_eq!(without.array.as_ref().unwrap().data_drives, 6);
+    assert!(without.array.unwrap().buffer_bytes > 11e9);
+    let with = of("memory = \"8GB\"");
+    let array = with.array.as_ref().unwrap();
+    assert_eq!((array.data_drives, array.binds), (12, Limit::Memory), "{with:?}");
+    assert!(array.buffer_bytes < 8e9);
+    assert_eq!(need(&with, Limit::Memory), Some(12));
+    // Where six fit, memory by itself asks for as many as fit in it.
+    assert_eq!(need(&of("memory = \"12GB\""), Limit::Memory), Some(2));
+    let none = of("memory = \"50MB\"");
+    let told = none.obstacles.first().unwrap().to_string();
+    assert!(told.contains("buffers of 6 drives need 11."), "{told}");
+}
+
+#[test]
+fn a_reserve_that_asks_for_one_more_drive_is_told() {
+    let rate_words = |rate: &str| {
+        let figures = [&EVEN[..], &[(name::WRITE_SUSTAINED, 1.98e9)]].concat();
+        let text = format!("rate = \"{rate}\"\nraw = \"64KiB\"\nkeep = \"1s\"");
+        let design = design(&text, &drive(4_000_000_000_000, &figures));
+        let rate = design.needs.iter().find(|need| need.limit == Limit::Rate).unwrap();
+        rate.arithmetic.join("\n")
+    };
+    assert!(rate_words("9.86GB/s").contains("= 4.99: 5 drives"), "{}", rate_words("9.86GB/s"));
+    let told = "= 5.00, with 0.25 % in reserve 5.01: 6 drives";
+    assert!(rate_words("9.88GB/s").contains(told), "{}", rate_words("9.88GB/s"));
+    assert!(rate_words("9.92GB/s").contains("= 5.02: 6 drives"), "{}", rate_words("9.92GB/s"));
+}
+
+#[test]
 fn a_plan_says_how_sure_it_is_by_the_ranges_of_its_figures() {
     // Six drives write 12 GB/s, and 10.01 come: 16.6 % less would do, which is 3.25 standard deviations where 10 % are 1.96.
     let mut published = drive(4_000_000_000_000, &EVEN);

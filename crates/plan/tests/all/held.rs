@@ -1,8 +1,9 @@
 //! Rates that a drive was seen to hold, or not to, and which ones a plan asks for.
 
+use longtake_plan::Candidate;
 use longtake_plan::explain;
 use longtake_plan::limits::Limit;
-use profile::name;
+use profile::{FillCurve, Source, SourceKind, name};
 
 use super::arithmetic::{EVEN, design, drive};
 
@@ -110,28 +111,41 @@ fn the_rates_to_try_settle_how_many_drives_are_enough_whatever_a_drive_holds() {
     assert_eq!(beside.rates_to_try, [], "a rate is measured without readers");
 }
 
-/// Drives for data in a stripe whose drives dip for 0.2 s, 2 % of the time, and were seen to hold a rate while so many bytes waited.
-fn striped(rate: &str, held: f64, waiting: f64) -> u32 {
+/// A drive that dips for 0.2 s, 2 % of the time, and was seen to hold a rate while so many bytes waited.
+fn dipping(held: f64, waiting: f64) -> Candidate {
     let mut figures = EVEN.to_vec();
     figures.extend([(name::DIP_LOST, 2e8), (name::DIP_SHARE, 2.0)]);
     figures.extend([(name::WRITE_HELD, held), (name::WRITE_HELD_WAITING, waiting)]);
+    drive(4_000_000_000_000, &figures)
+}
+
+/// Such drives for data in a stripe.
+fn striped(rate: &str, candidate: &Candidate) -> u32 {
     let text = format!("rate = \"{rate}\"\nraw = \"64KiB\"\nkeep = \"1s\"\nplacement = \"stripe\"");
-    design(&text, &drive(4_000_000_000_000, &figures)).array.unwrap().data_drives
+    design(&text, candidate).array.unwrap().data_drives
 }
 
 #[test]
 fn in_a_stripe_a_drive_waits_only_for_what_buffers_leave_of_the_dips_of_others() {
-    let with = |waiting: f64| striped("30.95GB/s", 1e9, f64::from(4 << 22) + waiting);
+    let of = |waiting: f64| dipping(1e9, f64::from(4 << 22) + waiting);
+    let with = |waiting: f64| striped("30.95GB/s", &of(waiting));
     // 31.0 GB/s of 2.04 GB/s between dips: 2 % of the time for the dips of each drive, or of its own alone.
     assert_eq!((with(2e8), with(0.0)), (22, 16));
-    // Of half of each: the dips of 17 others, each 0.1 s long, last as long as 7.96 whole ones, because some meet. 18 x 1.73 GB/s are
-    // enough then; as long as 8.5, they would not be.
-    assert_eq!(with(1e8), 18);
+    // Half of each at 1 GB/s, and 8.5 ms more at 2.04 GB/s, which four chunks under way don't cover: the dips of 18 others last as long as
+    // 9.8 whole ones. 19 x 1.68 GB/s are enough then, and 18 x 1.69 GB/s are not.
+    assert_eq!(with(1e8), 19);
+    // A buffer that holds 75 MB is full 38 ms sooner: 13.9 whole ones, 20 x 1.57 GB/s.
+    let mut buffered = of(1e8);
+    let source = Source { kind: SourceKind::Measured, origin: "the test".to_owned(), when: None };
+    let mut steps = vec![(500_000_000, 2.4e9)];
+    steps.extend((1..=400).map(|step| (step * 10_000_000_000, 2.04e9)));
+    buffered.profile.fill = Some(FillCurve { steps, source });
+    assert_eq!(striped("30.95GB/s", &buffered), 20);
 }
 
 #[test]
 fn in_a_stripe_a_drive_gets_its_share_in_the_time_that_dips_of_others_leave() {
-    let rate_of = |held: f64, waiting: f64| striped("10GB/s", held, waiting);
+    let rate_of = |held: f64, waiting: f64| striped("10GB/s", &dipping(held, waiting));
     // At full speed: 2.04 GB/s between dips, and 2 % of the time for those of each. 5.46 / (1 + 0.02 x n) drives are six.
     assert_eq!(rate_of(1e9, 1e9), 6);
     // All five feel each other's dips: 2.102 GB/s x (1 + 4 x 0.02) have to be held.

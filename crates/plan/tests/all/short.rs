@@ -282,3 +282,33 @@ fn buffers_hold_the_dips_of_drives_that_are_hardly_faster_than_what_comes() {
     let chunks = f64::from(2 * array.data_drives + 2) * 4_190_208.0;
     assert!(array.data_drives >= 15 && (array.buffer_bytes - chunks).abs() < 1.0, "{array:?}");
 }
+
+/// Dips of a stripe that begin while the one that it waits for is covered, which lasts for this part of a period, if so many dip once in it
+/// at places drawn at random.
+fn beside(drives: u32, covered: f64, random: &mut Random) -> u32 {
+    let mut places: Vec<f64> = (0..drives).map(|_| random.bits() as f64 / 2f64.powi(64)).collect();
+    places.sort_by(f64::total_cmp);
+    let (mut beside, mut until) = (0, 0.0);
+    for place in places {
+        if place < until { beside += 1 } else { until = place + covered }
+    }
+    beside
+}
+
+#[test]
+fn dips_of_a_stripe_lie_beside_others_as_often_as_planned_in_all_but_a_few_arrays() {
+    let mut random = Random::new(20);
+    for share in [0.01, 0.03, 0.1] {
+        let dips = Dips { together_s: 0.25, share };
+        for (drives, covered) in [(2, 0.5), (9, 0.4), (9, 0.9), (29, 0.2), (29, 0.6), (80, 0.5)] {
+            let draws: Vec<u32> =
+                (0..2_000).map(|_| beside(drives, share * covered, &mut random)).collect();
+            let planned = dips.beside(drives, covered);
+            let fewer = draws.iter().filter(|&&seen| f64::from(seen) < planned).count();
+            let fewest = draws.iter().copied().min().unwrap();
+            let told = format!("{drives} of {share}, {covered} covered: {planned}, {fewest}");
+            assert!(fewer <= 8, "{told}: {fewer} of 2,000 are fewer");
+            assert!(planned > f64::from(fewest) - 2.0, "{told}");
+        }
+    }
+}

@@ -19,7 +19,7 @@ use longtake_report::{html, measured};
 fn document(runs: &[(&str, &Measured)]) -> Document {
     let runs: Vec<(String, Run, PathBuf)> = runs
         .iter()
-        .map(|(label, run)| ((*label).to_owned(), run.run.clone(), run.folder.path().to_owned()))
+        .map(|(label, run)| ((*label).to_owned(), run.run.clone(), run.folder.clone()))
         .collect();
     measured::document(&runs)
 }

@@ -33,7 +33,7 @@ fn shown(name: &str, runs: &[(String, Run, PathBuf)]) {
 fn a_whole_run_and_two_side_by_side_are_drawn_without_complaint() {
     let one = crate::runs::all();
     let entry = |label: &str, measured: &crate::runs::Measured| {
-        (label.to_owned(), measured.run.clone(), measured.folder.path().to_owned())
+        (label.to_owned(), measured.run.clone(), measured.folder.clone())
     };
     shown("measured", &[entry("run", one)]);
     shown("measured-compared", &[entry("old", one), entry("new", &crate::runs::faster(one))]);

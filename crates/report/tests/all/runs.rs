@@ -1,6 +1,8 @@
 //! Runs for the tests of reports: all experiments on a drive in memory and virtual time, a fill with a cache, and results that
 //! are odd in every way.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use base::memory::{MemoryBank, MemoryDrive};
@@ -18,7 +20,9 @@ use tempfile::TempDir;
 #[derive(Debug)]
 pub struct Measured {
     pub run: Run,
-    pub folder: TempDir,
+    pub folder: PathBuf,
+    /// Removes the folder; none of one that stays until the next run of all tests.
+    _scratch: Option<TempDir>,
 }
 
 /// All experiments on a drive of 200 MB/s, run once for all tests.
@@ -29,10 +33,16 @@ pub fn all() -> &'static Measured {
 
 /// A run of these results, without histograms.
 pub fn of(outcomes: Vec<ExperimentOutcome>) -> Measured {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().to_owned();
+    Measured { run: run(outcomes), folder, _scratch: Some(scratch) }
+}
+
+fn run(outcomes: Vec<ExperimentOutcome>) -> Run {
     let mut run = Run::begin("0.0.0", vec![subject()]);
     run.started_ns = 1_795_269_120_000_000_000;
     run.outcomes = outcomes;
-    Measured { run, folder: tempfile::tempdir().unwrap() }
+    run
 }
 
 fn subject() -> Subject {
@@ -70,8 +80,10 @@ fn run_all() -> Measured {
     let buffers = (0..20_000).map(BufferId).collect();
     let mut rig = BankRig::new(bank, NoBuffers { size: 16 << 20 }, buffers);
     let mut watch = |_: &lab::Progress<'_>| Go::On;
-    let mut measured = of(Vec::new());
-    let mut lab = Lab::new(&mut rig, measured.folder.path(), &mut watch).unwrap();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("measured");
+    fs::remove_dir_all(&folder).ok();
+    let mut measured = Measured { run: run(Vec::new()), folder, _scratch: None };
+    let mut lab = Lab::new(&mut rig, &measured.folder, &mut watch).unwrap();
     for name in Experiment::NAMES {
         let mut experiment = Experiment::named(name).unwrap();
         let scope = experiment.scope();
