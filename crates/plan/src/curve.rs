@@ -70,12 +70,14 @@ impl Curve {
     }
 }
 
-/// Bytes of the write buffer of a drive without a cache that writes `level` bytes a second when that is full; 0 if no measured curve begins
-/// faster.
+/// Bytes of the write buffer of a drive without a cache that writes `level` bytes a second between dips: what the first step of a measured
+/// curve is ahead of the second, or of that level if the second has a dip. 0 if there is no such curve.
 pub fn buffer_bytes(profile: &Profile, level: f64) -> f64 {
     let curve = profile.fill.as_ref().filter(|curve| curve.source.kind == SourceKind::Measured);
-    let first = curve.and_then(|curve| curve.steps.first());
-    first.map_or(0.0, |&(end, rate)| ahead((end as f64, rate), level).max(0.0))
+    let Some([(end, rate), (_, then), ..]) = curve.map(|curve| &curve.steps[..]) else {
+        return 0.0;
+    };
+    ahead((*end as f64, *rate), then.max(level)).max(0.0)
 }
 
 /// Bytes that a step of a curve, which ends at a place and writes so many bytes a second, is ahead of a drive that writes `then`.

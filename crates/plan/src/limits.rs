@@ -431,21 +431,27 @@ impl<'a> Case<'a> {
         if obstacles.is_empty()
             && let Some((drives, limit)) = most
         {
-            match self.fits(drives, placement) {
-                Ok(fitting) if fitting == drives => answer = Some((drives, limit)),
-                Ok(fitting) => answer = Some((fitting, Limit::Link)),
+            match self.fits(drives, limit, placement) {
+                Ok(fitting) => answer = Some(fitting),
                 Err(obstacle) => obstacles.push(obstacle),
             }
         }
         Sizing { needs, answer, obstacles }
     }
 
-    /// Drives that go into the host, so many or more: with more of them, each has fewer lanes, and buffers are others.
-    fn fits(&self, drives: u32, placement: Placement) -> Result<u32, Obstacle> {
+    /// Drives that go into the host, as many as this limit asks for or more, and the limit that asks for those: with more drives, each has
+    /// fewer lanes, and buffers need another amount of memory.
+    fn fits(
+        &self,
+        drives: u32,
+        limit: Limit,
+        placement: Placement,
+    ) -> Result<(u32, Limit), Obstacle> {
         let linked = each::linked(self, drives)?;
-        match each::buffered(self, placement, linked)? {
-            buffered if buffered == linked => Ok(linked),
-            buffered => self.fits(buffered, placement),
+        let buffered = each::buffered(self, placement, linked)?;
+        if buffered > linked {
+            return self.fits(buffered, Limit::Memory, placement);
         }
+        Ok((linked, if linked > drives { Limit::Link } else { limit }))
     }
 }

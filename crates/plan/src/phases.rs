@@ -76,7 +76,7 @@ pub struct Phases {
     /// How an empty drive was seen to write; None if that wasn't measured, or if it dips: another drive dips elsewhere.
     #[serde(skip)]
     pub curve: Option<Curve>,
-    /// Bytes of the own write buffer of a drive that dips, as the beginning of a measured curve shows it; 0 if none does.
+    /// Bytes of the write buffer of a drive that dips and has no cache, as the beginning of a measured curve shows it; 0 if none does.
     pub buffer_bytes: f64,
     /// Other figures that they were made with.
     pub figures: Vec<Figure>,
@@ -121,8 +121,9 @@ impl Dips {
     /// 1,000 arrays. Drives that get the same bytes dip equally often: as far apart as they begin, they stay.
     ///
     /// The other dips are what a counter counts that is blind for a while after each (Cox, Renewal Theory, 1962). If a is the part of a
-    /// period for which it would be blind after all of them, it counts drives / (1 + a) on average. Of their variance, which is drives /
-    /// (1 + a)^3 for a Poisson process, drives / (1 + a)^4 is that of the number of its points, which doesn't vary here.
+    /// period for which it would be blind after all of them, it counts drives / (1 + a) on average. For a Poisson process their variance is
+    /// drives / (1 + a)^3. The number of its points, which doesn't vary here, contributes drives / (1 + a)^4 to that, and drives a /
+    /// (1 + a)^4 remain.
     pub fn beside(&self, drives: u32, covered: f64) -> f64 {
         let drives = f64::from(drives);
         let a = drives * self.share * covered;
@@ -314,8 +315,11 @@ impl Phases {
             counted.is_some_and(|dips| dips.value <= 0.0 && dips.evidence >= Trust::Measured);
         let measured = |name| candidate.figure(name).filter(|figure| figure.value > 0.0);
         if let (Some(lost), Some(share)) = (measured(name::DIP_LOST), measured(name::DIP_SHARE)) {
-            self.dips = Some(Dips { together_s: lost.value / 1e9, share: share.value / 100.0 });
-            self.figures.extend([lost, share]);
+            let together_s = lost.value / 1e9;
+            self.dips = Some(Dips { together_s, share: share.value / 100.0 });
+            let length = measured(name::DIP_LENGTH);
+            self.dip_s = length.as_ref().map_or(together_s, |one| together_s.min(one.value / 1e9));
+            self.figures.extend([lost, share].into_iter().chain(length));
             return;
         }
         let floor = self.phases.iter().map(|p| p.mean_bytes_per_s).fold(f64::INFINITY, f64::min);
@@ -383,9 +387,12 @@ impl Phases {
         phase.level_bytes_per_s.map_or(level, |seen| seen.clamp(phase.mean_bytes_per_s, level))
     }
 
-    /// What a drive of a stripe writes in a phase while nothing dips, in bytes a second, if it tidies up while the stripe waits.
-    pub fn between_waits(&self, phase: &Phase) -> f64 {
-        self.level(phase) / (1.0 - self.tidying(phase))
+    /// The most that a drive of a stripe writes past its cache while nothing dips, in bytes a second, in the phases reached with so many
+    /// bytes. It tidies up while the stripe waits.
+    pub fn between_waits(&self, bytes_per_drive: f64) -> f64 {
+        let reached = self.reached(bytes_per_drive).iter();
+        let past_cache = reached.filter(|phase| phase.stage != Stage::Cache);
+        past_cache.map(|phase| self.level(phase) / (1.0 - self.tidying(phase))).fold(0.0, f64::max)
     }
 
     /// Those that a drive goes through on its way to so many bytes; infinitely many reach them all.

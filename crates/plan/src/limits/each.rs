@@ -94,21 +94,25 @@ fn full_speed_words(case: &Case<'_>, placement: Placement, drives: u32) -> Strin
         slowest.stage,
         slowest.figure.evidence,
         slowest.figure.origin,
-        reserve_words(case, asked, drives),
+        reserve_words(case, placement, drives),
         count(drives),
     )
 }
 
-/// What flushes and trims add to the drives asked for, where that makes the difference. In missions over drives that dip, the buffers for
-/// dips hold it.
-fn reserve_words(case: &Case<'_>, asked: f64, drives: u32) -> String {
+/// That a drive more is asked for because one less would leave too little for flushes and trims. In missions over drives that dip, the
+/// buffers for dips hold what those cost.
+fn reserve_words(case: &Case<'_>, placement: Placement, drives: u32) -> String {
     let beside_dips = case.subject.phases.dips.is_some() && !case.requirement.wraps();
-    let headroom = if beside_dips { 0.0 } else { case.headroom() };
-    let (one_less, with_reserve) = (f64::from(drives) - 1.0, asked * (1.0 + headroom));
-    if asked > one_less || with_reserve <= one_less {
+    let less = drives - 1;
+    if beside_dips || less == 0 {
         return String::new();
     }
-    format!(", with {:.2} % in reserve {with_reserve:.2}", headroom * 100.0)
+    let written = f64::from(less) * case.each_at_full_speed(less, placement) * case.left(less);
+    let spare = written / case.load.offered_bytes_per_s - 1.0;
+    if !(0.0..case.headroom()).contains(&spare) {
+        return String::new();
+    }
+    format!(" ({less} would have only {:.2} % in reserve)", spare * 100.0)
 }
 
 /// What was seen of a drive at a given rate, where that asks for another number; or how to see whether fewer would do, as a line.
@@ -345,8 +349,8 @@ fn uplink(case: &Case<'_>) -> Need {
     needed(Limit::Uplink, drives, line, Vec::new())
 }
 
-/// Drives whose dips fit in the memory for buffers. More of them may take more memory, so that those `at_least` that other limits ask
-/// for may not fit, and still more of them again.
+/// Drives whose dips fit in the memory for buffers. More drives may need more memory: where `at_least`, which other limits ask for, don't
+/// fit, it asks for more than those.
 fn memory(case: &Case<'_>, placement: Placement, at_least: u32) -> Need {
     if let Some(bandwidth) = case.requirement.host.memory_bandwidth {
         let needed = case.load.packet_bytes_per_s * MEMORY_CROSSINGS_CACHED;
@@ -388,22 +392,25 @@ fn memory(case: &Case<'_>, placement: Placement, at_least: u32) -> Need {
     Need { limit: Limit::Memory, drives, obstacle: None, arithmetic, figures }
 }
 
-/// The fewest drives, from this number on, whose buffers fit in the memory given, if any is. Above those that write as fast as data comes,
-/// dips shrink with more drives, until what each member has in memory is all that is left.
+/// The fewest drives, from this number on, whose buffers fit in the memory given, if any is.
 ///
 /// # Errors
-/// [`Obstacle::Memory`], of the drives begun with, if there are none.
+/// [`Obstacle::Memory`] if none do, with the drives whose buffers need least.
 pub(super) fn buffered(case: &Case<'_>, placement: Placement, from: u32) -> Result<u32, Obstacle> {
     let there_bytes = case.requirement.host.memory.map_or(f64::INFINITY, |memory| memory.0 as f64);
-    let mut drives = from;
-    while case.buffer_bytes(drives, placement) > there_bytes {
-        if case.pipeline_bytes(drives) > there_bytes || drives > DRIVES_MAX {
-            let needed_bytes = case.buffer_bytes(from, placement);
-            return Err(Obstacle::Memory { needed_bytes, there_bytes, drives: from });
+    let (mut drives, mut least) = (from, (f64::INFINITY, from));
+    // Each has chunks in memory, so some number is the last that can fit.
+    while drives == from || (case.pipeline_bytes(drives) <= there_bytes && drives <= DRIVES_MAX) {
+        let needed_bytes = case.buffer_bytes(drives, placement);
+        if needed_bytes <= there_bytes {
+            return Ok(drives);
+        }
+        if needed_bytes < least.0 {
+            least = (needed_bytes, drives);
         }
         drives += 1;
     }
-    Ok(drives)
+    Err(Obstacle::Memory { needed_bytes: least.0, there_bytes, drives: least.1 })
 }
 
 /// What crosses the memory bus, as a line.

@@ -52,8 +52,8 @@ impl Case<'_> {
         self.share(drives) * (1.0 + self.headroom())
     }
 
-    /// The dips of how many others each of so many drives for data waits for, counted as whole ones. A dip that begins while another is
-    /// still covered lasts as much longer as its own drive covers beyond that, so that the stripe waits for the first alone.
+    /// The dips of how many others each of so many drives for data waits for, counted as whole ones. If a dip begins while another is still
+    /// covered, the stripe waits for the first alone: what its drive still covers when the first is over lasts until the second is.
     pub(super) fn others_felt(&self, drives: u32, placement: Placement) -> f64 {
         let others = (drives + self.requirement.parity).saturating_sub(1);
         let felt = self.dips_felt(drives, placement);
@@ -61,9 +61,9 @@ impl Case<'_> {
         (f64::from(others) - beside) * felt
     }
 
-    /// The share of a drive's dips that others in a stripe feel: its own buffer and the chunks under way on it cover some of each, as was
-    /// seen at the rate that it holds. While a stripe waits for none it writes faster, so that both are full sooner. All of them where
-    /// that was not seen, and under adaptive placement.
+    /// The share of a drive's dips that others in a stripe feel: what it takes during a dip, into its own buffer or onto flash, and the
+    /// chunks under way on it cover some of each, as was seen at the rate that it holds. While a stripe waits for none it writes faster,
+    /// so that they cover less time. All of them where that was not seen, beside readers, and under adaptive placement.
     pub(super) fn dips_felt(&self, drives: u32, placement: Placement) -> f64 {
         let (seen, phases) = (&self.subject.seen, &self.subject.phases);
         let at_rate = seen.held.as_ref().zip(seen.waiting.as_ref());
@@ -71,12 +71,17 @@ impl Case<'_> {
             (Placement::Stripe, Some(of_stripe)) => of_stripe,
             _ => return 1.0,
         };
+        if !self.writes_alone() {
+            return 1.0;
+        }
         let under_way = (u64::from(defaults::DEPTH) * self.subject.overhead.chunk_max_bytes) as f64;
-        let waited_s = (waiting.value - under_way).max(0.0) / held.value;
-        let flows = phases.between_waits(phases.slowest(self.fill(drives)));
-        let covered = phases.buffer_bytes + under_way;
-        let sooner_s = covered * (1.0 / held.value - 1.0 / flows).max(0.0);
-        ((waited_s + sooner_s) / dips.together_s).min(1.0)
+        let seen_s = (waiting.value - under_way).max(0.0) / held.value;
+        let flows = phases.between_waits(self.fill(drives)).max(held.value);
+        let taken = (phases.dip_s * held.value - waiting.value).max(phases.buffer_bytes);
+        let sooner_s = (taken + under_way) * (1.0 / held.value - 1.0 / flows).max(0.0);
+        // A rate so low that a dip didn't fill the buffer tells nothing of it.
+        let most_s = phases.dip_s - (phases.buffer_bytes + under_way) / flows;
+        ((seen_s + sooner_s).min(most_s).max(seen_s) / dips.together_s).min(1.0)
     }
 
     /// Whether so many drives hold what each of them gets, as was seen of one that was written alone from empty through overwriting. None if

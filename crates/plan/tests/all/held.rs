@@ -129,18 +129,27 @@ fn striped(rate: &str, candidate: &Candidate) -> u32 {
 fn in_a_stripe_a_drive_waits_only_for_what_buffers_leave_of_the_dips_of_others() {
     let of = |waiting: f64| dipping(1e9, f64::from(4 << 22) + waiting);
     let with = |waiting: f64| striped("30.95GB/s", &of(waiting));
-    // 31.0 GB/s of 2.04 GB/s between dips: 2 % of the time for the dips of each drive, or of its own alone.
-    assert_eq!((with(2e8), with(0.0)), (22, 16));
-    // Half of each at 1 GB/s, and 8.5 ms more at 2.04 GB/s, which four chunks under way don't cover: the dips of 18 others last as long as
-    // 9.8 whole ones. 19 x 1.68 GB/s are enough then, and 18 x 1.69 GB/s are not.
-    assert_eq!(with(1e8), 19);
-    // A buffer that holds 75 MB is full 38 ms sooner: 13.9 whole ones, 20 x 1.57 GB/s.
+    // 31.0 GB/s of 2.04 GB/s between dips: 2 % of the time for the dips of each drive, or of its own and half of the others'. Of 200 MB that
+    // cover a dip at 1 GB/s, 98 ms remain covered at 2.04 GB/s.
+    assert_eq!((with(2e8), with(0.0)), (22, 19));
+    // Of 100 MB, 49 ms: the dips of 19 others last as long as 14.3 whole ones. 20 x 1.56 GB/s are enough then, and 19 x 1.58 GB/s are not.
+    assert_eq!(with(1e8), 20);
+    // A buffer of 150 MB, which that rate didn't fill, covers 82 ms together with four chunks under way: 10.6 whole ones, 19 x 1.66 GB/s.
     let mut buffered = of(1e8);
     let source = Source { kind: SourceKind::Measured, origin: "the test".to_owned(), when: None };
-    let mut steps = vec![(500_000_000, 2.4e9)];
+    let mut steps = vec![(1_000_000_000, 2.4e9)];
     steps.extend((1..=400).map(|step| (step * 10_000_000_000, 2.04e9)));
     buffered.profile.fill = Some(FillCurve { steps, source });
-    assert_eq!(striped("30.95GB/s", &buffered), 20);
+    assert_eq!(striped("30.95GB/s", &buffered), 19);
+    // Beside readers, what was seen without them tells nothing.
+    let beside = |waiting: f64| {
+        let mut candidate = of(waiting);
+        let read = drive(1 << 40, &[(name::READ_SEQUENTIAL, 5e9)]);
+        candidate.profile.figures.extend(read.profile.figures);
+        let text = "rate = \"30.95GB/s\"\nraw = \"64KiB\"\nkeep = \"1s\"\nplacement = \"stripe\"\n";
+        design(&format!("{text}readers = \"1x1GB/s\""), &candidate).array.unwrap().data_drives
+    };
+    assert_eq!(beside(0.0), beside(2e8));
 }
 
 #[test]

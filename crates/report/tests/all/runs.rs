@@ -21,7 +21,7 @@ use tempfile::TempDir;
 pub struct Measured {
     pub run: Run,
     pub folder: PathBuf,
-    /// Removes the folder; none of one that stays until the next run of all tests.
+    /// Removes the folder. None of what all tests share, which is never dropped: its folder is kept until they run again.
     _scratch: Option<TempDir>,
 }
 
