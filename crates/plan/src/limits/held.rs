@@ -61,9 +61,9 @@ impl Case<'_> {
         (f64::from(others) - beside) * felt
     }
 
-    /// The share of a drive's dips that others in a stripe feel: what it takes during a dip, into its own buffer or onto flash, and the
-    /// chunks under way on it cover some of each, as was seen at the rate that it holds. While a stripe waits for none it writes faster,
-    /// so that they cover less time. All of them where that was not seen, beside readers, and under adaptive placement.
+    /// The share of each of a drive's dips for which the other drives of a stripe wait. They go on until its chunks under way, and what it
+    /// still takes during the dip, are used up. How long that lasts was seen at the rate that the drive holds; while no drive waits, a stripe
+    /// writes faster, and it lasts for less time. 1 where that was not seen, beside readers, and under adaptive placement.
     pub(super) fn dips_felt(&self, drives: u32, placement: Placement) -> f64 {
         let (seen, phases) = (&self.subject.seen, &self.subject.phases);
         let at_rate = seen.held.as_ref().zip(seen.waiting.as_ref());
